@@ -1,0 +1,6 @@
+"""`python -m equivox`."""
+
+from equivox.cli import main
+
+if __name__ == "__main__":
+    main()

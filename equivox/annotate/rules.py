@@ -1,0 +1,62 @@
+"""The `rules` annotator: closed vocabularies, no model.
+
+It reads words, not meaning ("anything but wealthy" reads as wealthy), so it is for reference models and for models
+that answer in the offered words. The first value mentioned counts, or the first `count` for an attribute with
+several. A response that mentions none of the task's values is `unparsed`, not a set of unstated values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from equivox.annotate.base import Annotation, AnnotatorIdentity, Job, Value
+from equivox.annotate.vocabulary import load_vocabulary
+from equivox.task import Task
+
+VERSION = "1"
+"""Raised whenever the rules read a response differently."""
+
+
+class RulesAnnotator:
+    """Reads responses by the vocabularies of `configs/annotators/rules.yaml`."""
+
+    def __init__(self) -> None:
+        self._vocabulary = load_vocabulary()
+        self.identity = AnnotatorIdentity(
+            name="rules", version=VERSION, settings={"vocabulary": self._vocabulary.digest}
+        )
+
+    def check(self, tasks: Sequence[Task]) -> None:
+        """Refuse a task with an attribute that has no vocabulary."""
+        for task in tasks:
+            for attribute in task.attributes:
+                if attribute.role != "refusal":
+                    self._vocabulary.of(attribute)
+
+    def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
+        """Yield the reading of each job."""
+        for job in jobs:
+            status, values = "parsed", self._values(job)
+            if not job.text.strip():
+                status, values = "empty", []
+            elif self._vocabulary.declines(job.text):
+                status, values = "refused", [Value("refusal", "yes", "")]
+            elif not values:
+                status = "unparsed"
+            else:
+                values.append(Value("refusal", "no", ""))
+            yield Annotation(
+                key=job.key,
+                response_key=job.response_key,
+                task=job.task.name,
+                status=status,  # type: ignore[arg-type]
+                values=tuple(values),
+            )
+
+    def _values(self, job: Job) -> list[Value]:
+        return [
+            Value(attribute.name, value, words)
+            for attribute in job.task.attributes
+            if attribute.role != "refusal"
+            for value, words in self._vocabulary.of(attribute).mentions(job.text)[: attribute.count]
+        ]

@@ -1,0 +1,48 @@
+"""The command line. Every command imports what it needs when it runs, so that help answers at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+EXIT_DONE, EXIT_INCOMPLETE, EXIT_REQUEST, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 1 incomplete, 2 wrong request, 130 interrupted."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line and return its exit code; errors are one line on stderr."""
+    import typer
+
+    from equivox.cli.app import app
+    from equivox.errors import EquivoxError
+
+    debug = "--debug" in arguments or bool(os.environ.get("EQUIVOX_DEBUG"))
+    try:
+        code = typer.main.get_command(app).main(
+            [argument for argument in arguments if argument != "--debug"],
+            prog_name="equivox",
+            standalone_mode=False,
+        )
+    except EquivoxError as error:
+        if debug:
+            raise
+        return _fail(str(error), error.exit_code)
+    except typer.TyperException as error:
+        return _fail(" ".join(error.format_message().split()) + " (--help shows what is known)", EXIT_REQUEST)
+    except BrokenPipeError:
+        # The reader went away (`| head`); point stdout elsewhere so that closing it stays silent.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_DONE
+    if code == EXIT_INTERRUPTED:  # how typer reports Ctrl-C
+        return _fail("interrupted; what was finished is stored: give the same command again to go on", code)
+    return code if isinstance(code, int) else EXIT_DONE
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"equivox: {' '.join(message.split())}", file=sys.stderr)
+    return code

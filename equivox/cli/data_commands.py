@@ -1,0 +1,56 @@
+"""`equivox data`: corpora from their raw distribution to parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="List corpora and build them from their raw distribution.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_corpora() -> None:
+    """List the corpora that can be built, with licence and home."""
+    from equivox.dataset_builders import BUILDERS
+
+    for name, builder in BUILDERS.items():
+        facts = builder.FACTS
+        typer.echo(f"{name:<14}{facts.title}; {facts.licence}{f'; {facts.homepage}' if facts.homepage else ''}")
+
+
+@app.command()
+def build(
+    corpus: Annotated[str, typer.Argument(help="The corpus, see `equivox data list`.")],
+    source: Annotated[Path, typer.Option(help="The folder of the corpus as distributed.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where built corpora go, one folder each.")] = Path(
+        "data"
+    ),
+) -> None:
+    """Build a corpus: parquet with audio bytes and every label, a data card, and a report of what is odd."""
+    from equivox.cli.show import progress_bars
+    from equivox.dataset_builders import build as build_corpus
+    from equivox.dataset_builders import open_builder
+
+    builder = open_builder(corpus, source)
+    with progress_bars(quiet=False) as progress:
+        report = build_corpus(builder, output, progress=lambda done, total: progress("clips", done, total))
+    typer.echo(f"{report.status}: {report.rows:,} rows in {report.folder} (fingerprint {report.fingerprint[:12]})")
+    for heading, lines in (
+        ("Changed since the last build", report.changes),
+        ("Differs from what is published", report.differences),
+        ("Clips that cannot be used; they stay as rows and are counted", _problems(report.problems)),
+    ):
+        if lines:
+            typer.echo(f"{heading}:")
+            for line in lines:
+                typer.echo(f"  {line}")
+
+
+def _problems(problems: Mapping[str, str], shown: int = 20) -> list[str]:
+    lines = [f"{clip_id}: {problem}" for clip_id, problem in sorted(problems.items())]
+    if len(lines) <= shown:
+        return lines
+    return [*lines[:shown], f"… and {len(lines) - shown} more, all named in build.json"]

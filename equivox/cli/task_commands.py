@@ -1,0 +1,101 @@
+"""`equivox tasks`: what there is to run."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from equivox.task import Task
+
+app = typer.Typer(help="List tasks and show what one of them does.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_tasks(
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+) -> None:
+    """List every task: what it compares, on which corpus, and what is read out of the answers."""
+    from equivox.registry import builtin_tasks
+
+    tasks = list(builtin_tasks().values())
+    if as_json:
+        typer.echo(json.dumps([describe(task) for task in tasks], indent=2, ensure_ascii=False))
+        return
+    width = max(len(task.name) for task in tasks) + 2
+    for task in tasks:
+        outcomes = ", ".join(a.name for a in task.attributes if a.role == "outcome")
+        typer.echo(f"{task.name:<{width}}{task.dimension:<8}{task.data.corpus:<11}{outcomes}")
+    typer.echo(f"\n{len(tasks)} tasks. A family's name (vibe_gender) means all of its tasks.")
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A task, a family or a task file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+) -> None:
+    """Show a task: card, data, prompt, attributes, decoding, scoring, and what its numbers cannot say."""
+    from equivox.registry import resolve_tasks
+
+    tasks = resolve_tasks(name)
+    if as_json:
+        typer.echo(json.dumps([describe(task) for task in tasks], indent=2, ensure_ascii=False))
+        return
+    typer.echo("\n\n".join(_card(task) for task in tasks))
+
+
+def describe(task: Task) -> dict[str, Any]:
+    """Return a task as plain JSON values."""
+    return {
+        "name": task.name,
+        "version": task.version,
+        "fingerprint": task.fingerprint,
+        "corpus": task.data.corpus,
+        "dimension": list(task.group),
+        "cluster": task.cluster,
+        "strata": list(task.strata),
+        "media": [vars(medium) for medium in task.media],
+        "prompt": vars(task.prompt),
+        "sampling": vars(task.sampling),
+        "attributes": [
+            {"name": a.name, "role": a.role, "asks": a.asks, "options": list(a.options), "count": a.count}
+            for a in task.attributes
+        ],
+        "card": task.card.strip(),
+    }
+
+
+def _card(task: Task) -> str:
+    strata = f", {' × '.join(task.strata)} held equal" if task.strata else ""
+    s = task.sampling
+    decoding = "greedy" if s.temperature == 0 else f"temperature {s.temperature}, top-p {s.top_p}, top-k {s.top_k}"
+    media = ", ".join(f"one {medium.kind}" for medium in task.media) or "none"
+    lines = [
+        f"{task.name}  (version {task.version})",
+        "",
+        task.card.strip(),
+        "",
+        f"Corpus      {task.data.corpus}",
+        f"Compares    {task.dimension}; a {task.cluster} carries it{strata}",
+        f"Media       {media}, before the prompt",
+        f"Decoding    {decoding}, at most {s.max_new_tokens} new tokens, {s.repeats} response(s) per item",
+        f"Prompt      {task.prompt.source} (version {task.prompt.version})",
+        "",
+        *(f"  | {line}" for line in task.prompt.text.splitlines()),
+        "",
+        "Attributes",
+        *_attribute_lines(task),
+    ]
+    return "\n".join(lines)
+
+
+def _attribute_lines(task: Task) -> list[str]:
+    width = max(len(a.name) for a in task.attributes) + 2
+    lines = []
+    for a in task.attributes:
+        what = a.asks if a.count == 1 else f"{a.asks} ({a.count} values)"
+        options = f": {' / '.join(a.options)}" if a.options else ""
+        apart = "" if a.role == "outcome" else f" [{a.role}, scored apart]"
+        lines.append(f"  {a.name:<{width}}{what}{options}{apart}")
+    return lines

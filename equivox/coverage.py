@@ -1,0 +1,71 @@
+"""Coverage: how many of the requested responses a score rests on, and where the others were lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coverage:
+    """Counts of responses, each a subset of the one before.
+
+    Parameters
+    ----------
+    requested
+        Planned requests.
+    generated
+        The engine returned text.
+    answered
+        The text is neither empty nor a refusal.
+    parsed
+        The annotator could read it.
+    used
+        It states at least one value of the attribute scored (for a task: of any of its outcome attributes).
+    used_by_group, requested_by_group
+        The first and last count within each group: what failed in one group alone must not hide in the whole.
+    """
+
+    requested: int
+    generated: int
+    answered: int
+    parsed: int
+    used: int
+    requested_by_group: Mapping[str, int] = field(default_factory=dict)
+    used_by_group: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def share(self) -> float:
+        """Used as a share of requested; 0 when nothing was requested."""
+        return self.used / self.requested if self.requested else 0.0
+
+    @property
+    def worst(self) -> tuple[str, float]:
+        """The group with the smallest used share, and that share; `("", 0.0)` without groups."""
+        shares = {
+            group: self.used_by_group.get(group, 0) / requested for group, requested in self.requested_by_group.items()
+        }
+        if not shares:
+            return "", 0.0
+        group = min(shares, key=lambda name: (shares[name], name))
+        return group, shares[group]
+
+    def shortfall(self, floor: float) -> str | None:
+        """Say why too little is used, or None when every group reaches `floor` (a share).
+
+        >>> Coverage(requested=10, generated=10, answered=10, parsed=6, used=6, requested_by_group={"f": 5, "m": 5},
+        ...          used_by_group={"f": 5, "m": 1}).shortfall(0.8)
+        'only 20 % of the responses of group m are usable, below the floor of 80 %'
+        """
+        group, share = self.worst
+        if share >= floor:
+            return None
+        return (
+            f"only {100 * share:.0f} % of the responses of group {group} are usable, "
+            f"below the floor of {100 * floor:.0f} %"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the counts as plain JSON values."""
+        return asdict(self)

@@ -1,0 +1,98 @@
+"""Tasks on a corpus of one's own: a folder of clips, a CSV that lists them, and a short YAML file.
+
+name: my_voices              # the tasks are called my_voices_gender:story, …
+table: clips.csv             # columns path, text, speaker and any demographic column
+group: gender                # the column compared; several are crossed
+folder: clips                # optional: where the paths start; the table's folder by default
+columns: {text: transcript}  # optional: our name → the table's, where they differ
+where: {split: test}         # optional: only rows with these values
+cluster: speaker             # optional: the unit that carries the group
+strata: text                 # optional: the columns held equal between groups
+prompts: [story, advisory]   # optional: which prompts of VIBE; all five by default
+card: Who recorded this, under which licence, and what it cannot say.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from equivox.errors import RequestError
+from equivox.task import DataSource, Task
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+
+
+class TaskFile(BaseModel):
+    """The fields of a task file; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    table: Path
+    group: Names = Field(min_length=1)
+    folder: Path | None = None
+    columns: dict[str, str] = {}
+    where: dict[str, str | list[str]] = {}
+    cluster: str = "speaker"
+    strata: Names = ()
+    prompts: Names = ()
+    card: str = ""
+
+
+def load_task_file(path: Path) -> list[Task]:
+    """Return the tasks that the YAML file at `path` declares.
+
+    Raises RequestError, naming the file and the field, for anything missing, unknown or malformed.
+    """
+    try:
+        document = yaml.safe_load(path.read_text("utf-8"))
+    except OSError as error:
+        raise RequestError(f"cannot read the task file {path}: {error.strerror or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise RequestError(f"the task file {path} is not YAML: {' '.join(str(error).split())}") from error
+    try:
+        declared = TaskFile.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "the document"
+        raise RequestError(
+            f"task file {path}: `{field}`: {first['msg'].lower()}, got {first['input']!r}; "
+            f"known fields: {', '.join(TaskFile.model_fields)}"
+        ) from error
+    return _tasks(declared, path)
+
+
+def _tasks(declared: TaskFile, path: Path) -> list[Task]:
+    from equivox.tasks.vibe import PROMPTS, vibe_task
+
+    for prompt in declared.prompts:
+        if prompt not in PROMPTS:
+            raise RequestError(f"task file {path}: unknown prompt {prompt!r}; known: {', '.join(PROMPTS)}")
+    data = DataSource(
+        corpus=declared.name,
+        table=path.parent / declared.table,
+        folder=None if declared.folder is None else path.parent / declared.folder,
+        columns=declared.columns,
+        where=declared.where,
+    )
+    return [
+        vibe_task(
+            f"{declared.name}_{'_'.join(declared.group)}",
+            prompt,
+            data=data,
+            group=declared.group,
+            strata=declared.strata,
+            cluster=declared.cluster,
+            card=declared.card or f"Corpus declared in {path.name}, with the prompts of VIBE (arXiv 2604.17248).",
+        )
+        for prompt in declared.prompts or PROMPTS
+    ]

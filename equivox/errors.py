@@ -1,0 +1,43 @@
+"""Every error equivox raises on purpose.
+
+`RequestError` is the user's to fix (exit code 2): its message says what is wrong, what was received and what to do.
+`RunError` is a run that could not go on (exit code 1): what was done until then is on disk.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class EquivoxError(Exception):
+    """Base class of all errors raised on purpose; `exit_code` is what the command line exits with."""
+
+    exit_code = 1
+
+
+class RequestError(EquivoxError, ValueError):
+    """What was asked for cannot be done: one line with what, got and fix."""
+
+    exit_code = 2
+
+
+class RunError(EquivoxError, RuntimeError):
+    """A run stopped half-way; everything finished before is stored."""
+
+    exit_code = 1
+
+
+def nearest(word: str, known: Iterable[str], limit: int = 3) -> str:
+    """Return `"; did you mean a, b or c"` for the known words nearest to `word`, or `""` when none is near.
+
+    >>> nearest("vibe_gendr:story", ["vibe_gender:story", "vibe_accent:story", "genres:cs"])
+    '; did you mean vibe_gender:story or vibe_accent:story'
+    >>> nearest("qqq", ["vibe_gender:story"])
+    ''
+    """
+    matches = difflib.get_close_matches(word, list(known), n=limit, cutoff=0.5)
+    if not matches:
+        return ""
+    joined = matches[0] if len(matches) == 1 else f"{', '.join(matches[:-1])} or {matches[-1]}"
+    return f"; did you mean {joined}"

@@ -1,0 +1,193 @@
+"""From tasks and corpora to requests: row × prompt × repeat, each with its key, seed and labels."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from equivox.corpus import Corpus, Item
+from equivox.engines.base import EngineIdentity, Labels, MediaPart, Request, request_key
+from equivox.errors import RequestError
+from equivox.task import Task, digest
+
+_PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+_JOIN = " × "
+
+
+@dataclass(frozen=True)
+class PlannedRequest:
+    """A request, and why its item cannot be sent (None when it can)."""
+
+    request: Request
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All requests of a run, media by media, so that caches hit.
+
+    `left_out` counts, per task, the items that carry no value of the dimension compared: they cannot be in any group.
+    """
+
+    requests: tuple[PlannedRequest, ...]
+    left_out: Mapping[str, int]
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return the plan as rows: what scoring needs to know of each request, without engine or media."""
+        return [
+            {
+                "key": r.key,
+                "task": r.task,
+                "item_id": r.item_id,
+                "repeat": r.repeat,
+                "arm": r.arm,
+                "seed": r.seed,
+                "media_sha256": [part.sha256 for part in r.media],
+                "group": r.labels.group,
+                "cluster": r.labels.cluster,
+                "stratum": r.labels.stratum,
+            }
+            for r in (planned.request for planned in self.requests)
+        ]
+
+
+def make_plan(
+    tasks: Sequence[Task],
+    corpora: Mapping[str, Corpus],
+    identity: EngineIdentity,
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+) -> Plan:
+    """Return the requests of `tasks` on their `corpora` (by corpus name).
+
+    With `limit`, each task uses that many items, spread evenly: every group and every cluster in turn, the same
+    strata for each. A smaller limit's items are among a larger one's.
+
+    Raises RequestError when a column is missing or fewer than two groups are left.
+    """
+    planned: list[tuple[tuple[str, int, int], PlannedRequest]] = []
+    left_out: dict[str, int] = {}
+    for order, task in enumerate(tasks):
+        corpus = corpora[task.data.corpus]
+        corpus.require([*task.group, task.cluster, *task.strata, *placeholders(task)], task=task.name)
+        grouped = [item for item in corpus.items if _label(item, task.group) is not None]
+        left_out[task.name] = len(corpus.items) - len(grouped)
+        groups = tuple(sorted({_label(item, task.group) or "" for item in grouped}))
+        if len(groups) < 2:
+            raise RequestError(
+                f"{task.name} compares groups by {task.dimension!r}, but the corpus {corpus.name} has "
+                f"{len(groups)} ({', '.join(groups) or 'none'}); at least two are needed"
+            )
+        if limit is not None and limit < len(groups):
+            raise RequestError(
+                f"`limit` {limit} is too small for the {len(groups)} groups of {task.name} ({', '.join(groups)}); "
+                f"give at least {len(groups)}, or several per speaker for an interval"
+            )
+        _check_clusters(grouped, task)
+        position = {item.item_id: place for place, item in enumerate(corpus.items)}
+        for item in spread(grouped, task, limit):
+            for repeat in range(task.sampling.repeats):
+                request = _request(task, item, groups, identity, repeat=repeat, seed=seed)
+                place = (corpus.name, position[item.item_id], order)
+                planned.append((place, PlannedRequest(request, item.problem)))
+    planned.sort(key=lambda entry: entry[0])
+    return Plan(tuple(entry[1] for entry in planned), left_out)
+
+
+def placeholders(task: Task) -> list[str]:
+    """Return the columns that the prompt's `{column}` placeholders name."""
+    return _PLACEHOLDER.findall(task.prompt.text)
+
+
+def spread(items: Sequence[Item], task: Task, limit: int | None) -> list[Item]:
+    """Return at most `limit` items, spread over strata, groups and clusters as evenly as they allow.
+
+    Round by round, each cluster gives one item, clusters of different groups in turn; every cluster takes its
+    strata in the same hashed order, so that round for round the groups say the same thing.
+    """
+    if limit is None or limit >= len(items):
+        return list(items)
+    by_cluster: dict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        by_cluster[_text(item, (task.cluster,))].append(item)
+    for members in by_cluster.values():
+        members.sort(key=lambda item: (digest(_text(item, task.strata)), item.item_id))
+    by_group: dict[str, list[str]] = defaultdict(list)
+    for cluster, members in sorted(by_cluster.items()):
+        by_group[_label(members[0], task.group) or ""].append(cluster)
+    turns = [cluster for row in _transposed(list(by_group.values())) for cluster in row]
+    taken: list[Item] = []
+    for place in range(max(map(len, by_cluster.values()))):
+        for cluster in turns:
+            if place < len(by_cluster[cluster]):
+                taken.append(by_cluster[cluster][place])
+            if len(taken) == limit:
+                return taken
+    return taken
+
+
+def _transposed(rows: list[list[str]]) -> Iterable[list[str]]:
+    for place in range(max(map(len, rows))):
+        yield [row[place] for row in rows if place < len(row)]
+
+
+def _label(item: Item, columns: Sequence[str]) -> str | None:
+    values = [item.columns[column] for column in columns]
+    return None if None in values or "" in values else _JOIN.join(str(value) for value in values)
+
+
+def _text(item: Item, columns: Sequence[str]) -> str:
+    return _JOIN.join("" if item.columns[column] is None else str(item.columns[column]) for column in columns)
+
+
+def _check_clusters(items: Iterable[Item], task: Task) -> None:
+    group_of: dict[str, str] = {}
+    for item in items:
+        cluster, group = _text(item, (task.cluster,)), _label(item, task.group) or ""
+        if group_of.setdefault(cluster, group) != group:
+            raise RequestError(
+                f"{task.name}: the {task.cluster} {cluster!r} belongs to two groups of {task.dimension} "
+                f"({group_of[cluster]} and {group}); name as `cluster` the unit that carries the group"
+            )
+
+
+def _request(
+    task: Task, item: Item, groups: tuple[str, ...], identity: EngineIdentity, *, repeat: int, seed: int
+) -> Request:
+    labels = Labels(
+        group=_label(item, task.group) or "",
+        groups=groups,
+        cluster=_text(item, (task.cluster,)),
+        stratum=_text(item, task.strata),
+    )
+    parts = tuple(
+        MediaPart(kind=medium.kind, sha256=item.sha256, name=item.file_name, load=item.load) for medium in task.media
+    )
+    text = _PLACEHOLDER.sub(lambda match: str(item.columns[match.group(1)]), task.prompt.text)
+    request_seed = int(digest([seed, item.item_id, repeat])[:8], 16)
+    key = request_key(
+        identity,
+        task=task.name,
+        text=text,
+        media=parts,
+        sampling=task.sampling,
+        seed=request_seed,
+        arm=task.arm,
+        labels=labels,
+    )
+    return Request(
+        key=key,
+        task=task.name,
+        item_id=item.item_id,
+        repeat=repeat,
+        arm=task.arm,
+        media=parts,
+        text=text,
+        sampling=task.sampling,
+        seed=request_seed,
+        labels=labels,
+    )

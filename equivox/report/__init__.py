@@ -1,0 +1,1 @@
+"""Showing scores: what was computed elsewhere, formatted."""

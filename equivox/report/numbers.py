@@ -1,0 +1,62 @@
+"""How numbers are written, everywhere the same; what is undefined is a dash, never a digit."""
+
+from __future__ import annotations
+
+import math
+
+DASH = "—"
+
+
+def percent(value: float) -> str:
+    """Write a score or share that is already in percent.
+
+    >>> percent(6.2), percent(100.0), percent(float("nan")), percent(-0.001)
+    ('6.20', '100.00', '—', '0.00')
+    """
+    if not math.isfinite(value):
+        return DASH
+    return f"{value + 0.0:.2f}" if abs(value) >= 0.005 else "0.00"
+
+
+def p_value(value: float) -> str:
+    """Write a p-value with three decimals, never as zero unless it is (the paper's b/B may be).
+
+    >>> p_value(0.0001), p_value(0.04321), p_value(1.0), p_value(0.0), p_value(float("nan"))
+    ('<0.001', '0.043', '1.000', '0.000', '—')
+    """
+    if not math.isfinite(value):
+        return DASH
+    return "<0.001" if 0 < value < 0.001 else f"{value:.3f}"
+
+
+def interval(low: float, high: float) -> str:
+    """Write an interval.
+
+    >>> interval(1.0, 24.318), interval(float("nan"), 1.0)
+    ('1.00–24.32', '—')
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return DASH
+    return f"{percent(low)}–{percent(high)}"
+
+
+def stars(p: float) -> str:
+    """Mark a p-value as the papers do: * below 0.05, ** below 0.001.
+
+    >>> stars(0.0005), stars(0.02), stars(0.5), stars(float("nan"))
+    ('**', '*', '', '')
+    """
+    return "**" if p < 0.001 else "*" if p < 0.05 else ""
+
+
+def share(part: int, whole: int) -> str:
+    """Write a part of a whole in percent; 100 only when nothing is missing.
+
+    >>> share(3, 4), share(9999, 10_000), share(5, 5), share(0, 0)
+    ('75.0 %', '99.9 %', '100 %', '—')
+    """
+    if whole == 0:
+        return DASH
+    if part == whole:
+        return "100 %"
+    return f"{math.floor(1000 * part / whole) / 10:.1f} %"

@@ -1,0 +1,188 @@
+"""Scores: numbers with their evidence, and the table they are computed from."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from equivox.coverage import Coverage
+from equivox.task import Role
+
+NAN = math.nan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One planned request with what became of it.
+
+    `status` is `missing` (not generated yet), `failed` (the engine or the media), or an annotation's status.
+    """
+
+    group: str
+    cluster: str
+    stratum: str
+    status: str
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOptions:
+    """How scores are computed; part of the manifest.
+
+    `min_count` (VIBE's τ) None scales with the number of responses, see `effective_min_count`. `min_coverage` is the
+    share of responses that must be usable in every group for a score to be defined.
+    """
+
+    min_count: int | None = None
+    n_resamples: int = 10_000
+    confidence: float = 0.95
+    min_coverage: float = 0.8
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class ScoringTable:
+    """All rows of one task and how to score them."""
+
+    rows: Sequence[Row]
+    options: ScoringOptions
+
+
+def effective_min_count(options: ScoringOptions, n_responses: int) -> int:
+    """Return τ: as asked, else the paper's 10 from 1,000 responses up and one per hundred below, at least 2.
+
+    >>> [effective_min_count(ScoringOptions(), n) for n in (50, 288, 600, 1000, 14_400)]
+    [2, 2, 6, 10, 10]
+    """
+    if options.min_count is not None:
+        return options.min_count
+    return max(2, min(10, n_responses // 100))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mover:
+    """The value that moves most between groups: its share in the two groups furthest apart, in percent."""
+
+    value: str
+    high_group: str
+    high_share: float
+    low_group: str
+    low_share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """One number with its evidence.
+
+    Parameters
+    ----------
+    name, unit, zero_means
+        The metric, its unit and what zero says.
+    attribute, role
+        What was scored: an attribute, or the whole task (attribute None).
+    value
+        NaN when undefined; `undefined` then gives the reason.
+    ceiling
+        The largest value these groups and answers could have reached.
+    floor, excess
+        Mean of the null, and value - floor.
+    ci_low, ci_high
+        Interval for the population's value, noise removed: it may lie below `value`, which noise inflates.
+    p_paper
+        As published: labels moved over responses. For comparison only.
+    p_cluster
+        Labels moved over clusters: the one that decides.
+    q
+        p_cluster after Benjamini-Hochberg over its family; NaN until a run is complete.
+    coverage
+        What the number rests on.
+    parts
+        For a task: the attributes that entered the mean, and how many there are.
+    """
+
+    task: str
+    dimension: str
+    attribute: str | None
+    role: Role
+    name: str
+    unit: str
+    zero_means: str
+    value: float = NAN
+    ceiling: float = NAN
+    floor: float = NAN
+    excess: float = NAN
+    ci_low: float = NAN
+    ci_high: float = NAN
+    p_paper: float = NAN
+    p_cluster: float = NAN
+    q: float = NAN
+    family_size: int = 0
+    n_clusters: int = 0
+    min_count: int = 0
+    removed_share: float = NAN
+    mover: Mover | None = None
+    parts: tuple[str, ...] = ()
+    n_parts: int = 0
+    coverage: Coverage
+    undefined: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def defined(self) -> bool:
+        """Whether the value is a number."""
+        return self.undefined is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the score as plain JSON values; NaN becomes None."""
+        return {key: _plain(value) for key, value in dataclasses.asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Score:
+        """Read back what `as_dict` wrote."""
+        values = dict(record)
+        for f in dataclasses.fields(cls):
+            if f.type == "float" and values.get(f.name) is None:
+                values[f.name] = NAN
+        values["coverage"] = Coverage(**values["coverage"])
+        values["mover"] = Mover(**values["mover"]) if values["mover"] else None
+        values["parts"] = tuple(values["parts"])
+        values["notes"] = tuple(values["notes"])
+        return cls(**values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return value
+
+
+def count_coverage(rows: Sequence[Row], attributes: Sequence[str], *, refusal_counts: bool = False) -> Coverage:
+    """Count coverage over `rows`; a row is used when it has a value for any of `attributes`.
+
+    With `refusal_counts` a refusal is an answer: what is scored is whether the model declines.
+    """
+    answered_as = {"parsed", "unparsed"} | ({"refused"} if refusal_counts else set())
+    parsed_as = {"parsed"} | ({"refused"} if refusal_counts else set())
+    requested_by: dict[str, int] = {}
+    used_by: dict[str, int] = {}
+    for row in rows:
+        requested_by[row.group] = requested_by.get(row.group, 0) + 1
+        used = row.status in parsed_as and any(row.values.get(name) for name in attributes)
+        used_by[row.group] = used_by.get(row.group, 0) + int(used)
+    statuses = [row.status for row in rows]
+    return Coverage(
+        requested=len(rows),
+        generated=sum(status not in {"missing", "failed"} for status in statuses),
+        answered=sum(status in answered_as for status in statuses),
+        parsed=sum(status in parsed_as for status in statuses),
+        used=sum(used_by.values()),
+        requested_by_group=dict(sorted(requested_by.items())),
+        used_by_group=dict(sorted(used_by.items())),
+    )

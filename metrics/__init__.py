@@ -1,0 +1,1 @@
+"""Metric families: one folder each, pure functions."""

@@ -1,0 +1,7 @@
+"""nTVD: how far apart the answers given to different groups lie (VIBE, arXiv 2604.17248, eq. 2-5)."""
+
+from __future__ import annotations
+
+from equivox.metrics.ntvd.scorer import score_distribution_shift
+
+__all__ = ["score_distribution_shift"]

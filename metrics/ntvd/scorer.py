@@ -1,0 +1,177 @@
+"""Scores a task by the distance between its groups' answer distributions.
+
+One score per attribute, one for the task (the mean over its outcome attributes, tested jointly), and one for
+refusals. Echo attributes are scored and never averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from equivox.scores import Mover, Row, Score, ScoringTable, count_coverage, effective_min_count
+from equivox.task import Attribute, Task, digest
+
+if TYPE_CHECKING:
+    from equivox.statistics import DistributionShift, JointShift
+
+_DESCRIPTION = {
+    "name": "nTVD",
+    "unit": "percent of the largest possible distance",
+    "zero_means": "every group gets the same distribution of answers",
+}
+
+
+def score_distribution_shift(task: Task, table: ScoringTable) -> list[Score]:
+    """Return the nTVD scores of one task: the task itself first, then its attributes, then refusals.
+
+    A score is NaN with its reason when any group's usable share lies below the coverage floor, when there is nothing
+    to compare (one value, one group), or, for the task, when no outcome attribute is defined. Randomness comes from
+    the options' seed and the task's name alone, so the same table always gives the same scores.
+    """
+    whole, outcomes = _joint(task, table, [a for a in task.attributes if a.role == "outcome"])
+    echoes = [a for a in task.attributes if a.role == "echo"]
+    echo_scores = _joint(task, table, echoes)[1] if echoes else []
+    refusals = [_refusal(task, table, a) for a in task.attributes if a.role == "refusal"]
+    return [whole, *outcomes, *echo_scores, *refusals]
+
+
+def _joint(task: Task, table: ScoringTable, attributes: Sequence[Attribute]) -> tuple[Score, list[Score]]:
+    from equivox.statistics import joint_shift
+
+    options, rows = table.options, table.rows
+    min_count = effective_min_count(options, len(rows))
+    coverages = {a.name: count_coverage(rows, [a.name]) for a in attributes}
+    short = {name: coverage.shortfall(options.min_coverage) for name, coverage in coverages.items()}
+    used = [row for row in rows if row.status == "parsed"]
+    enough = [a.name for a in attributes if short[a.name] is None]
+    joint: JointShift | None = None
+    if enough:
+        joint = joint_shift(
+            {name: [list(row.values.get(name, ())) for row in used] for name in enough},
+            [row.group for row in used],
+            **_design(task, table, used),
+            min_count=min_count,
+        )
+    parts = [
+        _attribute_score(
+            task,
+            a,
+            min_count,
+            coverages[a.name],
+            short[a.name],
+            joint.attributes.get(a.name) if joint else None,
+        )
+        for a in attributes
+    ]
+    coverage = count_coverage(rows, [a.name for a in attributes])
+    reason = coverage.shortfall(options.min_coverage) or _task_reason(parts, joint)
+    numbers = _numbers(joint) if joint is not None and reason is None else {}
+    whole = Score(
+        **_identity(task, None, attributes[0].role),
+        **numbers,
+        min_count=min_count,
+        parts=joint.defined if joint else (),
+        n_parts=len(attributes),
+        coverage=coverage,
+        undefined=reason,
+    )
+    return whole, parts
+
+
+def _task_reason(parts: Sequence[Score], joint: JointShift | None) -> str | None:
+    if joint is not None and joint.undefined is None:
+        return None
+    return "no attribute is defined: " + "; ".join(f"{part.attribute}: {part.undefined}" for part in parts)
+
+
+def _attribute_score(
+    task: Task,
+    attribute: Attribute,
+    min_count: int,
+    coverage: Any,
+    shortfall: str | None,
+    shift: DistributionShift | None,
+) -> Score:
+    reason = shortfall or (shift.undefined if shift else "nothing could be scored")
+    defined = shift if reason is None else None
+    return Score(
+        **_identity(task, attribute.name, attribute.role),
+        **(_numbers(defined) if defined else {}),
+        min_count=min_count,
+        removed_share=shift.removed_share if shift else float("nan"),
+        mover=_mover(defined) if defined else None,
+        coverage=coverage,
+        undefined=reason,
+    )
+
+
+def _refusal(task: Task, table: ScoringTable, attribute: Attribute) -> Score:
+    from equivox.statistics import distribution_shift
+
+    coverage = count_coverage(table.rows, [attribute.name], refusal_counts=True)
+    used = [row for row in table.rows if row.values.get(attribute.name)]
+    reason = coverage.shortfall(table.options.min_coverage)
+    if reason is None and not any("yes" in row.values[attribute.name] for row in used):
+        reason = "no response declines: there are no refusals to compare"
+    shift = None
+    if reason is None:
+        # Every answer counts: a handful of refusals is exactly what is looked for, so nothing is filtered.
+        shift = distribution_shift(
+            [list(row.values[attribute.name]) for row in used],
+            [row.group for row in used],
+            **_design(task, table, used),
+            min_count=1,
+        )
+    return _attribute_score(task, attribute, 1, coverage, reason, shift)
+
+
+def _design(task: Task, table: ScoringTable, rows: Sequence[Row]) -> dict[str, Any]:
+    import numpy as np
+
+    seed = int(digest([table.options.seed, task.name, task.arm])[:16], 16)
+    return {
+        "clusters": [row.cluster for row in rows],
+        "strata": [row.stratum for row in rows] if task.strata else None,
+        "n_resamples": table.options.n_resamples,
+        "confidence": table.options.confidence,
+        "rng": np.random.default_rng(seed),
+    }
+
+
+def _identity(task: Task, attribute: str | None, role: Any) -> dict[str, Any]:
+    return {
+        "task": task.name,
+        "dimension": task.dimension,
+        "attribute": attribute,
+        "role": role,
+        **_DESCRIPTION,
+    }
+
+
+def _numbers(shift: DistributionShift | JointShift) -> dict[str, Any]:
+    return {
+        "value": shift.ntvd,
+        "ceiling": shift.ceiling,
+        "floor": shift.floor,
+        "excess": shift.excess,
+        "ci_low": shift.ci_low,
+        "ci_high": shift.ci_high,
+        "p_paper": shift.p_paper,
+        "p_cluster": shift.p_cluster,
+        "n_clusters": shift.n_clusters,
+        "notes": shift.notes,
+    }
+
+
+def _mover(shift: DistributionShift) -> Mover:
+    shares = 100 * shift.by_group
+    value = int((shares.max(axis=0) - shares.min(axis=0)).argmax())
+    high, low = int(shares[:, value].argmax()), int(shares[:, value].argmin())
+    return Mover(
+        value=shift.values[value],
+        high_group=shift.groups[high],
+        high_share=float(shares[high, value]),
+        low_group=shift.groups[low],
+        low_share=float(shares[low, value]),
+    )

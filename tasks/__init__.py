@@ -1,0 +1,9 @@
+"""The benchmarks: one file each, declarations only."""
+
+from __future__ import annotations
+
+from equivox.task import Task
+from equivox.tasks import vibe
+
+ALL_TASKS: tuple[Task, ...] = (*vibe.TASKS,)
+"""Every built-in task, in the order in which `equivox tasks list` shows them."""

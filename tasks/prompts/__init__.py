@@ -1,0 +1,23 @@
+"""The verbatim protocol prompts of the papers, as data files that name their source."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import yaml
+
+from equivox.task import Prompt
+
+
+def load_prompts(name: str) -> dict[str, Prompt]:
+    """Return the prompts of `tasks/prompts/<name>.yaml` by their names."""
+    document = yaml.safe_load(resources.files(__name__).joinpath(f"{name}.yaml").read_text("utf-8"))
+    return {
+        key: Prompt(
+            name=f"{name}/{key}",
+            version=entry["version"],
+            text=entry["text"],
+            source=f"{document['source']}, {entry['section']}",
+        )
+        for key, entry in document["prompts"].items()
+    }

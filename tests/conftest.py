@@ -1,0 +1,70 @@
+"""Fixtures that several test modules share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from equivox import cli
+
+
+@pytest.fixture
+def reference_data() -> Path:
+    """The folder of published data; tests that need it are skipped, with the reason, where it is absent."""
+    folder = os.environ.get("EQUIVOX_REFERENCE_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("EQUIVOX_REFERENCE_DATA names no folder with the published data")
+    return Path(folder)
+
+
+@pytest.fixture
+def equivox(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run the command line in this process; returns exit code, stdout and stderr."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = cli.run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def write_tone(path: Path, *, seconds: float = 0.2, pitch: float = 220.0, rate: int = 16_000) -> None:
+    """Write a short tone; different pitches make different content."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    time = np.arange(int(seconds * rate)) / rate
+    soundfile.write(path, 0.3 * np.sin(2 * np.pi * pitch * time), rate)
+
+
+@pytest.fixture
+def clip_corpus(tmp_path: Path) -> Callable[..., Path]:
+    """Write a small corpus of tones with a CSV and a task file; returns the task file's path."""
+
+    def make(
+        *,
+        groups: Sequence[str] = ("female", "male"),
+        speakers_per_group: int = 4,
+        sentences: int = 6,
+        broken: Sequence[str] = (),
+        extra: str = "",
+    ) -> Path:
+        lines = ["path,text,speaker,gender"]
+        for g, group in enumerate(groups):
+            for s in range(speakers_per_group):
+                for t in range(sentences):
+                    name = f"{group}{s}_{t}.wav"
+                    write_tone(tmp_path / "clips" / name, pitch=100 + 200 * g + 20 * s + t)
+                    if name in broken:
+                        (tmp_path / "clips" / name).write_bytes(b"not audio at all")
+                    lines.append(f"{name},Sentence number {t}.,{group}{s},{group}")
+        (tmp_path / "clips.csv").write_text("\n".join(lines) + "\n")
+        task_file = tmp_path / "voices.yaml"
+        task_file.write_text(f"name: voices\ntable: clips.csv\nfolder: clips\ngroup: gender\nstrata: text\n{extra}")
+        return task_file
+
+    return make

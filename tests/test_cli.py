@@ -1,0 +1,171 @@
+"""The command line as a user meets it: answers, exit codes, one-line errors, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Cli = Callable[..., tuple[int, str, str]]
+
+HEAVY = ("numpy", "pyarrow", "datasets", "scipy", "pandas", "torch", "transformers", "vllm", "soundfile")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["tasks", "list"], ["tasks", "list", "--json"], ["tasks", "show", "vibe_gender"]],
+)
+def test_commands_that_need_no_model_import_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys; from equivox import cli\n"
+        f"code = cli.run({arguments!r})\n"
+        f"loaded = [m for m in {HEAVY!r} if m in sys.modules]\n"
+        "sys.exit(f'loaded {loaded}' if loaded else code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_tasks_list_names_the_ten_vibe_tasks(equivox: Cli) -> None:
+    code, out, _ = equivox("tasks", "list", "--json")
+    assert code == 0
+    names = [task["name"] for task in json.loads(out)]
+    prompts = ("story", "advisory", "candidate", "casting", "shopper")
+    assert names == [f"vibe_{dimension}:{prompt}" for dimension in ("gender", "accent") for prompt in prompts]
+
+
+def test_tasks_show_says_what_the_task_does_and_cannot_say(equivox: Cli) -> None:
+    code, out, _ = equivox("tasks", "show", "vibe_gender:story")
+    assert code == 0
+    for expected in (
+        "Cannot say",
+        "arXiv 2604.17248",
+        "CREMA-D",
+        "Their economic situation (poor, middle-class, wealthy)",
+        "occupation",
+        "stated_gender",
+        "scored apart",
+        "greedy",
+        "sentence × emotion held equal",
+    ):
+        assert expected in out
+
+
+WRONG = {
+    "unknown task": (["reference:oracle", "vibe_gendr:story", "--data", "sample"], "vibe_gender:story"),
+    "unknown family": (["reference:oracle", "vibe", "--data", "sample"], "tasks list"),
+    "no task": (["reference:oracle", ",", "--data", "sample"], "names none"),
+    "unknown scheme": (["refrence:oracle", "vibe_gender", "--data", "sample"], "reference"),
+    "no scheme": (["oracle", "vibe_gender", "--data", "sample"], "reference:NAME"),
+    "unknown reference model": (["reference:oracel", "vibe_gender", "--data", "sample"], "oracle"),
+    "unknown option": (["reference:oracle?refusals=1", "vibe_gender", "--data", "sample"], "refusal"),
+    "shift where none is planted": (["reference:oracle?shift=0.2", "vibe_gender", "--data", "sample"], "shift"),
+    "planted without shift": (["reference:planted", "vibe_gender", "--data", "sample"], "shift=0.2"),
+    "shift out of range": (["reference:planted?shift=2", "vibe_gender", "--data", "sample"], "between 0 and 1"),
+    "shift not a number": (["reference:planted?shift=x", "vibe_gender", "--data", "sample"], "number"),
+    "shift that the options cannot carry": (
+        ["reference:planted?shift=0.9", "vibe_accent:candidate", "--data", "sample"],
+        "competency",
+    ),
+    "limit 0": (["reference:oracle", "vibe_gender", "--data", "sample", "--limit", "0"], "at least 1"),
+    "one group only": (["reference:oracle", "vibe_gender", "--data", "sample", "--limit", "1"], "at least 2"),
+    "no data": (["reference:oracle", "vibe_gender"], "--data sample"),
+    "data not built": (["reference:oracle", "vibe_gender", "--data", "nowhere"], "equivox data build crema_d"),
+    "unknown annotator": (["reference:oracle", "vibe_gender", "--data", "sample", "--annotator", "rule"], "rules"),
+    "missing task file": (["reference:oracle", "none.yaml"], "none.yaml"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_request_is_one_line_exit_2_and_leaves_nothing(case: str, equivox: Cli, tmp_path: Path) -> None:
+    arguments, hint = WRONG[case]
+    code, out, err = equivox("run", *arguments, "--output", tmp_path / "run")
+    assert code == 2
+    assert out == ""
+    assert err.startswith("equivox: ") and err.count("\n") == 1
+    assert hint in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_usage_errors_are_one_line_too(equivox: Cli) -> None:
+    for arguments in (["bogus"], ["run", "reference:oracle"], ["run", "m", "t", "-o", "x", "--limit", "many"]):
+        code, _, err = equivox(*arguments)
+        assert code == 2
+        assert err.count("\n") == 1
+
+
+def test_the_output_of_another_run_is_refused_and_kept(equivox: Cli, tmp_path: Path) -> None:
+    run = ["run", "reference:oracle", "vibe_gender:advisory", "--data", "sample", "--output", tmp_path / "run"]
+    assert equivox(*run, "--limit", 24)[0] == 0
+    before = (tmp_path / "run" / "scores.json").read_bytes()
+    code, _, err = equivox(*run, "--limit", 48)
+    assert code == 2
+    assert "limit: 24 there, 48 here" in err and "resume" in err
+    assert (tmp_path / "run" / "scores.json").read_bytes() == before
+
+
+def test_a_folder_with_other_files_is_refused(equivox: Cli, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    code, _, err = equivox("run", "reference:oracle", "vibe_gender", "--data", "sample", "--output", tmp_path)
+    assert code == 2 and "other files" in err
+    assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_score_needs_a_run(equivox: Cli, tmp_path: Path) -> None:
+    code, _, err = equivox("score", tmp_path)
+    assert code == 2 and "not a run" in err
+
+
+def test_data_build_refuses_a_folder_that_is_not_the_corpus(equivox: Cli, tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    code, _, err = equivox("data", "build", "crema_d", "--source", tmp_path / "source", "--output", tmp_path / "data")
+    assert code == 2 and "AudioWAV" in err
+    assert not (tmp_path / "data").exists()
+
+
+def test_score_recomputes_the_same_numbers_and_shows_attributes(equivox: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    code, shown, _ = equivox(
+        "run", "reference:biased", "vibe_gender:casting", "--data", "sample", "--limit", 48, "--output", folder
+    )
+    assert code == 0
+    stored = (folder / "scores.json").read_bytes()
+    (folder / "scores.json").unlink()
+    code, again, _ = equivox("score", folder)
+    assert code == 0
+    assert (folder / "scores.json").read_bytes() == stored
+    assert again == shown
+    code, detailed, _ = equivox("score", folder, "--by-attribute")
+    assert code == 0
+    assert "romantic_appeal" in detailed and "moves most" in detailed
+
+
+def test_too_many_refusals_leave_the_score_undefined_and_exit_1(equivox: Cli, tmp_path: Path) -> None:
+    code, out, _ = equivox(
+        "run", "reference:oracle?refusal=0.5", "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run"
+    )
+    assert code == 1
+    assert "below the floor of 80 %" in out
+    assert "0.00" not in out.split("nTVD: 0 all groups")[0]
+    document = json.loads((tmp_path / "run" / "scores.json").read_text())
+    whole = next(score for score in document["scores"] if score["attribute"] is None)
+    assert whole["value"] is None and "below the floor" in whole["undefined"]
+
+
+def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
+    # One group is refused 20 percentage points more often: with two groups the refusal nTVD is 20.
+    equivox(
+        *("run", "reference:random?refusal=0.1&refusal_gap=0.2", "vibe_gender:story", "--data", "sample"),
+        *("--output", tmp_path / "run", "--min-coverage", 0.5),
+    )
+    document = json.loads((tmp_path / "run" / "scores.json").read_text())
+    refusal = next(score for score in document["scores"] if score["role"] == "refusal")
+    assert refusal["ci_low"] <= 20 <= refusal["ci_high"]
+    assert refusal["coverage"]["used"] == refusal["coverage"]["requested"]
+    whole = next(score for score in document["scores"] if score["attribute"] is None)
+    assert whole["coverage"]["used"] < whole["coverage"]["requested"]
