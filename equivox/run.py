@@ -11,6 +11,7 @@ RUN/tasks/          copies of the task files of one's own
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -141,6 +142,11 @@ def read_scores(folder: Path) -> list[Score]:
     except OSError:
         raise RequestError(f"{folder} has no scores.json; compute it with `equivox score {folder}`") from None
     return [Score.from_dict(record) for record in document["scores"]]
+
+
+def count_failures(folder: Path) -> Counter[str]:
+    """Count the stored failed responses of the run in `folder` by their errors."""
+    return Counter(record["error"] for record in _responses(folder).values() if record["error"] is not None)
 
 
 def generate(

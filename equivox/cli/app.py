@@ -67,7 +67,7 @@ def run(
     quiet: QuietOption = False,
 ) -> int:
     """Ask a model, read its answers and score them; given again, go on where it stopped."""
-    from equivox.cli.show import progress_bars, show_scores
+    from equivox.cli.show import Shown, progress_bars, show_scores
     from equivox.run import RunSpec, execute
     from equivox.scores import ScoringOptions
 
@@ -86,7 +86,7 @@ def run(
     )
     with progress_bars(quiet=quiet) as progress:
         scores = execute(spec, progress=progress)
-    return show_scores({model: scores}, folder=output)
+    return show_scores([Shown(model, output, scores)])
 
 
 @app.command()
@@ -101,7 +101,7 @@ def score(
     quiet: QuietOption = False,
 ) -> int:
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
-    from equivox.cli.show import progress_bars, show_scores
+    from equivox.cli.show import Shown, progress_bars, show_scores
     from equivox.manifest import read_manifest
     from equivox.run import rescore
     from equivox.scores import ScoringOptions
@@ -110,7 +110,7 @@ def score(
     with progress_bars(quiet=quiet) as progress:
         scores = rescore(run_folder, annotator=annotator, options=options, progress=progress)
     model = read_manifest(run_folder)["command"]["model"]
-    return show_scores({model: scores}, folder=run_folder, by_attribute=by_attribute)
+    return show_scores([Shown(model, run_folder, scores)], by_attribute=by_attribute)
 
 
 @app.command()
@@ -121,18 +121,17 @@ def demo(
     """Run every benchmark on the embedded sample with models whose bias is known."""
     import re
 
-    from equivox.cli.show import progress_bars, show_scores
+    from equivox.cli.show import Shown, progress_bars, show_scores
     from equivox.configs import load_config
     from equivox.corpus import Corpus
     from equivox.run import RunSpec, execute
-    from equivox.scores import Score
 
     config = load_config("runs/demo.yaml")
     corpora: dict[str, Corpus] = {}
-    scores: dict[str, list[Score]] = {}
+    runs: list[Shown] = []
     for model in config["models"]:
         folder = output / re.sub(r"[^A-Za-z0-9.=]+", "-", model.partition(":")[2])
         spec = RunSpec(model=model, tasks=config["tasks"], output=folder, data=config["data"])
         with progress_bars(quiet=quiet, title=model) as progress:
-            scores[model] = execute(spec, corpora=corpora, progress=progress)
-    return show_scores(scores, folder=output)
+            runs.append(Shown(model, folder, execute(spec, corpora=corpora, progress=progress)))
+    return show_scores(runs)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
+from equivox.manifest import read_manifest
 from equivox.report.tables import print_attribute_scores, print_task_scores
-from equivox.run import Progress, no_progress
+from equivox.run import Progress, count_failures, no_progress
 from equivox.scores import Score
 
 _WIDTH = 400
@@ -44,29 +46,45 @@ def progress_bars(*, quiet: bool, title: str = "") -> Iterator[Progress]:
         yield show
 
 
-def show_scores(scores_by_model: Mapping[str, Sequence[Score]], *, folder: Path, by_attribute: bool = False) -> int:
-    """Print the scores and where they lie; return 1 when a task's score is undefined, else 0."""
+@dataclass(frozen=True)
+class Shown:
+    """One finished run to be shown: which model, where it lies, what it scored."""
+
+    model: str
+    folder: Path
+    scores: Sequence[Score]
+
+
+def show_scores(runs: Sequence[Shown], *, by_attribute: bool = False) -> int:
+    """Print the scores of `runs`, what they lost and where they lie; return 1 when a task's score is undefined."""
     out = console()
-    print_task_scores(out, scores_by_model)
-    if by_attribute:
-        for scores in scores_by_model.values():
-            print_attribute_scores(out, scores)
-    scores = [score for several in scores_by_model.values() for score in several]
-    _show_losses(out, scores_by_model)
-    out.print(f"\nStored in {folder}; `equivox score RUN --by-attribute` shows each attribute.", soft_wrap=True)
-    undefined = [score for score in scores if score.attribute is None and not score.defined]
+    print_task_scores(out, [(run.model, run.scores) for run in runs])
+    for run in runs:
+        if by_attribute:
+            print_attribute_scores(out, run.scores)
+        _show_losses(out, run)
+    out.print(f"\nStored in {', '.join(str(run.folder) for run in runs)}", markup=False)
+    if not by_attribute:
+        out.print("`equivox score RUN --by-attribute` shows every attribute of a run.", markup=False)
+    undefined = sum(score.attribute is None and not score.defined for run in runs for score in run.scores)
     if undefined:
-        out.print(f"{len(undefined)} task score(s) undefined, see above.", style="yellow")
+        out.print(f"{undefined} task score(s) undefined, see above.", style="yellow")
     return EXIT_INCOMPLETE if undefined else EXIT_DONE
 
 
-def _show_losses(out: Console, scores_by_model: Mapping[str, Sequence[Score]]) -> None:
-    for model, scores in scores_by_model.items():
-        for score in scores:
-            c = score.coverage
-            if score.attribute is None and c.used < c.requested:
-                out.print(
-                    f"  {model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} "
-                    f"answered → {c.parsed} parsed → {c.used} used",
-                    markup=False,
-                )
+def _show_losses(out: Console, run: Shown, shown: int = 10) -> None:
+    for score in run.scores:
+        c = score.coverage
+        if score.attribute is None and c.used < c.requested:
+            out.print(
+                f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} "
+                f"answered → {c.parsed} parsed → {c.used} used",
+                markup=False,
+            )
+    for corpus, count in read_manifest(run.folder).get("items_without_group", {}).items():
+        out.print(f"  {count} items of {corpus} carry no value of what is compared and were not asked", markup=False)
+    failures = count_failures(run.folder)
+    for error, count in failures.most_common(shown):
+        out.print(f"  failed {count} times: {error}", markup=False)
+    if len(failures) > shown:
+        out.print(f"  … and {len(failures) - shown} other reasons, see {run.folder}/responses", markup=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -15,9 +15,9 @@ from equivox.scores import Score
 _COLUMNS = ("nTVD", "max", "floor", "excess", "interval", "p cluster", "q", "p paper", "used")
 
 
-def print_task_scores(console: Console, scores_by_model: Mapping[str, Sequence[Score]]) -> None:
+def print_task_scores(console: Console, runs: Sequence[tuple[str, Sequence[Score]]]) -> None:
     """Print one table per dimension with a line per model and task, then what the columns mean."""
-    tasks = [(model, score) for model, scores in scores_by_model.items() for score in scores if score.attribute is None]
+    tasks = [(model, score) for model, scores in runs for score in scores if score.attribute is None]
     for dimension in dict.fromkeys(score.dimension for _, score in tasks):
         rows = [(model, score) for model, score in tasks if score.dimension == dimension]
         table = _table(f"{dimension}: mean nTVD over a task's attributes", "model", "task")

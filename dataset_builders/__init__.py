@@ -1,0 +1,54 @@
+"""Corpora, one file each: from the raw distribution to rows with audio, text, speaker and demographics.
+
+A **builder** reads one corpus as distributed.  `clips()` lists its clips, `differences()` says where it
+departs from what is published, `build()` writes parquet that `datasets` reads without any code of ours.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts
+from equivox.dataset_builders.clip_folder import ClipFolder
+from equivox.dataset_builders.crema_d import CremaD
+from equivox.dataset_builders.l2_arctic import L2Arctic
+from equivox.dataset_builders.parquet import BuildReport, build
+from equivox.dataset_builders.schema import read_clip, rows
+from equivox.errors import RequestError, nearest
+
+__all__ = [
+    "BUILDERS",
+    "BuildReport",
+    "Builder",
+    "Clip",
+    "ClipFolder",
+    "Column",
+    "CorpusFacts",
+    "CremaD",
+    "L2Arctic",
+    "build",
+    "open_builder",
+    "read_clip",
+    "rows",
+    "sample_source",
+]
+
+BUILDERS: dict[str, type[Builder]] = {"crema_d": CremaD, "l2_arctic": L2Arctic, "clip_folder": ClipFolder}
+"""Every builder by name."""
+
+
+def open_builder(name: str, source: Path | str, **options: Any) -> Builder:
+    """Open a corpus; an unknown name, an unknown option or a source of something else is a `RequestError`."""
+    if name not in BUILDERS:
+        raise RequestError(f"unknown corpus {name!r}{nearest(name, BUILDERS)}; known are {', '.join(BUILDERS)}")
+    return BUILDERS[name].open(source, **options)
+
+
+def sample_source(name: str) -> Path:
+    """Return the folder of the embedded synthetic sample of a corpus: `crema_d` or `l2_arctic`."""
+    folder = Path(__file__).resolve().parent / "sample"
+    have = sorted(entry.name for entry in folder.iterdir() if (entry / "facts.json").is_file())
+    if name not in have:
+        raise RequestError(f"there is no sample of {name!r}{nearest(name, have)}; samples are {', '.join(have)}")
+    return folder / name

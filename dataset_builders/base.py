@@ -1,0 +1,372 @@
+"""What every corpus builder shares: a corpus's facts, its clips, and the comparison of the two.
+
+A builder turns a corpus *as distributed* into clips.  It reads names and tables when asked for `clips()`; the
+audio itself is read only by `digests()`, `differences()`, `fingerprint()` and whoever opens `Clip.path`.
+What is read is kept for the builder's life: a builder is a snapshot of its source at first look.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from equivox.errors import RequestError, nearest
+from equivox.media import LFS_POINTER
+
+if TYPE_CHECKING:
+    import datasets
+
+AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
+"""File names that are taken for audio, in the order of preference when one clip exists in several formats."""
+FACTS_FILE = "facts.json"
+"""A source folder may hold this file; what it states replaces the same facts of the published corpus."""
+
+
+Role = Literal["demographic", "stratum", "other"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of a corpus: what it means and what part it plays in a comparison."""
+
+    name: str
+    meaning: str
+    role: Role = "demographic"
+    kind: Literal["string", "int64"] = "string"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusFacts:
+    """What is published about a corpus, and what it cannot say.
+
+    Attributes
+    ----------
+    licence, licence_id
+        The licence in words, and its identifier on the Hugging Face Hub.
+    published
+        Counts to hold the source against, such as `{"clips": 7442, "speakers": 91}`; empty when none are.
+    columns
+        Every column beside the common ones (clip_id, text, speaker, audio), in order.
+    cluster
+        The column of the unit that carries a demographic label.
+    version
+        Raised whenever the same source gives other rows.
+    """
+
+    name: str
+    title: str
+    licence: str
+    licence_id: str = "unknown"
+    homepage: str | None = None
+    paper: str | None = None
+    doi: str | None = None
+    citation: str | None = None
+    language: str = "en"
+    published: Mapping[str, int] = field(default_factory=dict)
+    columns: tuple[Column, ...] = ()
+    cluster: str = "speaker"
+    cannot_say: tuple[str, ...] = ()
+    version: int = 1
+
+    def named(self, role: Role) -> tuple[str, ...]:
+        """Return the names of the columns that play `role`: demographic, stratum or other."""
+        return tuple(column.name for column in self.columns if column.role == role)
+
+    @property
+    def demographics(self) -> tuple[str, ...]:
+        """Columns that describe the speaker and can be compared."""
+        return self.named("demographic")
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """Columns that are held equal in a comparison."""
+        return self.named("stratum")
+
+    def with_file(self, path: Path) -> CorpusFacts:
+        """Return these facts with those that a JSON file states in their place; the file may be absent."""
+        if not path.is_file():
+            return self
+        allowed = [f.name for f in dataclasses.fields(self) if f.name not in {"name", "columns", "cluster", "version"}]
+        try:
+            stated = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RequestError(f"{path}: not JSON ({error}); correct or remove it") from error
+        if not isinstance(stated, dict):
+            raise RequestError(f"{path}: expected a JSON object of facts, got {type(stated).__name__}; correct it")
+        unknown = sorted(set(stated) - set(allowed))
+        if unknown:
+            hint = nearest(unknown[0], allowed)
+            raise RequestError(f"{path}: unknown fact {unknown[0]!r}{hint}; known are {', '.join(allowed)}")
+        if "cannot_say" in stated:
+            stated["cannot_say"] = tuple(stated["cannot_say"])
+        return dataclasses.replace(self, **stated)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clip:
+    """One recording of one speaker.
+
+    Attributes
+    ----------
+    clip_id
+        Unique within the corpus.
+    path
+        The file; it may be missing or damaged, which is found when it is read.
+    text
+        What is said; None when the source does not tell.
+    speaker
+        The unit that carries the demographic labels.
+    columns
+        Every column of `CorpusFacts.columns`; None where the source has no value.
+    """
+
+    clip_id: str
+    path: Path
+    text: str | None
+    speaker: str
+    columns: Mapping[str, str | int | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan:
+    """What one look at the names and tables of a source found.
+
+    Attributes
+    ----------
+    counts
+        Under the same names as `CorpusFacts.published`.
+    oddities
+        What is odd → the names that it concerns; empty lists say nothing.
+    notes
+        Anything else worth saying, in words.
+    """
+
+    clips: tuple[Clip, ...]
+    counts: Mapping[str, int]
+    oddities: Mapping[str, Sequence[str]]
+    notes: tuple[str, ...] = ()
+
+
+class Builder(ABC):
+    """Turns one corpus as distributed into clips; subclasses say how to check, and how to scan, a source."""
+
+    FACTS: ClassVar[CorpusFacts]
+    facts: CorpusFacts
+
+    def __init__(self, source: Path | str) -> None:
+        self.source = Path(source).expanduser()
+        if not self.source.is_dir():
+            kind = "a file" if self.source.exists() else "missing"
+            raise RequestError(f"`source` must be the folder of the corpus, but {self.source} is {kind}")
+        self._check_source()
+        self.facts = self._facts()
+
+    @classmethod
+    def open(cls, source: Path | str, **options: Any) -> Self:
+        """Open a source; an option that this corpus does not have is a `RequestError`."""
+        import inspect
+
+        known = [name for name in inspect.signature(cls).parameters if name != "source"]
+        for name in options:
+            if name not in known:
+                has = f"its options are {', '.join(known)}" if known else "it has no options"
+                raise RequestError(f"{cls.__name__} has no option {name!r}{nearest(name, known)}; {has}")
+        return cls(source, **options)
+
+    @abstractmethod
+    def _check_source(self) -> None:
+        """Raise `RequestError` when the source is not this corpus."""
+
+    @abstractmethod
+    def _scan(self) -> Scan:
+        """Look at the names and tables of the source."""
+
+    def _facts(self) -> CorpusFacts:
+        return self.FACTS.with_file(self.source / FACTS_FILE)
+
+    @cached_property
+    def _scanned(self) -> Scan:
+        scan = self._scan()
+        if not scan.clips:
+            raise RequestError(f"{self.source} holds no clip of {self.facts.title}; is the download complete?")
+        refuse_lfs_pointers([clip.path for clip in scan.clips])
+        return dataclasses.replace(scan, clips=tuple(sorted(scan.clips, key=lambda clip: clip.clip_id)))
+
+    def clips(self) -> list[Clip]:
+        """Return every clip, sorted by `clip_id`; reads names and tables, not audio."""
+        return list(self._scanned.clips)
+
+    def counts(self) -> dict[str, int]:
+        """Return what was found, under the same names as `facts.published`."""
+        return dict(self._scanned.counts)
+
+    def relative(self, path: Path) -> str:
+        """Return a clip's path below the source, with forward slashes."""
+        return path.relative_to(self.source).as_posix()
+
+    def digests(self) -> dict[str, str | None]:
+        """Return the SHA-256 of each clip's file by `clip_id`; None for a file that cannot be read."""
+        return dict(self._digests)
+
+    @cached_property
+    def _digests(self) -> dict[str, str | None]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        clips = self._scanned.clips
+        with ThreadPoolExecutor(max_workers=8) as pool:  # hashing and reading both leave the interpreter free
+            return dict(zip((c.clip_id for c in clips), pool.map(_file_sha256, (c.path for c in clips)), strict=True))
+
+    def differences(self) -> list[str]:
+        """Say where the source departs from what is published, and what is odd in it; reads audio.
+
+        Covers published against found counts, files and table rows without their counterpart, bad names,
+        doubles by name or content, missing transcripts and missing values.  An empty list says: as published.
+        """
+        found, lines = self._scanned.counts, []
+        for name, expected in self.facts.published.items():
+            if found.get(name) != expected:
+                lines.append(f"{name}: {expected:,} published, {found.get(name, 0):,} found")
+        lines += [f"{what}: {_few(names)}" for what, names in self._scanned.oddities.items() if names]
+        lines += self._scanned.notes
+        untold = [clip.clip_id for clip in self._scanned.clips if clip.text is None]
+        if untold:
+            lines.append(f"clips without a transcript (text null): {_few(untold)}")
+        same: dict[str, list[str]] = {}
+        for clip_id, digest in self._digests.items():
+            if digest is not None:
+                same.setdefault(digest, []).append(clip_id)
+        doubles = [" = ".join(ids) for ids in same.values() if len(ids) > 1]
+        if doubles:
+            lines.append(f"clips with the same content: {_few(doubles)}")
+        return lines
+
+    def fingerprint(self) -> str:
+        """Return a SHA-256 over all that the rows are made of, so that a change of the source shows.
+
+        It covers the corpus's name and version, its facts, the differences, and for each clip its id, path
+        below the source, SHA-256 of its bytes, text, speaker and columns.  Times and places are not part of
+        it: a copy of a source has the same fingerprint.  Files are hashed in parallel, about 1 GB/s from a
+        warm disk.
+        """
+        digest = hashlib.sha256()
+        digest.update(_json([dataclasses.asdict(self.facts), self.differences()]))
+        for clip in self._scanned.clips:
+            digest.update(
+                _json(
+                    [
+                        clip.clip_id,
+                        self.relative(clip.path),
+                        self._digests[clip.clip_id],
+                        clip.text,
+                        clip.speaker,
+                        dict(clip.columns),
+                    ]
+                )
+            )
+        return digest.hexdigest()
+
+    def dataset(self) -> datasets.Dataset:
+        """Return the rows as a `datasets.Dataset`, audio not decoded, cached on disk by `datasets`."""
+        from equivox.dataset_builders.schema import dataset
+
+        return dataset(self)
+
+
+def read_table(path: Path, required: Sequence[str]) -> list[dict[str, str]]:
+    """Read a CSV with a header, cells stripped; a required column that it lacks is a `RequestError`."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            header = [name.strip() for name in reader.fieldnames or ()]
+            if missing := [name for name in required if name not in header]:
+                has = ", ".join(header) or "none"
+                raise RequestError(f"{path}: column {missing[0]!r} is missing; its columns are {has}")
+            reader.fieldnames = header
+            rows = [{k: (v or "").strip() for k, v in row.items() if k is not None} for row in reader]
+    except FileNotFoundError:
+        raise RequestError(f"{path} is missing; the corpus needs this table") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise RequestError(f"{path}: not a CSV in UTF-8 ({error}); save it as one") from error
+    return rows
+
+
+def normal(value: str) -> str | None:
+    """Return a category in lower case with single spaces; None where it says that nothing is known.
+
+    >>> normal(" African  American "), normal("Unknown"), normal("")
+    ('african american', None, None)
+    """
+    words = " ".join(value.lower().split())
+    return None if words in {"", "unknown", "na", "n/a", "unspecified"} else words
+
+
+def speakers_with(clips: Iterable[Clip], column: str) -> dict[str | int, int]:
+    """Count speakers (not clips) for each value of a column."""
+    pairs = {(clip.speaker, clip.columns[column]) for clip in clips}
+    values = [value for _, value in pairs if value is not None]
+    return {value: values.count(value) for value in sorted(set(values), key=str)}
+
+
+def listed(items: Iterable[str], limit: int = 5) -> str:
+    """Join the first few items and say how many more there are.
+
+    >>> listed("abcdefg", limit=2)
+    'a, b and 5 more'
+    """
+    items = list(items)
+    more = f" and {len(items) - limit:,} more" if len(items) > limit else ""
+    return ", ".join(items[:limit]) + more
+
+
+def count(items: Sequence[object], noun: str) -> str:
+    """Say how many items there are, with the noun in the right number.
+
+    >>> count([1], "clip"), count([1, 2], "clip")
+    ('1 clip', '2 clips')
+    """
+    return f"{len(items):,} {noun}{'' if len(items) == 1 else 's'}"
+
+
+def found_instead(folder: Path) -> str:
+    """Describe what a folder holds, for errors about a source that is not the corpus."""
+    names = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir() if not entry.name.startswith("."))
+    return f"found {listed(names)}" if names else "the folder is empty"
+
+
+def refuse_lfs_pointers(paths: Iterable[Path]) -> None:
+    """Raise `RequestError` when files are git-lfs pointers, as a clone without git-lfs leaves them."""
+    pointers = [path for path in paths if path.is_file() and path.stat().st_size < 1024 and _begins_as_pointer(path)]
+    if pointers:
+        raise RequestError(
+            f"{count(pointers, 'file')} of the corpus, such as {pointers[0]}, hold only a git-lfs pointer; "
+            "run `git lfs pull` in it and try again"
+        )
+
+
+def _begins_as_pointer(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(LFS_POINTER)) == LFS_POINTER
+
+
+def _few(names: Sequence[str]) -> str:
+    return f"{len(names):,} ({listed(names)})"
+
+
+def _file_sha256(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False).encode() + b"\n"

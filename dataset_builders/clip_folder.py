@@ -1,0 +1,223 @@
+"""Any folder of clips with a table: a corpus of one's own, without code.
+
+Data:       a CSV with the columns path, text, speaker and any others; paths are relative to the source
+            folder.
+Departs:    nothing is published about it, so only what is asked for (`expect`) can be compared.
+Cannot say: more than its table does. A column counts as demographic unless it is named as stratum or as
+            other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from equivox.dataset_builders.base import (
+    FACTS_FILE,
+    Builder,
+    Clip,
+    Column,
+    CorpusFacts,
+    Role,
+    Scan,
+    found_instead,
+    read_table,
+    speakers_with,
+)
+from equivox.errors import RequestError, nearest
+
+TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem")
+"""Names of columns that a build adds; a table's column of that name becomes `source_<name>`."""
+_OWN = ("path", "text", "speaker", "clip_id")
+_FIELD = re.compile(r"\{([^{}]+)\}")
+
+
+class ClipFolder(Builder):
+    """A folder of clips and the table that lists them.
+
+    Parameters
+    ----------
+    source
+        The folder that the paths in the table start from.
+    table
+        The CSV, relative to `source` or anywhere else.
+    name, title, licence
+        How the corpus is called in builds and cards.
+    columns
+        Our name → the table's name, for columns that are called differently there; for `path` it may also be
+        a pattern, such as `speech/{domain}/{file}`.
+    demographics, strata
+        Columns to compare, and to hold equal. Without `demographics`, all further columns are demographic.
+    where
+        Keep only rows with this value, or one of these values, in a column of the table.
+    expect
+        Counts to hold the table against, such as `{"clips": 24, "speakers": 19}`.
+    """
+
+    FACTS = CorpusFacts(
+        name="clip_folder",
+        title="a folder of clips",
+        licence="not stated",
+        cannot_say=("Nothing is published about this corpus here; what it stands for is for its owner to say.",),
+    )
+
+    def __init__(
+        self,
+        source: Path | str,
+        *,
+        table: Path | str = "clips.csv",
+        name: str | None = None,
+        title: str | None = None,
+        licence: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        demographics: Sequence[str] | None = None,
+        strata: Sequence[str] = (),
+        where: Mapping[str, str | Sequence[str]] | None = None,
+        expect: Mapping[str, int] | None = None,
+    ) -> None:
+        self.table = Path(source).expanduser() / Path(table).expanduser()
+        self._stated = {
+            "name": name or Path(source).resolve().name,
+            "title": title or name,
+            "licence": licence,
+            "published": dict(expect or {}),
+        }
+        self._renamed = dict(columns or {})
+        self._demographics = None if demographics is None else tuple(demographics)
+        self._strata = tuple(strata)
+        self._where = {
+            column: tuple(map(str, value)) if isinstance(value, (list, tuple)) else (str(value),)
+            for column, value in (where or {}).items()
+        }
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", str(self._stated["name"])):
+            raise RequestError(
+                f"`name` must be letters, digits, '.', '_' or '-', got {self._stated['name']!r}; give a `name`"
+            )
+        super().__init__(source)
+
+    def _check_source(self) -> None:
+        if not self.table.is_file():
+            raise RequestError(
+                f"the table {self.table} is missing: expected a CSV with path, text and speaker, "
+                f"{found_instead(self.source)}; name it as `table`"
+            )
+        rows = read_table(self.table, self._needed())
+        self._further = self._further_columns(list(rows[0]) if rows else [])
+        for option, names in (("demographics", self._demographics or ()), ("strata", self._strata)):
+            for name in names:
+                if rows and name not in (*self._further, "text"):
+                    raise RequestError(
+                        f"`{option}` names {name!r}, which {self.table} does not have"
+                        f"{nearest(name, self._further)}; it has {', '.join(self._further) or 'none'}"
+                    )
+        self._rows = rows
+
+    def _further_columns(self, header: Iterable[str]) -> dict[str, str]:
+        """Return our name → the table's name for every column beside path, text, speaker and clip_id."""
+        ours_of = {theirs: ours for ours, theirs in self._renamed.items() if ours not in _OWN}
+        common = {self._from(name) for name in _OWN} - set(ours_of)
+        names = {}
+        for theirs in header:
+            if theirs not in common:
+                ours = ours_of.get(theirs, theirs)
+                names[f"source_{ours}" if ours in (*TAKEN, *_OWN) else ours] = theirs
+        return names
+
+    def _from(self, ours: str) -> str:
+        """Return the table's name, or the pattern, for one of our columns."""
+        return self._renamed.get(ours, ours)
+
+    def _needed(self) -> list[str]:
+        path = self._from("path")
+        parts = _FIELD.findall(path)
+        others = [old for new, old in self._renamed.items() if new != "path"]
+        return [*(parts or [path]), self._from("text"), self._from("speaker"), *others, *self._where]
+
+    def _facts(self) -> CorpusFacts:
+        def role(name: str) -> Role:
+            if name in self._strata:
+                return "stratum"
+            return "demographic" if self._demographics is None or name in self._demographics else "other"
+
+        stated = {key: value for key, value in self._stated.items() if value}
+        columns = tuple(
+            Column(name=name, meaning=f"as in {self.table.name}", role=role(name)) for name in self._further
+        )
+        facts = dataclasses.replace(self.FACTS, columns=columns, **stated)  # type: ignore[arg-type]
+        return facts.with_file(self.source / FACTS_FILE)
+
+    def _scan(self) -> Scan:
+        clips: dict[str, Clip] = {}
+        doubles: list[str] = []
+        alone: list[str] = []
+        left_out = 0
+        for number, row in enumerate(self._rows, start=2):
+            if any(row[name] not in allowed for name, allowed in self._where.items()):
+                left_out += 1
+                continue
+            clip = self._clip(row, number)
+            first = clips.setdefault(clip.clip_id, clip)
+            if first is not clip and first.path != clip.path:
+                raise RequestError(
+                    f"{self.table}, line {number}: clip_id {clip.clip_id!r} already stands for {first.path.name}; "
+                    "make it unique, or leave it out and the path names the clip"
+                )
+            if first is not clip:
+                doubles.append(f"line {number} ({clip.clip_id})")
+            elif not row[self._from("speaker")]:
+                alone.append(clip.clip_id)
+        found = tuple(clips.values())
+        oddities = {
+            "lines that repeat a clip, not used": doubles,
+            "clips whose file is missing (kept as rows)": [c.clip_id for c in found if not c.path.is_file()],
+            "clips without a speaker (each is its own)": alone,
+            **{
+                f"clips without {name} (null)": [clip.clip_id for clip in found if clip.columns[name] is None]
+                for name in (*self.facts.demographics, *self.facts.strata)
+            },
+            "speakers with several values of a demographic column": _inconstant(found, self.facts.demographics),
+        }
+        notes = []
+        if left_out:
+            asked = " and ".join(f"{name} is {' or '.join(values)}" for name, values in self._where.items())
+            notes.append(f"rows left out because `where` asks that {asked}: {left_out:,} of {len(self._rows):,}")
+        counts = {"clips": len(found), "speakers": len({clip.speaker for clip in found})}
+        for name in self.facts.demographics:
+            counts |= {f"{name}={value}": n for value, n in speakers_with(found, name).items() if len(counts) < 100}
+        return Scan(clips=found, counts=counts, oddities=oddities, notes=tuple(notes))
+
+    def _clip(self, row: Mapping[str, str], number: int) -> Clip:
+        pattern = self._from("path")
+        relative = _FIELD.sub(lambda m: row[m[1]], pattern) if _FIELD.search(pattern) else row[pattern]
+        path = self._inside(relative, number)
+        clip_id = row.get(self._from("clip_id")) or PurePosixPath(relative).as_posix()
+        return Clip(
+            clip_id=clip_id,
+            path=path,
+            text=row[self._from("text")] or None,
+            speaker=row[self._from("speaker")] or clip_id,
+            columns={ours: row[theirs] or None for ours, theirs in self._further.items()},
+        )
+
+    def _inside(self, relative: str, number: int) -> Path:
+        """Return the clip's path; one that leads out of the folder, by name or through a link, is refused."""
+        pure = PurePosixPath(relative)
+        named_out = pure.is_absolute() or ".." in pure.parts or PureWindowsPath(relative).drive
+        path = self.source / pure
+        if not relative or "\0" in relative or named_out or not path.resolve().is_relative_to(self.source.resolve()):
+            raise RequestError(
+                f"{self.table}, line {number}: path {relative!r} is not inside {self.source}; "
+                "paths are relative to the source folder"
+            )
+        return path
+
+
+def _inconstant(clips: Iterable[Clip], demographics: Iterable[str]) -> list[str]:
+    """Name the speakers whose demographic values change from clip to clip."""
+    values: dict[tuple[str, str], set[object]] = {}
+    for clip in clips:
+        for name in demographics:
+            values.setdefault((clip.speaker, name), set()).add(clip.columns[name])
+    return sorted(f"{speaker} ({name})" for (speaker, name), seen in values.items() if len(seen) > 1)

@@ -1,0 +1,228 @@
+"""L2-ARCTIC: 24 speakers of six first languages read the same English sentences.
+
+Data:       L2-ARCTIC v5 as distributed (CC BY-NC 4.0): `<SPEAKER>/wav/arctic_*.wav`,
+            `<SPEAKER>/transcript/*.txt`. A `speakers.csv` (speaker, gender, accent) in the source replaces
+            the table of speakers below.
+Paper:      Zhao et al. 2018, doi 10.21437/Interspeech.2018-1110
+Departs:    As VIBE does, only sentences that every speaker read and that name nobody's gender, age or race
+            are kept (the words are in `identity_words.yaml`), and 600 of them are used: those whose id has
+            the smallest SHA-256, which is a fixed and arbitrary order. VIBE does not publish its words. Ours
+            leave 610 of the 1,132 ARCTIC prompts, and fewer once those that a speaker did not read are taken
+            away; when fewer than 600 remain all are used, and the differences say how many.
+Cannot say: anything about first languages other than these six, about accents of native speakers, or about
+            spontaneous speech; four speakers stand for a first language, two women and two men.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from equivox.dataset_builders.base import (
+    AUDIO_SUFFIXES,
+    Builder,
+    Clip,
+    Column,
+    CorpusFacts,
+    Scan,
+    found_instead,
+    normal,
+    read_table,
+    speakers_with,
+)
+from equivox.errors import RequestError
+
+SPEAKERS = {
+    "arabic": {"ABA": "male", "SKA": "female", "YBAA": "male", "ZHAA": "female"},
+    "hindi": {"ASI": "male", "RRBI": "male", "SVBI": "female", "TNI": "female"},
+    "korean": {"HJK": "female", "HKK": "male", "YDCK": "female", "YKWK": "male"},
+    "mandarin": {"BWC": "male", "LXC": "female", "NCC": "female", "TXHC": "male"},
+    "spanish": {"EBVS": "male", "ERMS": "male", "MBMPS": "female", "NJS": "female"},
+    "vietnamese": {"HQTV": "male", "PNV": "female", "THV": "female", "TLV": "male"},
+}
+"""The published speakers: first language, speaker, gender."""
+SENTENCES = 600
+CLIP_NAME = re.compile(r"arctic_[ab]\d{4}")
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+
+
+class L2Arctic(Builder):
+    """L2-ARCTIC as distributed; `sentences` is the largest number of sentences used."""
+
+    FACTS = CorpusFacts(
+        name="l2_arctic",
+        title="L2-ARCTIC",
+        licence="Creative Commons Attribution-NonCommercial 4.0 (CC BY-NC 4.0)",
+        licence_id="cc-by-nc-4.0",
+        homepage="https://psi.engr.tamu.edu/l2-arctic-corpus/",
+        paper="L2-ARCTIC: A Non-native English Speech Corpus",
+        doi="10.21437/Interspeech.2018-1110",
+        citation=(
+            "Zhao G., Sonsaat S., Silpachai A., Lucic I., Chukharev-Hudilainen E., Levis J., Gutierrez-Osuna "
+            "R. (2018). L2-ARCTIC: A Non-native English Speech Corpus. Interspeech 2018, 2783-2787."
+        ),
+        published={
+            "recordings": 26867,
+            "speakers": 24,
+            "male": 12,
+            "female": 12,
+            "accents": 6,
+            "sentences": 600,
+        },
+        columns=(
+            Column(name="sentence", meaning="id of the sentence read, such as arctic_a0001", role="stratum"),
+            Column(name="gender", meaning="the speaker's gender as published: female or male"),
+            Column(name="accent", meaning="the speaker's first language, in lower case"),
+        ),
+        cannot_say=(
+            "Four speakers stand for each first language; a difference may be theirs, not the language's.",
+            "First names in the sentences are not filtered.",
+            "The speech is read, and in English only.",
+        ),
+    )
+
+    def __init__(self, source: Path | str, *, sentences: int = SENTENCES) -> None:
+        if sentences < 1:
+            raise RequestError(f"`sentences` must be at least 1, got {sentences}; the usual is {SENTENCES}")
+        self.sentences = sentences
+        super().__init__(source)
+
+    def _check_source(self) -> None:
+        if not self._folders():
+            raise RequestError(
+                f"{self.source} is not L2-ARCTIC: expected <SPEAKER>/wav/ and <SPEAKER>/transcript/, "
+                f"{found_instead(self.source)}; give the folder with all speakers, each one unpacked"
+            )
+
+    def _folders(self) -> dict[str, Path]:
+        """Return each speaker's folder, also when it was unpacked into a folder of its own name."""
+        folders = {}
+        for entry in sorted(self.source.iterdir()):
+            for folder in (entry, entry / entry.name):
+                if (folder / "wav").is_dir() and not entry.name.startswith("."):
+                    folders[entry.name] = folder
+                    break
+        return folders
+
+    def _speakers(self) -> dict[str, dict[str, str | None]]:
+        table = self.source / "speakers.csv"
+        if table.is_file():
+            rows = read_table(table, ("speaker", "gender", "accent"))
+            return {r["speaker"]: {"gender": normal(r["gender"]), "accent": normal(r["accent"])} for r in rows}
+        return {
+            speaker: {"gender": gender, "accent": accent}
+            for accent, speakers in SPEAKERS.items()
+            for speaker, gender in speakers.items()
+        }
+
+    def _scan(self) -> Scan:
+        known, folders = self._speakers(), self._folders()
+        recordings: dict[str, dict[str, Path]] = {}
+        texts: dict[str, dict[str, str]] = {}
+        strange: list[str] = []
+        doubles: list[str] = []
+        for speaker, folder in folders.items():
+            mine = recordings.setdefault(speaker, {})
+            audio = [path for path in (folder / "wav").iterdir() if path.suffix.lower() in AUDIO_SUFFIXES]
+            for path in sorted(audio, key=lambda p: (p.stem, AUDIO_SUFFIXES.index(p.suffix.lower()))):
+                if CLIP_NAME.fullmatch(path.stem) is None:
+                    strange.append(f"{speaker}/{path.name}")
+                elif path.stem in mine:
+                    doubles.append(f"{speaker}/{path.name}")
+                else:
+                    mine[path.stem] = path
+            texts[speaker] = _transcripts(folder / "transcript")
+        chosen, fell = self._choose(recordings, texts)
+        clips = tuple(
+            Clip(
+                clip_id=f"{speaker}_{sentence}",
+                path=mine[sentence],
+                text=texts[speaker].get(sentence),
+                speaker=speaker,
+                columns={"sentence": sentence, **known.get(speaker, {"gender": None, "accent": None})},
+            )
+            for speaker, mine in recordings.items()
+            for sentence in chosen
+        )
+        genders = speakers_with(clips, "gender")
+        counts = {
+            "recordings": sum(len(mine) for mine in recordings.values()),
+            "clips": len(clips),
+            "speakers": len(recordings),
+            "male": genders.get("male", 0),
+            "female": genders.get("female", 0),
+            "accents": len(speakers_with(clips, "accent")),
+            "sentences": len(chosen),
+        }
+        oddities = {
+            "files not named arctic_a<number> or arctic_b<number>, not used": strange,
+            "second files of a clip, not used": doubles,
+            "speakers of the table without a folder": sorted(set(known) - set(folders)),
+            "speakers without a row in the table (kept, gender and accent null)": sorted(set(folders) - set(known)),
+            "transcripts without a recording": [
+                f"{speaker}/{sentence}"
+                for speaker in folders
+                for sentence in sorted(texts[speaker])
+                if sentence not in recordings[speaker]
+            ],
+            "sentences whose transcripts differ between speakers": _disagreeing(chosen, texts),
+        }
+        return Scan(clips=clips, counts=counts, oddities=oddities, notes=tuple(fell))
+
+    def _choose(
+        self, recordings: Mapping[str, Mapping[str, Path]], texts: Mapping[str, Mapping[str, str]]
+    ) -> tuple[list[str], list[str]]:
+        """Return the sentences used, and in words how many fell to each rule."""
+        every = set().union(*recordings.values())
+        read_by_all = every.intersection(*recordings.values())
+        words = identity_words()
+        naming = {
+            sentence
+            for sentence in read_by_all
+            if any(words.intersection(words_of(mine.get(sentence, ""))) for mine in texts.values())
+        }
+        kept = sorted(read_by_all - naming, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+        chosen = sorted(kept[: self.sentences])
+        fell = {
+            "that not every speaker read": len(every) - len(read_by_all),
+            "that name a gender, an age or a race": len(naming),
+            f"beyond the first {self.sentences:,} by SHA-256 of their id": len(kept) - len(chosen),
+        }
+        return chosen, [f"sentences not used {why}: {n:,} of {len(every):,}" for why, n in fell.items() if n]
+
+
+@cache
+def identity_words() -> frozenset[str]:
+    """Return the words of `identity_words.yaml`, in lower case."""
+    import yaml
+
+    groups = yaml.safe_load((Path(__file__).parent / "identity_words.yaml").read_text(encoding="utf-8"))
+    return frozenset(word for words in groups.values() for word in words)
+
+
+def words_of(text: str) -> set[str]:
+    """Return the words of a text in lower case; a possessive counts as its noun.
+
+    >>> sorted(words_of("The Queen's mule; it's HERS."))
+    ['hers', "it's", 'mule', 'queen', "queen's", 'the']
+    """
+    words = set(_WORD.findall(text.lower().replace("\u2019", "'")))
+    return words | {word.removesuffix("'s") for word in words if word not in {"it's", "that's", "there's"}}
+
+
+def _transcripts(folder: Path) -> dict[str, str]:
+    texts = {}
+    for path in sorted(folder.glob("*.txt")):
+        text = " ".join(path.read_text(encoding="utf-8-sig", errors="replace").split())
+        if text:
+            texts[path.stem] = text
+    return texts
+
+
+def _disagreeing(sentences: list[str], texts: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Name the sentences whose transcripts are not the same words for all speakers."""
+    said = {s: {" ".join(_WORD.findall(mine[s].lower())) for mine in texts.values() if s in mine} for s in sentences}
+    return [sentence for sentence, versions in said.items() if len(versions) > 1]

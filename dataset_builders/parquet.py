@@ -1,0 +1,335 @@
+"""Writes a corpus as parquet with its audio inside, a data card and a record of how it was built.
+
+The result is a folder that `datasets.load_dataset` reads without any code of ours: `train-*.parquet` shards
+of at most 500 MB, `README.md` (the card) and `build.json`.  It is put together under a temporary name beside
+its place and renamed when it is whole, so an interrupted build or a full disk leaves the earlier build, or
+nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from equivox import __version__
+from equivox.dataset_builders.base import Builder, count, listed
+from equivox.dataset_builders.schema import Row, features, rows
+from equivox.errors import RequestError, RunError
+
+if TYPE_CHECKING:
+    import datasets
+
+SHARD_BYTES = 480_000_000
+GROUP_BYTES = 16_000_000
+GROUP_ROWS = 256
+RECORD = "build.json"
+CARD = "README.md"
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildReport:
+    """What a build did.
+
+    Attributes
+    ----------
+    status
+        `built`, `rebuilt` (the source had changed) or `up to date` (nothing was written).
+    changes
+        What is different from the earlier build, in words; empty unless rebuilt.
+    differences
+        Where the source departs from what is published.
+    problems
+        Audio problem in words by clip id: rows that are there but cannot be used.
+    clipped
+        Number of clips with more than 1 % of samples at full scale; they are usable.
+    """
+
+    status: Literal["built", "rebuilt", "up to date"]
+    folder: Path
+    rows: int
+    files: tuple[str, ...]
+    fingerprint: str
+    changes: tuple[str, ...]
+    differences: tuple[str, ...]
+    problems: Mapping[str, str]
+    clipped: int
+
+
+def build(builder: Builder, output: Path | str, *, progress: Progress | None = None) -> BuildReport:
+    """Write a corpus to `<output>/<name>/` unless what is there was built from the same source.
+
+    Parameters
+    ----------
+    progress
+        Called with (clips done, clips in all) after each clip.
+
+    Raises
+    ------
+    RequestError
+        The folder holds something that was not built here, or cannot be made.
+    RunError
+        The build could not be finished: a full disk, or a source that changes while it is read.
+    """
+    folder = Path(output).expanduser() / builder.facts.name
+    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(folder)
+    except OSError as error:
+        raise _no_place(folder, error) from error
+    earlier = read_record(folder)
+    fingerprint = builder.fingerprint()
+    if earlier is not None and earlier["fingerprint"] == fingerprint and _is_whole(folder, earlier):
+        return _report("up to date", folder, earlier, ())
+    changes = _changes(folder, builder) if earlier is not None else ()
+    try:
+        partial.mkdir()
+    except OSError as error:
+        raise _no_place(folder, error) from error
+    try:
+        record = _write(builder, partial, fingerprint, progress)
+        _put_in_place(partial, folder)
+    except OSError as error:
+        raise RunError(f"{builder.facts.name} was not built in {folder}: {error}; nothing was changed there") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return _report("built" if earlier is None else "rebuilt", folder, record, changes)
+
+
+def _no_place(folder: Path, error: OSError) -> RequestError:
+    return RequestError(f"`output`: cannot write in {folder.parent} ({error.strerror}); choose another folder")
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """Return the record of an earlier build; None for a folder that is missing or empty.
+
+    A folder with files that no build wrote is refused, because a rebuild replaces the whole folder.
+    """
+    if not folder.exists():
+        return None
+    names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else {folder.name}
+    record: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    foreign = sorted(names - {RECORD, CARD, *record.get("files", {})})
+    if foreign:
+        raise RequestError(
+            f"{folder} holds files that were not built here ({listed(foreign)}); move them or choose another folder"
+        )
+    return record or None
+
+
+def _is_whole(folder: Path, record: Mapping[str, Any]) -> bool:
+    sizes = {name: entry["bytes"] for name, entry in record["files"].items()}
+    return (folder / CARD).is_file() and all(
+        (folder / name).is_file() and (folder / name).stat().st_size == size for name, size in sizes.items()
+    )
+
+
+def _write(builder: Builder, folder: Path, fingerprint: str, progress: Progress | None) -> dict[str, Any]:
+    from equivox.dataset_builders.card import card
+
+    clips, digests = builder.clips(), builder.digests()
+    problems: dict[str, str] = {}
+    seconds, clipped = 0.0, 0
+    with contextlib.closing(_Shards(folder, features(builder.facts))) as shards:
+        for done, (row, audio) in enumerate(rows(builder), start=1):
+            if row["audio_sha256"] != digests[row["clip_id"]]:
+                raise RunError(f"{row['audio']['path']} changed while it was read; let the source rest and build again")
+            shards.add(row)
+            seconds += audio.duration_s
+            clipped += audio.clipped
+            if audio.problem is not None:
+                problems[row["clip_id"]] = audio.problem
+            if progress is not None:
+                progress(done, len(clips))
+        paths = shards.finish()
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256_of(path)} for path in paths}
+    record = {
+        "builder": {"name": builder.FACTS.name, "version": builder.facts.version},
+        "facts": dataclasses.asdict(builder.facts),
+        "fingerprint": fingerprint,
+        "rows": len(clips),
+        "bytes_in_memory": shards.bytes,
+        "duration_s": round(seconds, 3),
+        "counts": builder.counts(),
+        "differences": builder.differences(),
+        "problems": problems,
+        "clipped": clipped,
+        "files": files,
+        "versions": _versions(),
+    }
+    (folder / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / CARD).write_text(card(builder.facts, record, features(builder.facts)), encoding="utf-8")
+    return record
+
+
+class _Shards:
+    """Parquet files of at most about 500 MB, written in small row groups, so that memory stays flat."""
+
+    def __init__(self, folder: Path, columns: datasets.Features) -> None:
+        self.folder = folder
+        self.schema = columns.arrow_schema
+        self.paths: list[Path] = []
+        self.bytes = 0
+        self._rows: list[Row] = []
+        self._waiting = 0
+        self._written = 0
+        self._writer: Any = None
+
+    def add(self, row: Row) -> None:
+        size = len(row["audio"]["bytes"] or b"") + 200
+        self._rows.append(row)
+        self._waiting += size
+        self.bytes += size
+        if self._waiting >= GROUP_BYTES or len(self._rows) >= GROUP_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not self._rows:
+            return
+        if self._writer is not None and self._written + self._waiting > SHARD_BYTES:
+            self.close()
+        if self._writer is None:
+            self.paths.append(self.folder / f"{len(self.paths)}.part")
+            self._writer = pq.ParquetWriter(self.paths[-1], self.schema, write_page_index=True)
+            self._written = 0
+        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self.schema))
+        self._written += self._waiting
+        self._rows, self._waiting = [], 0
+
+    def close(self) -> None:
+        """Close the open file; safe to call twice."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    def finish(self) -> list[Path]:
+        """Write what is waiting and give the files their final names, which say how many there are."""
+        self._flush()
+        self.close()
+        names = [f"train-{i:05d}-of-{len(self.paths):05d}.parquet" for i in range(len(self.paths))]
+        return [path.rename(path.with_name(name)) for path, name in zip(self.paths, names, strict=True)]
+
+
+def _put_in_place(partial: Path, folder: Path) -> None:
+    """Rename a whole build to its place; the earlier one stands until then, and comes back if that fails."""
+    old = folder.with_name(f".{folder.name}.replaced-{os.getpid()}")
+    if folder.exists():
+        folder.rename(old)
+    try:
+        partial.rename(folder)
+    except OSError:
+        if old.exists():
+            old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Clear away what killed builds left, and put back a build that one of them had moved aside."""
+    for path in folder.parent.glob(f".{folder.name}.replaced-*"):
+        if not folder.exists():
+            path.rename(folder)
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+    for path in folder.parent.glob(f".{folder.name}.partial-*"):
+        if not _alive(path.name.rpartition("-")[2]):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return int(process) != os.getpid()
+
+
+def _changes(folder: Path, builder: Builder) -> tuple[str, ...]:
+    """Say what a rebuild changes, clip by clip, from the small columns of the earlier build."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = ["clip_id", "audio_sha256", "text", "speaker", *(c.name for c in builder.facts.columns)]
+    earlier: dict[str, tuple[Any, ...]] = {}
+    try:
+        for path in sorted(folder.glob("train-*.parquet")):
+            table = pq.read_table(path, columns=names)
+            earlier |= {row["clip_id"]: tuple(row[n] for n in names) for row in table.to_pylist()}
+    except (OSError, KeyError, pa.ArrowException):
+        return ("the earlier build cannot be read or has other columns",)
+    digests = builder.digests()
+    now = {
+        clip.clip_id: (
+            clip.clip_id,
+            digests[clip.clip_id],
+            clip.text,
+            clip.speaker,
+            *(clip.columns[c.name] for c in builder.facts.columns),
+        )
+        for clip in builder.clips()
+    }
+    kinds = {
+        "added": [name for name in now if name not in earlier],
+        "removed": [name for name in earlier if name not in now],
+        "changed": [name for name, row in now.items() if name in earlier and earlier[name] != row],
+    }
+    said = tuple(f"{count(ids, 'clip')} {kind}: {listed(ids)}" for kind, ids in kinds.items() if ids)
+    return said or ("the clips are the same; facts, counts, file paths or built files differ",)
+
+
+def _report(
+    status: Literal["built", "rebuilt", "up to date"],
+    folder: Path,
+    record: Mapping[str, Any],
+    changes: Iterable[str],
+) -> BuildReport:
+    return BuildReport(
+        status=status,
+        folder=folder,
+        rows=record["rows"],
+        files=tuple(record["files"]),
+        fingerprint=record["fingerprint"],
+        changes=tuple(changes),
+        differences=tuple(record["differences"]),
+        problems=record["problems"],
+        clipped=record["clipped"],
+    )
+
+
+def _versions() -> dict[str, str]:
+    import platform
+
+    import datasets
+    import pyarrow
+    import soundfile
+
+    return {
+        "equivox": __version__,
+        "python": platform.python_version(),
+        "datasets": datasets.__version__,
+        "pyarrow": pyarrow.__version__,
+        "soundfile": soundfile.__version__,
+        "libsndfile": soundfile.__libsndfile_version__,
+    }
+
+
+def _sha256_of(path: Path) -> str:
+    import hashlib
+
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

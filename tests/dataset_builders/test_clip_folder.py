@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equivox.dataset_builders import ClipFolder, build
+from equivox.dataset_builders.schema import rows
+from equivox.errors import RequestError
+
+HEADER = "path,text,speaker,gender,age"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, write_audio: Callable[..., None]) -> Path:
+    root = tmp_path / "my corpus"
+    for n, name in enumerate(("a/1.wav", "a/2.wav", "b/1.wav")):
+        write_audio(root / name, seed=n, seconds=0.1)
+    table(root, "a/1.wav,Hello.,anna,female,007", "a/2.wav,Bye.,anna,female,007", "b/1.wav,Hello.,bert,male,30")
+    return root
+
+
+def table(root: Path, *lines: str, header: str = HEADER) -> None:
+    (root / "clips.csv").write_text("\n".join([header, *lines]) + "\n")
+
+
+def opened(root: Path, **options: object) -> ClipFolder:
+    return ClipFolder.open(root, **{"name": "mine", **options})
+
+
+def test_a_row_is_a_clip_and_values_stay_as_they_are(folder: Path) -> None:
+    clip = opened(folder).clips()[0]
+    assert (clip.clip_id, clip.path, clip.text, clip.speaker) == ("a/1.wav", folder / "a/1.wav", "Hello.", "anna")
+    assert clip.columns == {"gender": "female", "age": "007"}
+    builder = opened(folder, demographics=["gender"], strata=["text"])
+    assert builder.facts.demographics == ("gender",)
+    assert builder.facts.named("other") == ("age",)
+    assert builder.differences() == []
+
+
+def test_columns_may_be_called_differently_and_the_path_may_be_a_pattern(folder: Path) -> None:
+    table(
+        folder,
+        "a,1.wav,Hello.,anna,f,0.1,x",
+        "b,1.wav,Hello.,bert,m,0.1,y",
+        "c,1.wav,Hello.,bert,m,0.1,z",
+        header="part,file,said,who,sex,duration_s,text",
+    )
+    builder = opened(
+        folder,
+        columns={"path": "{part}/{file}", "text": "said", "speaker": "who", "gender": "sex"},
+        demographics=["gender"],
+        where={"part": ["a", "b"]},
+    )
+    assert [clip.clip_id for clip in builder.clips()] == ["a/1.wav", "b/1.wav"]
+    assert builder.clips()[0].columns == {
+        "part": "a",
+        "file": "1.wav",
+        "gender": "f",
+        "source_duration_s": "0.1",
+        "source_text": "x",
+    }
+    assert builder.differences() == ["rows left out because `where` asks that part is a or b: 1 of 3"]
+
+
+def test_a_missing_file_is_a_row_with_a_problem(folder: Path, tmp_path: Path) -> None:
+    (folder / "a/2.wav").unlink()
+    builder = opened(folder)
+    assert "clips whose file is missing (kept as rows): 1 (a/2.wav)" in builder.differences()
+    row = next(row for row, _ in rows(builder) if row["clip_id"] == "a/2.wav")
+    assert row["audio"] == {"bytes": None, "path": "a/2.wav"}
+    assert (row["audio_sha256"], row["audio_problem"], row["duration_s"]) == (None, "missing file", None)
+    report = build(builder, tmp_path / "out")
+    assert (report.rows, report.problems) == (3, {"a/2.wav": "missing file"})
+
+
+def test_empty_values_are_null_and_named(folder: Path) -> None:
+    table(
+        folder, "a/1.wav,,anna,,30", "a/2.wav,Bye.,anna,male,30", "b/1.wav,Hello.,,male,30", "b/1.wav,Hello.,,male,30"
+    )
+    builder = opened(folder)
+    clips = {clip.clip_id: clip for clip in builder.clips()}
+    assert (clips["a/1.wav"].text, clips["a/1.wav"].columns["gender"]) == (None, None)
+    assert clips["b/1.wav"].speaker == "b/1.wav"
+    lines = builder.differences()
+    assert "clips without a transcript (text null): 1 (a/1.wav)" in lines
+    assert "clips without gender (null): 1 (a/1.wav)" in lines
+    assert "clips without a speaker (each is its own): 1 (b/1.wav)" in lines
+    assert "speakers with several values of a demographic column: 1 (anna (gender))" in lines
+    assert "lines that repeat a clip, not used: 1 (line 5 (b/1.wav))" in lines
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret.wav", "/etc/passwd", "a/../../secret.wav", "C:\\secret.wav", "", "link.wav"]
+)
+def test_a_path_that_leads_out_of_the_folder_is_refused(folder: Path, path: str) -> None:
+    (folder.parent / "secret.wav").write_bytes(b"secret")
+    (folder / "link.wav").symlink_to(folder.parent / "secret.wav")
+    table(folder, "a/1.wav,Hello.,anna,female,30", f"{path},Hello.,anna,female,30")
+    with pytest.raises(RequestError, match=r"clips\.csv, line 3: path .* is not inside"):
+        opened(folder).clips()
+
+
+def test_what_is_asked_for_must_be_there(folder: Path) -> None:
+    with pytest.raises(RequestError, match=r"the table .*list\.csv is missing: expected a CSV with path, text and"):
+        opened(folder, table="list.csv")
+    with pytest.raises(
+        RequestError, match=r"`demographics` names 'gendre', which .* does not have; did you mean gender"
+    ):
+        opened(folder, demographics=["gendre"])
+    with pytest.raises(RequestError, match="column 'part' is missing; its columns are path, text"):
+        opened(folder, where={"part": "a"})
+    with pytest.raises(RequestError, match="no option 'stratum'"):
+        opened(folder, stratum=["text"])
+    with pytest.raises(RequestError, match="`name` must be letters"):
+        ClipFolder(folder)
+    with pytest.raises(RequestError, match="holds no clip"):
+        opened(folder, where={"gender": "other"}).clips()
+    table(folder, "x", header="file")
+    with pytest.raises(RequestError, match="column 'path' is missing; its columns are file"):
+        opened(folder)
+
+
+def test_one_id_for_two_files_is_refused(folder: Path) -> None:
+    table(folder, "1,a/1.wav,Hello.,anna", "1,b/1.wav,Hello.,bert", header="clip_id,path,text,speaker")
+    with pytest.raises(RequestError, match=r"line 3: clip_id '1' already stands for 1\.wav"):
+        opened(folder).clips()
+
+
+def test_expected_counts_are_checked(folder: Path) -> None:
+    found = {"clips": 3, "speakers": 2, "gender=female": 1}
+    assert opened(folder, expect=found).differences() == []
+    assert opened(folder, expect={"clips": 4, "gender=other": 1}).differences() == [
+        "clips: 4 published, 3 found",
+        "gender=other: 1 published, 0 found",
+    ]
+
+
+@pytest.mark.paper
+def test_the_published_spoken_stereoset_clips_are_a_corpus(reference_data: Path) -> None:
+    builder = ClipFolder(
+        reference_data / "spoken_stereoset" / "sample",
+        table="manifest.csv",
+        name="spoken_stereoset",
+        columns={"path": "speech/{domain}/{file}", "text": "context", "gender": "group"},
+        demographics=["gender"],
+        where={"domain": "gender"},
+    )
+    assert builder.counts() == {"clips": 10, "speakers": 6, "gender=female": 3, "gender=male": 3}
+    assert all(audio.problem is None for _, audio in rows(builder))
