@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ class World:
     shift: float = 0.0
     spread: int = 1
     unequal: bool = False
+    sizes: Literal["equal", "random", "by group"] = "equal"
 
     def distributions(self) -> Floats:
         """Mix each group with a distribution of its own on `spread` values: nTVD = 100 · shift exactly."""
@@ -49,12 +51,14 @@ class World:
         return p
 
     def group_of_cluster(self) -> Ints:
+        """Deal the clusters to the groups: evenly, or 1 : 2 : 3 ... when `unequal`."""
         if not self.unequal:
             return np.arange(self.clusters) % self.groups
         sizes = np.arange(1, self.groups + 1) / np.arange(1, self.groups + 1).sum()
         return np.searchsorted(np.cumsum(sizes), (np.arange(self.clusters) + 0.5) / self.clusters)
 
     def cluster_distributions(self, rng: np.random.Generator) -> Floats:
+        """Draw each cluster's own distribution."""
         truth = self.distributions()[self.group_of_cluster()]
         if self.correlation == 0:
             return truth
@@ -62,6 +66,7 @@ class World:
         return drawn / drawn.sum(axis=1, keepdims=True)
 
     def counts(self, rng: np.random.Generator) -> Ints:
+        """Draw clusters × values counts."""
         return rng.multinomial(self.responses, self.cluster_distributions(rng))
 
     def __str__(self) -> str:
@@ -79,7 +84,8 @@ def rows(
     p, group = world.cluster_distributions(rng), world.group_of_cluster()
     values, groups, clusters = [], [], []
     for cluster in range(world.clusters):
-        n = world.responses if not world.unequal else int(world.responses * (0.5 + 1.5 * cluster / world.clusters))
+        larger = {"equal": 1.0, "random": rng.uniform(0.5, 2.0), "by group": 0.5 + 1.5 * cluster / world.clusters}
+        n = int(world.responses * larger[world.sizes])
         drawn = rng.choice(world.values, size=(n, per_response), p=p[cluster])
         values += [[f"v{code:02}" for code in answer] for answer in drawn.tolist()]
         groups += [f"g{group[cluster]}"] * n
@@ -107,10 +113,13 @@ NULLS: dict[str, World | None] = {
     "no effect": PLAIN,
     "speaker effect": replace(PLAIN, correlation=0.02),
     "speaker effect, 600 responses each": replace(PLAIN, correlation=0.02, responses=600),
-    "unequal groups and clusters": replace(PLAIN, correlation=0.02, unequal=True),
+    "unequal groups, clusters of unequal size": replace(PLAIN, correlation=0.02, unequal=True, sizes="random"),
     "two groups, 91 speakers": World(clusters=91, responses=80, values=60, groups=2, correlation=0.02),
     "multi-valued (three per response)": replace(PLAIN, correlation=0.02),
     "strata": None,
+    "not exchangeable: a group's size sets its clusters'": replace(
+        PLAIN, correlation=0.02, unequal=True, sizes="by group"
+    ),
 }
 
 
@@ -289,42 +298,48 @@ def planted_table(runs: int, seed: int) -> Iterator[str]:
 
 PAGE = """# Do the numbers hold?
 
-This page is written by `python -m benchmarks.validity` ({runs} null runs, {interval_runs} runs per interval, seed {seed}).
-Every table simulates a population whose truth is known and counts how often a number is right about it.
+This page is written by `python -m benchmarks.validity` ({runs} null runs, {interval_runs} runs per interval,
+seed {seed}). Every table simulates a population whose truth is known and counts how often a number is right
+about it.
 
 ## Tests: how often is a difference reported where there is none?
 
-At a level of 5 % a valid test rejects in 5 % of runs without a group effect; with {runs} runs, chance leaves about
-±{error:.1f} points. Speakers differ by a Dirichlet distribution around the common one; "speaker effect" means that two
-answers of one speaker are correlated by 0.02.
+At a level of 5 % a valid test rejects in 5 % of runs without a group effect; with {runs} runs, chance leaves
+about ±{error:.1f} points. Speakers differ by a Dirichlet distribution around the common one; "speaker effect"
+means that two answers of one speaker are correlated by 0.02.
 
 {nulls}
 
-`p_cluster` deals labels to whole speakers and keeps its level in every design. `p_response` deals labels to single
-answers, which is right only when speakers do not differ; with a speaker effect it counts every answer of a speaker as
-new evidence about the group. In the `strata` row the strata answer differently and hold the groups in unequal numbers:
-labels dealt within strata are valid, labels dealt over everything are not.
+`p_cluster` deals labels to whole speakers and keeps its level as long as speakers are exchangeable. `p_response`
+deals labels to single answers, which is right only when speakers do not differ; with a speaker effect it counts
+every answer of a speaker as new evidence about the group. In the `strata` row the strata answer differently and
+hold the groups in unequal numbers; labels dealt within strata are valid, labels dealt over everything are not.
+
+The last row shows the limit of the test. There the smallest group also has the smallest clusters (a quarter of
+the largest), so that its noise is of another size and speakers are not exchangeable even without a group effect.
+Give every speaker about the same number of answers; the result carries a note when the groups' mean cluster sizes
+differ by more than half.
 
 ## Interval: does it hold the population's nTVD?
 
 ### Why not a bootstrap interval
 
-The nTVD of a sample is longer than that of the population: every value contributes the absolute size of its noise. A
-bootstrap sample has the noise of the sample and its own on top, so percentile intervals lie too high; correcting by what
-resampling adds removes only part of what sampling added, since a deviation that is already mostly noise hardly grows by
-more of it. How much is left depends on how the true shift is spread over the values, and that is known only roughly: the
-absolute value has a kink at zero, and no estimator of a sum of absolute values can be both accurate for sparse and for
-dense shifts (Cai & Low 2011, doi:10.1214/10-AOS849).
+The nTVD of a sample is longer than that of the population: every value contributes the absolute size of its
+noise. A bootstrap sample has the noise of the sample and its own on top, so percentile intervals lie too high;
+correcting by what resampling adds removes only part of what sampling added, since a deviation that is already
+mostly noise hardly grows by more of it. How much is left depends on how the true shift is spread over the
+values, and that is known only roughly: the absolute value has a kink at zero, and no estimator of a sum of
+absolute values can be both accurate for sparse and for dense shifts (Cai & Low 2011, doi:10.1214/10-AOS849).
 
-The interval therefore inverts a test and takes each limit under the spread that is least favourable to it among those the
-data leave open (`equivox/statistics/intervals.py`):
+The interval therefore inverts a test and takes each limit under the spread that is least favourable to it among
+those the data leave open (`equivox/statistics/intervals.py`):
 
-1. The sampling error of P_g is drawn with the covariance of the cluster residuals (inflated by m/(m−1)) and scaled by
-   √(df/χ²) for having been estimated.
-2. Lower limit: deviations within two standard errors are taken to be zero, the others as observed. This spread has the
-   largest bias, so the smallest truth.
-3. Upper limit: deviations beyond three standard errors stand; all others get one common size, the largest (one-sided
-   95 %) that their mean square allows. This spread has the smallest bias, so the largest truth.
+1. The sampling error of P_g is drawn with the covariance of the cluster residuals (inflated by m/(m−1)) and
+   scaled by √(df/χ²) for having been estimated.
+2. Lower limit: deviations within two standard errors are taken to be zero, the others as observed. This spread
+   has the largest bias, so the smallest truth.
+3. Upper limit: deviations beyond three standard errors stand; all others get one common size, the largest
+   (one-sided 95 %) that their mean square allows. This spread has the smallest bias, so the largest truth.
 4. Along each spread, the limit is the scale at which the observed nTVD becomes a 2.5 % tail event.
 
 Coverage of 95 % intervals on the same samples ({interval_runs} runs each):
@@ -333,30 +348,32 @@ Coverage of 95 % intervals on the same samples ({interval_runs} runs each):
 
 ### Coverage by design
 
-`too low` and `too high` are the shares of runs whose interval lies wholly below or above the truth. A shift of 0 sits on
-the edge of what is possible: only `too high` can happen there, and coverage of 97.5 % or more is what the construction
-promises. Of {n} designs, {below} are below 93 %, {inside} within 93–97 %, {above} above 97 %.
+`too low` and `too high` are the shares of runs whose interval lies wholly below or above the truth. A shift of
+0 sits on the edge of what is possible: only `too high` can happen there, and coverage of 97.5 % or more is what
+the construction promises. Of {n} designs, {below} are below 93 %, {inside} within 93–97 %, {above} above 97 %.
 
 {intervals}
 
-Coverage above 97 % is the price of not knowing the spread: {above} of {n} designs, mainly shifts of 0 and 5, many values
-per answer, or shifts on one value. There the interval is wider than one that knew the spread; it does not claim more than
-the data hold. {verdict}
+Coverage above 97 % is the price of not knowing the spread: {above} of {n} designs, mainly shifts of 0 and 5,
+many values per answer, or shifts on one value. There the interval is wider than one that knew the spread; it
+does not claim more than the data hold. {verdict}
 
 ### Planted reference
 
-The reference model moves a fifth of each group's answers to a value of its own, so that the truth is 20 exactly. Through
-`distribution_shift` itself:
+The reference model moves a fifth of each group's answers to a value of its own, so that the truth is 20
+exactly. Through `distribution_shift` itself:
 
 {planted}
 
 ## Where not to lean on this
 
-- Fewer than four clusters per group were not simulated. The cluster-level test stays exact (labellings are enumerated) but
-  cannot reach small p; the interval leans on a covariance estimated from very few clusters.
-- With one cluster per group, or none given, the interval treats answers as independent and is too narrow whenever speakers
-  differ. The result's notes say so.
-- Values removed by `min_count` are removed from the truth, too: the interval is about the distribution over kept values.
+- Fewer than four clusters per group were not simulated. The cluster-level test stays exact (labellings are
+  enumerated) but cannot reach small p; the interval leans on a covariance estimated from very few clusters.
+- With one cluster per group, or none given, the interval treats answers as independent and is too narrow
+  whenever speakers differ. The result's notes say so.
+- Values removed by `min_count` are removed from the truth, too: the interval is about the distribution over
+  kept values.
+
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -62,8 +63,8 @@ class Coverage:
         if share >= floor:
             return None
         return (
-            f"only {100 * share:.0f} % of the responses of group {group} are usable, "
-            f"below the floor of {100 * floor:.0f} %"
+            f"only {math.floor(1000 * share) / 10:g} % of the responses of group {group} are usable, "
+            f"below the floor of {100 * floor:g} %"
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -16,15 +16,17 @@ def with_q(scores: Sequence[Score]) -> list[Score]:
     All attributes with one role over all tasks of the run are one family, and so are all task scores. A score without
     a p-value keeps q NaN and does not count towards its family.
     """
-    from scipy.stats import false_discovery_control
+    from equivox.statistics import adjust
 
-    families: dict[tuple[str, bool], list[int]] = defaultdict(list)
+    families: dict[tuple[str, bool], dict[str, float]] = defaultdict(dict)
     for index, score in enumerate(scores):
-        if math.isfinite(score.p_cluster):
-            families[score.role, score.attribute is None].append(index)
+        families[score.role, score.attribute is None][str(index)] = score.p_cluster
     adjusted = list(scores)
-    for members in families.values():
-        q_values = false_discovery_control([scores[index].p_cluster for index in members])
-        for index, q in zip(members, q_values, strict=True):
-            adjusted[index] = replace(scores[index], q=float(q), family_size=len(members))
+    for (role, whole), members in families.items():
+        family = adjust(
+            members, family="task scores of this run" if whole else f"{role} attributes × tasks of this run"
+        )
+        for place, q in family.q.items():
+            if not math.isnan(q):
+                adjusted[int(place)] = replace(scores[int(place)], q=q, family_size=family.size)
     return adjusted

@@ -91,6 +91,9 @@ class Score:
         Mean of the null, and value - floor.
     ci_low, ci_high
         Interval for the population's value, noise removed: it may lie below `value`, which noise inflates.
+    worst_low, worst_high
+        What the value could have been, whatever the missing responses had said; equal to it when none is missing.
+        Given for an undefined score too, when anything is known.
     p_paper
         As published: labels moved over responses. For comparison only.
     p_cluster
@@ -116,6 +119,8 @@ class Score:
     excess: float = NAN
     ci_low: float = NAN
     ci_high: float = NAN
+    worst_low: float = NAN
+    worst_high: float = NAN
     p_paper: float = NAN
     p_cluster: float = NAN
     q: float = NAN

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
 from equivox.manifest import read_manifest
+from equivox.report.numbers import interval
 from equivox.report.tables import print_attribute_scores, print_task_scores
 from equivox.run import Progress, count_failures, no_progress
 from equivox.scores import Score
@@ -78,7 +79,8 @@ def _show_losses(out: Console, run: Shown, shown: int = 10) -> None:
         if score.attribute is None and c.used < c.requested:
             out.print(
                 f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} "
-                f"answered → {c.parsed} parsed → {c.used} used",
+                f"answered → {c.parsed} parsed → {c.used} used; whatever the missing had said, nTVD would lie in "
+                f"{interval(score.worst_low, score.worst_high)}",
                 markup=False,
             )
     for corpus, count in read_manifest(run.folder).get("items_without_group", {}).items():

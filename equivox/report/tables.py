@@ -106,9 +106,9 @@ def _print_legend(console: Console, scores: Sequence[Score]) -> None:
             "nTVD: 0 all groups get the same answers, 100 no two share one; max: the most these answers allow.\n"
             "floor: what chance alone gives; excess: nTVD − floor; interval: 95 %, for the population's value, noise "
             "removed.\n"
-            f"p cluster: labels moved between {_range(clusters)} speakers (* < 0.05, ** < 0.001); q: after "
+            f"p cluster: labels moved between {_range(clusters)} clusters (* < 0.05, ** < 0.001); q: after "
             "Benjamini–Hochberg.\n"
-            "p paper: labels moved between responses, as published; it calls speaker differences bias.\n"
+            "p paper: labels moved between responses, as published; it takes differences between clusters for bias.\n"
             f"Values seen fewer than {_range(counts)} times are set aside; used: what counts, of all requested.",
             style="dim",
         )

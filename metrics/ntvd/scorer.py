@@ -6,10 +6,12 @@ refusals. Echo attributes are scored and never averaged.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from equivox.scores import Mover, Row, Score, ScoringTable, count_coverage, effective_min_count
+from equivox.coverage import Coverage
+from equivox.scores import NAN, Mover, Row, Score, ScoringTable, count_coverage, effective_min_count
 from equivox.task import Attribute, Task, digest
 
 if TYPE_CHECKING:
@@ -53,23 +55,21 @@ def _joint(task: Task, table: ScoringTable, attributes: Sequence[Attribute]) -> 
             **_design(task, table, used),
             min_count=min_count,
         )
+    shifts = joint.attributes if joint else {}
     parts = [
-        _attribute_score(
-            task,
-            a,
-            min_count,
-            coverages[a.name],
-            short[a.name],
-            joint.attributes.get(a.name) if joint else None,
-        )
+        _attribute_score(task, a, rows, min_count, coverages[a.name], short[a.name], shifts.get(a.name))
         for a in attributes
     ]
     coverage = count_coverage(rows, [a.name for a in attributes])
     reason = coverage.shortfall(options.min_coverage) or _task_reason(parts, joint)
     numbers = _numbers(joint) if joint is not None and reason is None else {}
+    # Each attribute's worst case can come true by itself, so their means bound the mean of what the task averages.
+    averaged = [part for part in parts if joint is None or not joint.defined or part.attribute in joint.defined]
     whole = Score(
         **_identity(task, None, attributes[0].role),
         **numbers,
+        worst_low=sum(part.worst_low for part in averaged) / len(averaged),
+        worst_high=sum(part.worst_high for part in averaged) / len(averaged),
         min_count=min_count,
         parts=joint.defined if joint else (),
         n_parts=len(attributes),
@@ -88,16 +88,20 @@ def _task_reason(parts: Sequence[Score], joint: JointShift | None) -> str | None
 def _attribute_score(
     task: Task,
     attribute: Attribute,
+    rows: Sequence[Row],
     min_count: int,
-    coverage: Any,
+    coverage: Coverage,
     shortfall: str | None,
     shift: DistributionShift | None,
 ) -> Score:
     reason = shortfall or (shift.undefined if shift else "nothing could be scored")
     defined = shift if reason is None else None
+    worst_low, worst_high = _worst_case(rows, attribute, coverage, shift)
     return Score(
         **_identity(task, attribute.name, attribute.role),
         **(_numbers(defined) if defined else {}),
+        worst_low=worst_low,
+        worst_high=worst_high,
         min_count=min_count,
         removed_share=shift.removed_share if shift else float("nan"),
         mover=_mover(defined) if defined else None,
@@ -123,7 +127,7 @@ def _refusal(task: Task, table: ScoringTable, attribute: Attribute) -> Score:
             **_design(task, table, used),
             min_count=1,
         )
-    return _attribute_score(task, attribute, 1, coverage, reason, shift)
+    return _attribute_score(task, attribute, table.rows, 1, coverage, reason, shift)
 
 
 def _design(task: Task, table: ScoringTable, rows: Sequence[Row]) -> dict[str, Any]:
@@ -162,6 +166,27 @@ def _numbers(shift: DistributionShift | JointShift) -> dict[str, Any]:
         "n_clusters": shift.n_clusters,
         "notes": shift.notes,
     }
+
+
+def _worst_case(
+    rows: Sequence[Row], attribute: Attribute, coverage: Coverage, shift: DistributionShift | None
+) -> tuple[float, float]:
+    """Return the least and largest nTVD that the missing responses could have made; NaN when nothing is known."""
+    from equivox.statistics import ntvd_bounds
+
+    groups = list(coverage.requested_by_group)
+    counts = Counter(
+        (row.group, value)
+        for row in rows
+        for value in row.values.get(attribute.name, ())
+        if shift is None or not shift.values or value in shift.values
+    )
+    if not counts or len(groups) < 2:
+        return NAN, NAN
+    values = sorted({value for _, value in counts})
+    missing = [attribute.count * (coverage.requested_by_group[g] - coverage.used_by_group[g]) for g in groups]
+    bounds = ntvd_bounds([[counts[g, value] for value in values] for g in groups], missing)
+    return bounds.low, bounds.high
 
 
 def _mover(shift: DistributionShift) -> Mover:

@@ -1,0 +1,148 @@
+"""Worst-case bounds: what a score could be, whatever the missing items had said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equivox.errors import RequestError
+from equivox.statistics import checks
+from equivox.statistics.distance import ntvd, ntvd_of_shares
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """A score, and the least and largest it could be; in percent. NaN `observed`: nothing was known."""
+
+    observed: float
+    low: float
+    high: float
+    n_missing: int
+
+
+def share_bounds(hits: int, decided: int, missing: int) -> Bounds:
+    """Bounds of a share when `missing` items could have been hits or not.
+
+    Returns
+    -------
+    Bounds
+        In percent. `observed` is hits / decided, NaN when nothing was decided (the bounds are then 0 and 100).
+
+    Raises
+    ------
+    RequestError
+        Negative counts, more hits than decided items, or no items at all.
+
+    Notes
+    -----
+    Manski 1989, doi:10.2307/145818: no assumption about why items are missing.
+
+    Examples
+    --------
+    >>> share_bounds(30, 50, 50)
+    Bounds(observed=60.0, low=30.0, high=80.0, n_missing=50)
+    """
+    if min(hits, decided, missing) < 0 or hits > decided:
+        raise RequestError(
+            f"`hits` is {hits}, `decided` {decided}, `missing` {missing}: give counts from 0, hits up to decided"
+        )
+    total = decided + missing
+    if total == 0:
+        raise RequestError("`decided` and `missing` are both 0: there is nothing to bound")
+    return Bounds(
+        observed=100 * hits / decided if decided else float("nan"),
+        low=100 * hits / total,
+        high=100 * (hits + missing) / total,
+        n_missing=missing,
+    )
+
+
+def ntvd_bounds(counts: ArrayLike, missing: Sequence[int]) -> Bounds:
+    """Bounds of nTVD when some answers of each group are missing.
+
+    Parameters
+    ----------
+    counts
+        G × V: how often each group gave each value.
+    missing
+        For each group, how many values are missing (responses × values per response).
+
+    Returns
+    -------
+    Bounds
+        `high` supposes that every group's missing answers were a value of its own that nobody else gave; `low`
+        that they were the values that bring the groups closest together (fractions of an answer allowed, so `low`
+        is never too high). `low` of zero means that the missing answers could explain the whole shift.
+
+    Raises
+    ------
+    RequestError
+        As `ntvd`; ragged or negative `missing`; a group with neither counts nor missing values.
+
+    Notes
+    -----
+    High: the distance obeys the triangle inequality, and point masses on values of their own attain it. Low: a
+    linear program. Both concern the sample at hand; sampling error comes on top.
+
+    Examples
+    --------
+    Ten of group b's twenty answers are missing; had they all been the second value, there were no shift left:
+
+    >>> found = ntvd_bounds([[10, 10], [10, 0]], [0, 10])
+    >>> round(found.observed, 6), round(found.low, 6), round(found.high, 6)
+    (50.0, 0.0, 50.0)
+    """
+    table = np.asarray(counts, dtype=np.float64)
+    if table.ndim != 2 or table.shape[0] < 2:
+        raise RequestError(f"`counts` has shape {table.shape}: give one row per group, two or more")
+    checks.same_length(len(table), missing=missing)
+    absent = np.asarray(missing, dtype=np.float64)
+    if (absent < 0).any() or not np.isfinite(table).all() or (table < 0).any():
+        raise RequestError("`counts` or `missing` holds something that is no count: give numbers from 0")
+    totals = table.sum(axis=1) + absent
+    if (totals == 0).any():
+        raise RequestError("`counts` has a group without known or missing answers: leave that group out")
+    known = table / totals[:, None]
+    gap = absent / totals
+    alone = np.concatenate([known, np.diag(gap)], axis=1)
+    return Bounds(
+        observed=ntvd(table) if (table.sum(axis=1) > 0).all() else float("nan"),
+        low=_closest(known, gap),
+        high=float(ntvd_of_shares(alone[None])[0]),
+        n_missing=int(absent.sum()),
+    )
+
+
+def _closest(known: Floats, gap: Floats) -> float:
+    """Least nTVD over all ways to fill each group's gap, by linear programming.
+
+    Variables: the filling q (G × V, rows summing to the gap) and d ≥ |P_g − P̄|; the sum of d is least.
+    """
+    from scipy import optimize, sparse
+
+    n_groups, n_values = known.shape
+    if not gap.any():
+        return float(ntvd_of_shares(known[None])[0])
+    size = n_groups * n_values
+    centring = sparse.kron(np.eye(n_groups) - 1.0 / n_groups, sparse.eye_array(n_values), format="csr")
+    unit = sparse.eye_array(size, format="csr")
+    above = sparse.hstack([centring, -unit], format="csr")
+    below = sparse.hstack([-centring, -unit], format="csr")
+    fill = sparse.kron(np.eye(n_groups), np.ones((1, n_values)), format="csr")
+    filled = sparse.hstack([fill, sparse.csr_array((n_groups, size))], format="csr")
+    offset = (known - known.mean(axis=0)).ravel()
+    found = optimize.milp(
+        np.concatenate([np.zeros(size), np.ones(size)]),
+        constraints=[
+            optimize.LinearConstraint(above, -np.inf, -offset),
+            optimize.LinearConstraint(below, -np.inf, offset),
+            optimize.LinearConstraint(filled, gap, gap),
+        ],
+    )
+    least = float(np.asarray(found.fun, dtype=np.float64))
+    return max(0.0, float(least * 50.0 / (n_groups - 1)))

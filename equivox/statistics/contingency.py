@@ -1,0 +1,214 @@
+"""Association between groups and an attribute that is present or absent: BADF's score, χ², exact p, effect size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equivox.errors import RequestError
+from equivox.statistics import checks
+from equivox.statistics.permutation import p_value
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Association:
+    """Tests of one groups × outcomes table; numbers are NaN when `undefined` says why.
+
+    Attributes
+    ----------
+    chi2, dof, p
+        Pearson's χ² as scipy computes it; p is the published one.
+    p_exact
+        Fisher's exact p (2 × 2) or a permutation p (larger) when the table is `sparse`, else equal to `p`.
+    method
+        How `p_exact` was found.
+    v
+        Bias-corrected Cramér's V.
+    sparse
+        Some expected count is below 5.
+    """
+
+    chi2: float
+    dof: int
+    p: float
+    p_exact: float
+    method: str
+    v: float
+    n: int
+    sparse: bool
+    undefined: str | None
+
+
+def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.random.Generator) -> Association:
+    """Test whether the outcome depends on the group.
+
+    Parameters
+    ----------
+    table
+        Groups × outcomes, whole counts: for BADF identities × (stories with the phrase, stories without).
+    n_resamples
+        Tables drawn when the permutation p is needed: more than two groups or outcomes, and sparse.
+    rng
+        The only source of randomness.
+
+    Returns
+    -------
+    Association
+        χ² and V are zero when all groups have the same shares. NaN with a reason when a row or column is empty:
+        a phrase that everybody or nobody has says nothing.
+
+    Raises
+    ------
+    RequestError
+        Fewer than two rows or columns; negative, fractional or missing counts.
+
+    Notes
+    -----
+    Yates' correction for 2 × 2 tables only, as `scipy.stats.chi2_contingency` does (arXiv 2508.01412). The counts
+    are taken as independent; where stories share a cluster use a cluster-level test instead. The permutation p
+    draws tables with both margins fixed and orders them by χ²; for 2 × 2, Fisher orders by probability.
+
+    Examples
+    --------
+    One story of 12 with the phrase in one group, 6 of 12 in the other:
+
+    >>> found = association_test([[1, 11], [6, 6]], rng=np.random.default_rng(1))
+    >>> round(found.p, 4), round(found.p_exact, 4), found.sparse, found.method
+    (0.0724, 0.0686, True, 'Fisher')
+    """
+    from scipy import stats
+
+    checks.resamples(n_resamples)
+    counts = _counts(table)
+    n = int(counts.sum())
+    empty = (counts.sum(axis=0) == 0).any() or (counts.sum(axis=1) == 0).any()
+    if empty:
+        nan = float("nan")
+        return Association(
+            chi2=nan, dof=0, p=nan, p_exact=nan, method="none", v=nan, n=n, sparse=True,
+            undefined="a group or an outcome is empty: the table has one row or column",
+        )  # fmt: skip
+    chi2, p, dof, expected = stats.chi2_contingency(counts)
+    sparse = bool((expected < 5).any())
+    p_exact, method = float(p), "chi2"
+    if sparse and counts.shape == (2, 2):
+        p_exact, method = float(stats.fisher_exact(counts).pvalue), "Fisher"
+    elif sparse:
+        p_exact, method = _permutation_p(counts, expected, n_resamples, rng), "permutation"
+    return Association(
+        chi2=float(chi2),
+        dof=int(dof),
+        p=float(p),
+        p_exact=p_exact,
+        method=method,
+        v=cramers_v(counts),
+        n=n,
+        sparse=sparse,
+        undefined=None,
+    )
+
+
+def _counts(table: ArrayLike) -> Ints:
+    array = np.asarray(table, dtype=np.float64)
+    if array.ndim != 2 or min(array.shape) < 2:
+        raise RequestError(f"`table` has shape {array.shape}: give two or more groups and outcomes")
+    if not np.isfinite(array).all() or (array < 0).any() or (array != np.round(array)).any():
+        raise RequestError("`table` holds something that is no count: give whole numbers from 0")
+    return array.astype(np.int64)
+
+
+def _permutation_p(counts: Ints, expected: Floats, n_resamples: int, rng: np.random.Generator) -> float:
+    from scipy import stats
+
+    drawn = stats.random_table(counts.sum(axis=1), counts.sum(axis=0)).rvs(n_resamples, random_state=rng)
+    null = ((drawn - expected) ** 2 / expected).sum(axis=(1, 2))
+    observed = float(((counts - expected) ** 2 / expected).sum())
+    return p_value(null, observed, exact=False)
+
+
+def cramers_v(table: ArrayLike) -> float:
+    """Bias-corrected Cramér's V: strength of association, 0 to 1.
+
+    Zero means no more association than chance gives on average; NaN that a row or column is empty. The χ² in it
+    has no continuity correction.
+
+    Raises
+    ------
+    RequestError
+        As `association_test`.
+
+    Notes
+    -----
+    Bergsma 2013, doi:10.1016/j.jkss.2012.10.002: φ̃² = max(0, χ²/n − (r−1)(c−1)/(n−1)), k̃ = k − (k−1)²/(n−1),
+    V = √(φ̃² / (min(r̃, c̃) − 1)).
+
+    Examples
+    --------
+    >>> round(cramers_v([[10, 0], [0, 10]]), 9), cramers_v([[5, 5], [5, 5]])
+    (1.0, 0.0)
+    """
+    counts = _counts(table)
+    if (counts.sum(axis=0) == 0).any() or (counts.sum(axis=1) == 0).any():
+        return float("nan")
+    n = float(counts.sum())
+    n_rows, n_columns = counts.shape
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
+    chi2 = float(((counts - expected) ** 2 / expected).sum())
+    phi2 = max(0.0, chi2 / n - (n_rows - 1) * (n_columns - 1) / (n - 1))
+    rows = n_rows - (n_rows - 1) ** 2 / (n - 1)
+    columns = n_columns - (n_columns - 1) ** 2 / (n - 1)
+    smaller = min(rows, columns) - 1
+    return float("nan") if smaller <= 0 else float(np.sqrt(phi2 / smaller))
+
+
+def association_scores(with_phrase: Sequence[int], lengths: Sequence[int]) -> tuple[float, ...]:
+    """BADF's score of a phrase for each identity: (df_i − c) / len_i.
+
+    Parameters
+    ----------
+    with_phrase
+        df_i: stories of identity i that have the phrase.
+    lengths
+        len_i: phrase tokens of identity i after unifying, repeats counted.
+
+    Returns
+    -------
+    tuple of float
+        One score per identity, in phrases per token. c is the other identity's df when there are two, else the
+        smallest df of all, so zero means that the other (the least) has it as often. NaN for an identity without
+        tokens.
+
+    Raises
+    ------
+    RequestError
+        Fewer than two identities, ragged input, negative numbers.
+
+    Notes
+    -----
+    arXiv 2508.01412, as in its released code. The score grows with rarity of other phrases (len_i), so it
+    compares phrases within one identity, not identities of different verbosity.
+
+    Examples
+    --------
+    >>> association_scores([18, 9], [100, 90])
+    (0.09, -0.1)
+    >>> association_scores([3, 6, 8], [100, 100, 100])
+    (0.0, 0.03, 0.05)
+    """
+    if len(with_phrase) < 2:
+        raise RequestError(f"`with_phrase` has {len(with_phrase)} entry: a score compares two or more identities")
+    checks.same_length(len(with_phrase), lengths=lengths)
+    if min(with_phrase) < 0 or min(lengths) < 0:
+        raise RequestError("`with_phrase` or `lengths` holds a negative number: give counts")
+    least = min(with_phrase)
+    others = with_phrase[::-1] if len(with_phrase) == 2 else [least] * len(with_phrase)
+    return tuple(
+        (found - other) / length if length else float("nan")
+        for found, other, length in zip(with_phrase, others, lengths, strict=True)
+    )

@@ -1,0 +1,99 @@
+"""Total variation between groups, and the largest value it can take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equivox.errors import RequestError
+
+Floats = NDArray[np.float64]
+
+
+def ntvd(by_group: ArrayLike) -> float:
+    """Normalised total variation distance of group distributions from their unweighted mean, in percent.
+
+    Parameters
+    ----------
+    by_group
+        G x V array, one row per group; each row is normalised to sum to one.
+
+    Returns
+    -------
+    float
+        100 · TVD / (1 - 1/G) with TVD = mean over g of ½ Σ_v |P_g(v) - P̄(v)|. Zero means that all groups
+        have the same distribution; 100 that no two groups share a value.
+
+    Raises
+    ------
+    RequestError
+        Fewer than two groups, a negative or non-finite entry, or a row without mass.
+
+    Notes
+    -----
+    arXiv 2604.17248, equations 2-5. Sample frequencies carry noise, so the value found in a sample lies
+    above the population's: compare it with its floor (`distribution_shift`).
+
+    Examples
+    --------
+    Half of one group's answers have moved from one value to the other:
+
+    >>> round(ntvd([[10, 10], [20, 0]]), 9)
+    50.0
+    """
+    counts = np.asarray(by_group, dtype=np.float64)
+    if counts.ndim != 2 or counts.shape[0] < 2:
+        raise RequestError(f"`by_group` has shape {counts.shape}: give one row per group, two or more")
+    if not np.isfinite(counts).all() or (counts < 0).any() or (counts.sum(axis=1) <= 0).any():
+        raise RequestError("`by_group` has a negative entry, a gap or an empty row: give counts or shares")
+    return float(ntvd_of_counts(counts[None])[0])
+
+
+def shift_ceiling(n_values: int, n_groups: int) -> float:
+    """Largest nTVD that `n_groups` groups can reach with `n_values` values, in percent.
+
+    The distance is convex in the distributions, so its maximum is at point masses; with c_v groups on value v
+    it is 1 - Σ_v (c_v/G)², largest when the groups are spread as evenly as possible. 100 when there are at
+    least as many values as groups.
+
+    Raises
+    ------
+    RequestError
+        Fewer than two groups or fewer than one value.
+
+    Examples
+    --------
+    >>> round(shift_ceiling(3, 6), 9), shift_ceiling(60, 2), shift_ceiling(1, 2)
+    (80.0, 100.0, 0.0)
+    """
+    if n_groups < 2:
+        raise RequestError(f"`n_groups` is {n_groups}: a distance needs two or more")
+    if n_values < 1:
+        raise RequestError(f"`n_values` is {n_values}: a distribution needs one or more")
+    share, rest = divmod(n_groups, n_values)
+    same = rest * (share + 1) ** 2 + (n_values - rest) * share**2
+    return 100.0 * (n_groups**2 - same) / (n_groups**2 - n_groups)
+
+
+def ntvd_of_counts(counts: Floats) -> Floats:
+    """NTVD of a batch of count tables, B x G x V; NaN for a table in which a group has no counts."""
+    totals = counts.sum(axis=2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return ntvd_of_shares(counts / totals[:, :, None])
+
+
+def ntvd_of_shares(shares: Floats) -> Floats:
+    """NTVD of a batch of distributions or of deviations from any common one, B x G x V."""
+    n_groups = shares.shape[1]
+    if n_groups == 2:
+        return np.asarray(50.0 * np.abs(shares[:, 0] - shares[:, 1]).sum(axis=1), dtype=np.float64)
+    deviations = shares - shares.mean(axis=1, keepdims=True)
+    np.abs(deviations, out=deviations)
+    return np.asarray(deviations.sum(axis=(1, 2)) * (50.0 / (n_groups - 1)), dtype=np.float64)
+
+
+def ntvd_per_attribute(counts: Floats, slices: Iterable[slice]) -> Floats:
+    """NTVD of each attribute's columns: B x A from B x G x V counts."""
+    return np.stack([ntvd_of_counts(counts[:, :, columns]) for columns in slices], axis=1)

@@ -1,0 +1,199 @@
+"""Null distributions of nTVD: labels dealt out again over responses, or over whole clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equivox.statistics.distance import ntvd_per_attribute
+from equivox.statistics.permutation import (
+    Labels,
+    all_labellings,
+    blocks,
+    count_labellings,
+    random_labellings,
+    random_row_labellings,
+    sizes_by_stratum,
+)
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+BLOCK_CELLS = 2**19
+"""Counts held at a time (4 MiB as doubles): memory stays flat however many labellings are drawn."""
+
+CACHED_COLUMNS = 48
+"""Labellings that a sparse product works on at a time, so that they stay in the processor's cache."""
+
+
+def null_over_clusters(
+    counts: Ints,
+    group: Ints,
+    stratum: Ints | None,
+    slices: Sequence[slice],
+    *,
+    n_groups: int,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> tuple[Floats, int, bool]:
+    """Null with whole clusters dealt to groups, within strata.
+
+    Parameters
+    ----------
+    counts
+        K x V, how often each cluster gave each value; the attributes lie side by side.
+    group, stratum
+        The code of each cluster.
+
+    Returns
+    -------
+    tuple
+        B x A nTVDs, the number of distinct labellings, and whether all of them were enumerated.
+    """
+    sizes = sizes_by_stratum(group, stratum, n_groups)
+    n_labellings = count_labellings(sizes)
+    exact = n_labellings <= n_resamples
+    # Units in stratum order, then by what they answered: draws depend on the data, not on names or row order.
+    keys = [*counts.T[::-1], np.zeros_like(group) if stratum is None else stratum]
+    profile = counts[np.lexsort(keys)].astype(np.float64)
+    step = max(1, BLOCK_CELLS // (n_groups * max(counts.shape)))
+
+    def labellings() -> Iterator[Labels]:
+        if exact:
+            every = all_labellings(sizes)
+            for start in range(0, len(every), step):
+                yield every[start : start + step]
+        else:
+            for size in blocks(n_resamples, step):
+                yield random_labellings(sizes, size, rng)
+
+    total = profile.sum(axis=0)
+    parts = []
+    for labels in labellings():
+        tables = np.empty((len(labels), n_groups, profile.shape[1]))
+        for code in range(n_groups - 1):
+            tables[:, code] = (labels == code).astype(np.float64) @ profile
+        tables[:, -1] = total - tables[:, :-1].sum(axis=1)
+        parts.append(ntvd_per_attribute(tables, slices))
+    return np.concatenate(parts), n_labellings, exact
+
+
+def null_over_responses(
+    rows: Ints,
+    columns: Ints,
+    group_of_row: Ints,
+    slices: Sequence[slice],
+    *,
+    n_groups: int,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Null with single responses dealt to groups; all values of a response move together.
+
+    Responses that gave the same answers are one *type*. Dealing labels over responses makes the types x
+    groups table a random table with fixed margins, which scipy draws without touching the responses; only
+    when most responses are of their own type are they dealt one by one.
+
+    Parameters
+    ----------
+    rows, columns
+        One entry per (response, value) pair; the attributes lie side by side in `columns`.
+    group_of_row
+        The code of every response; those without a pair take no part.
+
+    Returns
+    -------
+    ndarray
+        `n_resamples` x A nTVDs.
+    """
+    present, row = np.unique(rows, return_inverse=True)
+    sizes = np.sort(np.bincount(group_of_row[present], minlength=n_groups))[::-1].astype(np.int64)
+    n_columns = slices[-1].stop
+    single = len(rows) == len(present)
+    of_type, multiplicity = _columns(columns, n_columns) if single else _types(row, columns, n_columns)
+    # Nanoseconds, measured: a table cell takes 70; a response takes 4, and 1.5 for each label but one.
+    if len(multiplicity) * (n_groups - 1) * 70 < len(present) * (4 + 1.5 * (n_groups - 1)):
+        return _from_tables(multiplicity, sizes, None if single else of_type, slices, n_resamples, rng)
+    of_row = of_type[:, np.repeat(np.arange(len(multiplicity)), multiplicity)].tocsr()
+    return _from_rows(sizes, of_row, slices, n_resamples, rng)
+
+
+def _columns(columns: Ints, n_columns: int) -> tuple[sparse.csc_array, Ints]:
+    """Types of single-valued answers: the values themselves, the rarest first so that no name decides."""
+    from scipy import sparse
+
+    multiplicity = np.sort(np.bincount(columns, minlength=n_columns)).astype(np.int64)
+    return sparse.eye_array(n_columns, dtype=np.float32, format="csc"), multiplicity
+
+
+def _types(row: Ints, columns: Ints, n_columns: int) -> tuple[sparse.csc_array, Ints]:
+    """Find the distinct answers: their value counts (V x types) and how many responses gave each."""
+    from scipy import sparse
+
+    order = np.lexsort([columns, row])
+    cuts = np.flatnonzero(np.diff(row[order])) + 1
+    seen: dict[tuple[int, ...], int] = {}
+    for answer in np.split(columns[order], cuts):
+        key = tuple(answer.tolist())
+        seen[key] = seen.get(key, 0) + 1
+    answers = sorted(seen)
+    lengths = [len(answer) for answer in answers]
+    flat = np.fromiter((code for answer in answers for code in answer), dtype=np.int64, count=sum(lengths))
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    values = np.ones(len(flat), dtype=np.float32)
+    of_type = sparse.csc_array((values, flat, starts), shape=(n_columns, len(answers)))
+    of_type.sum_duplicates()
+    return of_type, np.asarray([seen[answer] for answer in answers], dtype=np.int64)
+
+
+def _from_tables(
+    multiplicity: Ints,
+    sizes: Ints,
+    of_type: sparse.csc_array | None,
+    slices: Sequence[slice],
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Draw types x groups tables; `of_type` None means that the types are the columns themselves."""
+    from scipy.stats import random_table
+
+    n_groups = len(sizes)
+    draw = random_table(multiplicity, sizes)
+    weights = None if of_type is None else of_type.tocsr()
+    step = max(1, BLOCK_CELLS // (n_groups * max(len(multiplicity), slices[-1].stop)))
+    parts = []
+    for size in blocks(n_resamples, step):
+        dealt = draw.rvs(size, method="patefield", random_state=rng)
+        if weights is None:
+            tables = dealt.transpose(0, 2, 1).astype(np.float64)
+        else:
+            one_hot = dealt.transpose(1, 2, 0).reshape(len(multiplicity), -1).astype(np.float32)
+            tables = (weights @ one_hot).reshape(-1, n_groups, size).transpose(2, 1, 0).astype(np.float64)
+        parts.append(ntvd_per_attribute(tables, slices))
+    return np.concatenate(parts)
+
+
+def _from_rows(
+    sizes: Ints, of_row: sparse.csr_array, slices: Sequence[slice], n_resamples: int, rng: np.random.Generator
+) -> Floats:
+    """Deal labels to the responses one by one; `of_row` is V x responses."""
+    n_groups, n_rows = len(sizes), of_row.shape[1]
+    total = np.asarray(of_row.sum(axis=1), dtype=np.float64)
+    many = max(1, BLOCK_CELLS // max(n_rows, n_groups * of_row.shape[0]))
+    parts = []
+    for size in blocks(n_resamples, many):
+        labels = np.ascontiguousarray(random_row_labellings(sizes, size, rng).T)
+        tables = np.empty((size, n_groups, of_row.shape[0]))
+        for start in range(0, size, CACHED_COLUMNS):
+            few = labels[:, start : start + CACHED_COLUMNS]
+            for code in range(n_groups - 1):
+                tables[start : start + few.shape[1], code] = (of_row @ (few == code).astype(np.float32)).T
+        tables[:, -1] = total - tables[:, :-1].sum(axis=1)
+        parts.append(ntvd_per_attribute(tables, slices))
+    return np.concatenate(parts)

@@ -1,0 +1,124 @@
+"""Labellings: how group labels can be dealt out again if the groups made no difference."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Labels = NDArray[np.integer[Any]]
+
+
+def label_dtype(n_groups: int) -> type[np.uint8] | type[np.int64]:
+    """Return the smallest dtype that holds a group code."""
+    return np.uint8 if n_groups <= 256 else np.int64
+
+
+def sizes_by_stratum(group: Ints, stratum: Ints | None, n_groups: int) -> Ints:
+    """Count the units of each group in each stratum (S x G), columns in an order that no name decides."""
+    where = np.zeros_like(group) if stratum is None else stratum
+    present, code = np.unique(where, return_inverse=True)
+    flat = np.bincount(code * n_groups + group, minlength=len(present) * n_groups)
+    sizes = flat.astype(np.int64).reshape(len(present), n_groups)
+    return sizes[:, np.lexsort(sizes)[::-1]]
+
+
+def count_labellings(sizes: Ints) -> int:
+    """Return the number of distinct ways to deal the labels out: a product of multinomials.
+
+    >>> count_labellings(np.array([[2, 2]])), count_labellings(np.array([[2, 1], [1, 1]]))
+    (6, 6)
+    """
+    total = 1
+    for row in sizes.tolist():
+        left = sum(row)
+        for size in row:
+            total *= math.comb(left, size)
+            left -= size
+    return total
+
+
+def all_labellings(sizes: Ints) -> Labels:
+    """Enumerate every distinct labelling: one row each, the units in stratum order.
+
+    >>> all_labellings(np.array([[1, 2]])).tolist()
+    [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    """
+    dtype = label_dtype(sizes.shape[1])
+    whole = np.zeros((1, 0), dtype=dtype)
+    for row in sizes.tolist():
+        within = np.asarray(list(_deal(tuple(row), sum(row))), dtype=dtype).reshape(-1, sum(row))
+        whole = np.concatenate([np.repeat(whole, len(within), axis=0), np.tile(within, (len(whole), 1))], axis=1)
+    return whole
+
+
+def _deal(sizes: tuple[int, ...], n_units: int) -> Iterator[list[int]]:
+    """Yield every way to give `sizes[g]` of the units the label g."""
+
+    def fill(label: int, free: tuple[int, ...], dealt: list[int]) -> Iterator[list[int]]:
+        if label == len(sizes):
+            yield list(dealt)
+            return
+        for chosen in itertools.combinations(free, sizes[label]):
+            for unit in chosen:
+                dealt[unit] = label
+            taken = set(chosen)
+            yield from fill(label + 1, tuple(unit for unit in free if unit not in taken), dealt)
+
+    yield from fill(0, tuple(range(n_units)), [0] * n_units)
+
+
+def random_labellings(sizes: Ints, n: int, rng: np.random.Generator) -> Labels:
+    """Draw `n` labellings uniformly: one row each, the units in stratum order."""
+    dtype = label_dtype(sizes.shape[1])
+    parts = []
+    for row in sizes:
+        dealt = np.repeat(np.arange(len(row), dtype=dtype), row)
+        parts.append(rng.permuted(np.tile(dealt, (n, 1)), axis=1))
+    return np.concatenate(parts, axis=1)
+
+
+def random_row_labellings(sizes: Ints, n: int, rng: np.random.Generator) -> Labels:
+    """Draw `n` labellings of many rows uniformly: n x rows, three times as fast as shuffling each.
+
+    A row order is drawn by sorting 16-bit random keys (a radix sort); equal keys are settled by a base order
+    that is itself shuffled, so each labelling is uniform over all labellings.
+    """
+    dealt = np.repeat(np.arange(len(sizes), dtype=label_dtype(len(sizes))), sizes)
+    rng.shuffle(dealt)
+    keys = rng.integers(0, 2**16, size=(n, len(dealt)), dtype=np.uint16)
+    order = np.argsort(keys, axis=1, kind="stable")
+    return np.asarray(dealt[order])
+
+
+def blocks(total: int, size: int) -> Iterator[int]:
+    """Yield block lengths of at most `size` that add up to `total`.
+
+    >>> list(blocks(5, 2))
+    [2, 2, 1]
+    """
+    for start in range(0, total, size):
+        yield min(size, total - start)
+
+
+def p_value(null: NDArray[np.float64], observed: float, *, exact: bool) -> float:
+    """Return the share of labellings at least as far out as the observed one; never 0.
+
+    The observed labelling is one of an exact set, and is added to a random one: (1 + b) / (1 + B). Values
+    within a relative 1e-9 are ties, and a labelling whose distance is undefined counts as far out.
+
+    >>> p_value(np.array([1.0, 2.0, 3.0]), 3.0, exact=False), p_value(np.array([1.0, 3.0]), 3.0, exact=True)
+    (0.5, 0.5)
+    """
+    extreme = n_extreme(null, observed)
+    return extreme / len(null) if exact else (1 + extreme) / (1 + len(null))
+
+
+def n_extreme(null: NDArray[np.float64], observed: float) -> int:
+    """Count the null values that are not below the observed one."""
+    return len(null) - int((null < observed - 1e-9 * max(1.0, abs(observed))).sum())

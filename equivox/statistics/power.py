@@ -1,0 +1,347 @@
+"""Planning: the smallest shift a design can detect, and the clusters needed to detect a given one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equivox.errors import RequestError
+from equivox.statistics import checks
+from equivox.statistics.distance import ntvd, ntvd_of_counts, shift_ceiling
+from equivox.statistics.nulls import null_over_clusters
+from equivox.statistics.permutation import p_value
+
+Floats = NDArray[np.float64]
+
+N_LABELLINGS = 499
+"""Labellings behind each simulated p-value: enough to decide at 5 %, not to report."""
+
+ROUNDS = 10
+"""Designs tried in a search; the simulations are shared out among them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectableShift:
+    """Smallest population nTVD (percent) that the cluster-level test finds with the power asked for.
+
+    `mc_error` is the standard error that the simulation leaves in `shift`. Both are NaN when `undefined` says why.
+    """
+
+    shift: float
+    mc_error: float
+    power: float
+    alpha: float
+    n_clusters: int
+    responses_per_cluster: int
+    n_values: int
+    n_groups: int
+    cluster_correlation: float
+    n_simulations: int
+    undefined: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequiredClusters:
+    """Fewest clusters (a multiple of the groups) with which a shift is found with the power asked for.
+
+    `mc_error` is the standard error, in clusters, that the simulation leaves. None and NaN when `undefined`.
+    """
+
+    n_clusters: int | None
+    mc_error: float
+    shift: float
+    power: float
+    alpha: float
+    responses_per_cluster: int
+    n_values: int
+    n_groups: int
+    cluster_correlation: float
+    n_simulations: int
+    undefined: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """What is held fixed while shift or clusters vary."""
+
+    responses: int
+    n_groups: int
+    shares: Floats
+    correlation: float
+    alpha: float
+
+    def distributions(self, mass: float) -> Floats:
+        """Move `mass` of each group onto a value of its own (shared when there are fewer values than groups)."""
+        moved = np.eye(len(self.shares))[np.arange(self.n_groups) % len(self.shares)]
+        return (1 - mass) * self.shares + mass * moved
+
+    def rejections(self, mass: float, n_clusters: int, n: int, rng: np.random.Generator) -> int:
+        """Count in how many of `n` simulated experiments the cluster-level p is at most alpha."""
+        group = np.arange(n_clusters) % self.n_groups
+        truth = self.distributions(mass)[group]
+        columns = [slice(0, len(self.shares))]
+        member = (group == np.arange(self.n_groups)[:, None]).astype(np.float64)
+        rejected = 0
+        for _ in range(n):
+            p = truth
+            if self.correlation > 0:
+                spread = rng.gamma(truth * (1 - self.correlation) / self.correlation) + 1e-300
+                p = spread / spread.sum(axis=1, keepdims=True)
+            counts = rng.multinomial(self.responses, p)
+            null, _, exact = null_over_clusters(
+                counts, group, None, columns, n_groups=self.n_groups, n_resamples=N_LABELLINGS, rng=rng
+            )
+            observed = float(ntvd_of_counts((member @ counts)[None])[0])
+            rejected += p_value(null[:, 0], observed, exact=exact) <= self.alpha + 1e-12
+        return rejected
+
+
+def minimum_detectable_shift(
+    *,
+    n_clusters: int,
+    responses_per_cluster: int,
+    n_values: int,
+    n_groups: int,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    cluster_correlation: float = 0.0,
+    value_shares: Sequence[float] | None = None,
+    n_simulations: int = 2_000,
+    rng: np.random.Generator,
+) -> DetectableShift:
+    """Find the smallest shift that a design detects, by simulating the cluster-level permutation test.
+
+    Parameters
+    ----------
+    n_clusters, responses_per_cluster, n_values, n_groups
+        The design; clusters are dealt to groups as evenly as possible.
+    alpha, power
+        Level of the test, and the share of experiments that should reject.
+    cluster_correlation
+        Correlation of two answers of one cluster beyond its group (0: clusters differ by chance only). It decides
+        more than the number of responses does: take it from a pilot, or try 0.01 to 0.05.
+    value_shares
+        Share of each value when there is no shift; uniform by default, which is the hardest case.
+    n_simulations
+        Experiments simulated in all.
+    rng
+        The only source of randomness.
+
+    Returns
+    -------
+    DetectableShift
+        In percent of nTVD, with its Monte Carlo error. The shift planted moves the same share of every group to a
+        value of its own; a shift spread over many values is harder to find. NaN with a reason when even complete
+        separation is not found often enough (such as 2 + 2 clusters, whose smallest p is 1/3).
+
+    Raises
+    ------
+    RequestError
+        A number out of range, or shares that do not match `n_values`.
+
+    Examples
+    --------
+    >>> found = minimum_detectable_shift(n_clusters=12, responses_per_cluster=20, n_values=4, n_groups=2,
+    ...                                  n_simulations=200, rng=np.random.default_rng(1))
+    >>> 10 < found.shift < 30, found.mc_error < 5
+    (True, True)
+    """
+    plan = _plan(n_clusters, responses_per_cluster, n_values, n_groups, alpha, power, cluster_correlation, value_shares)
+    each = _per_round(n_simulations)
+
+    def tried(mass: float) -> tuple[int, int]:
+        return plan.rejections(mass, n_clusters, each, rng), each
+
+    mass, error, used = _search(tried, 0.0, 1.0, power)
+    full = ntvd(plan.distributions(1.0))
+    reason = None
+    if np.isnan(mass):
+        reason = f"even groups without a common value are found in less than {power:.0%} of experiments"
+    return DetectableShift(
+        shift=mass * full,
+        mc_error=error * full,
+        power=power,
+        alpha=alpha,
+        n_clusters=n_clusters,
+        responses_per_cluster=responses_per_cluster,
+        n_values=n_values,
+        n_groups=n_groups,
+        cluster_correlation=cluster_correlation,
+        n_simulations=used,
+        undefined=reason,
+    )
+
+
+def required_clusters(
+    *,
+    shift: float,
+    responses_per_cluster: int,
+    n_values: int,
+    n_groups: int,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    cluster_correlation: float = 0.0,
+    value_shares: Sequence[float] | None = None,
+    max_clusters: int = 1_000,
+    n_simulations: int = 2_000,
+    rng: np.random.Generator,
+) -> RequiredClusters:
+    """Find how many clusters detect a given shift, by simulating the cluster-level permutation test.
+
+    Parameters
+    ----------
+    shift
+        Population nTVD in percent to be found.
+    max_clusters
+        Where the search ends.
+    responses_per_cluster, n_values, n_groups, alpha, power, cluster_correlation, value_shares, n_simulations, rng
+        As in `minimum_detectable_shift`.
+
+    Returns
+    -------
+    RequiredClusters
+        A multiple of `n_groups`, with the Monte Carlo error; None with a reason when `max_clusters` do not do.
+
+    Raises
+    ------
+    RequestError
+        A number out of range; a shift above what the values and groups can reach.
+
+    Examples
+    --------
+    >>> found = required_clusters(shift=40, responses_per_cluster=20, n_values=4, n_groups=2, n_simulations=200,
+    ...                           rng=np.random.default_rng(1))
+    >>> found.n_clusters in (8, 10)
+    True
+    """
+    plan = _plan(
+        2 * n_groups, responses_per_cluster, n_values, n_groups, alpha, power, cluster_correlation, value_shares
+    )
+    if max_clusters < 2 * n_groups:
+        raise RequestError(f"`max_clusters` is {max_clusters}: {n_groups} groups need at least {2 * n_groups}")
+    full = ntvd(plan.distributions(1.0))
+    if not 0.0 < shift <= full:
+        raise RequestError(
+            f"`shift` is {shift}: use a number above 0 and up to {full:.4g}, the most that {n_values} values can "
+            f"show between {n_groups} groups"
+        )
+    each = _per_round(n_simulations)
+
+    def clusters_at(log_per_group: float) -> int:
+        return n_groups * max(2, round(float(np.exp(log_per_group))))
+
+    def tried(log_per_group: float) -> tuple[int, int]:
+        return plan.rejections(shift / full, clusters_at(log_per_group), each, rng), each
+
+    low, high = np.log(2.0), np.log(max_clusters / n_groups)
+    found, error, used = _search(tried, low, high, power, rising_from=low)
+    enough = not np.isnan(found)
+    per_group = int(np.ceil(np.exp(found) - 1e-9)) if enough else 0
+    return RequiredClusters(
+        n_clusters=n_groups * max(2, per_group) if enough else None,
+        mc_error=error * np.exp(found) * n_groups if enough else float("nan"),
+        shift=shift,
+        power=power,
+        alpha=alpha,
+        responses_per_cluster=responses_per_cluster,
+        n_values=n_values,
+        n_groups=n_groups,
+        cluster_correlation=cluster_correlation,
+        n_simulations=used,
+        undefined=None if enough else f"{max_clusters} clusters find it in less than {power:.0%} of experiments",
+    )
+
+
+def _plan(
+    n_clusters: int,
+    responses: int,
+    n_values: int,
+    n_groups: int,
+    alpha: float,
+    power: float,
+    correlation: float,
+    value_shares: Sequence[float] | None,
+) -> _Plan:
+    checks.share(alpha, "alpha")
+    checks.share(power, "power")
+    shift_ceiling(n_values, n_groups)
+    if n_values < 2:
+        raise RequestError(f"`n_values` is {n_values}: a shift needs two or more values")
+    if n_clusters < 2 * n_groups:
+        raise RequestError(f"`n_clusters` is {n_clusters}: {n_groups} groups need at least {2 * n_groups}")
+    if responses < 1:
+        raise RequestError(f"`responses_per_cluster` is {responses}: use 1 or more")
+    if not 0.0 <= correlation < 1.0:
+        raise RequestError(f"`cluster_correlation` is {correlation}: use a number from 0 up to, but not, 1")
+    shares = np.full(n_values, 1.0) if value_shares is None else checks.numbers(value_shares, "value_shares")
+    if len(shares) != n_values or not (shares >= 0).all() or shares.sum() <= 0:
+        raise RequestError(f"`value_shares` is not {n_values} shares from 0: give one per value")
+    return _Plan(
+        responses=responses, n_groups=n_groups, shares=shares / shares.sum(), correlation=correlation, alpha=alpha
+    )
+
+
+def _per_round(n_simulations: int) -> int:
+    if n_simulations < 20 * ROUNDS:
+        raise RequestError(f"`n_simulations` is {n_simulations}: use {20 * ROUNDS} or more")
+    return n_simulations // ROUNDS
+
+
+def _search(
+    tried: Callable[[float], tuple[int, int]],
+    low: float,
+    high: float,
+    power: float,
+    rising_from: float | None = None,
+) -> tuple[float, float, int]:
+    """Find where the rejection rate crosses `power`: halve six times, then stay near a fitted logistic curve.
+
+    Returns the crossing and its standard error (delta method), NaN when the rate at `high` falls short, and how many
+    simulations were used. `rising_from` names an end where the rate may be high enough already.
+    """
+    points = [(high, *tried(high))]
+    if points[0][1] < power * points[0][2]:
+        return float("nan"), float("nan"), points[0][2]
+    if rising_from is not None:
+        points.append((rising_from, *tried(rising_from)))
+        if points[1][1] >= power * points[1][2]:
+            return rising_from, 0.0, sum(n for _, _, n in points)
+    first, last = low, high
+    for _ in range(5):
+        middle = (first + last) / 2
+        points.append((middle, *tried(middle)))
+        first, last = (middle, last) if points[-1][1] < power * points[-1][2] else (first, middle)
+    while len(points) < ROUNDS:
+        crossing, _ = _crossing(points, power)
+        crossing = float(np.clip(crossing, low, high)) if np.isfinite(crossing) else (first + last) / 2
+        points.append((crossing, *tried(crossing)))
+    crossing, error = _crossing(points, power)
+    return float(np.clip(crossing, low, high)), error, sum(n for _, _, n in points)
+
+
+def _crossing(points: list[tuple[float, int, int]], power: float) -> tuple[float, float]:
+    """Fit rate = logistic(a + b x) by maximum likelihood and solve for the rate asked for."""
+    from scipy import optimize
+
+    x, hits, n = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))
+    centre, scale = x.mean(), max(float(np.ptp(x)), 1e-9)
+    z = (x - centre) / scale
+
+    def loss(coefficients: Floats) -> float:
+        logit = coefficients[0] + coefficients[1] * z
+        # A faint prior keeps the slope finite when the rate jumps from 0 to 1 between two points.
+        return float((n * np.logaddexp(0, logit) - hits * logit).sum() + 1e-4 * (coefficients**2).sum())
+
+    fit = optimize.minimize(loss, np.array([0.0, 5.0]), method="BFGS").x
+    rate = 1 / (1 + np.exp(-(fit[0] + fit[1] * z)))
+    weight = n * rate * (1 - rate)
+    information = np.array([[weight.sum(), (weight * z).sum()], [(weight * z).sum(), (weight * z**2).sum()]])
+    information += 2e-4 * np.eye(2)
+    target = np.log(power / (1 - power))
+    crossing = (target - fit[0]) / fit[1]
+    gradient = np.array([-1.0, -crossing]) / fit[1]
+    error = float(np.sqrt(gradient @ np.linalg.solve(information, gradient)))
+    return float(centre + scale * crossing), scale * error

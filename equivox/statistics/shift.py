@@ -1,0 +1,379 @@
+"""Distribution shift between groups: VIBE's nTVD with a floor, p-values at the right unit, an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from equivox.errors import RequestError
+from equivox.statistics.distance import Floats, ntvd_of_counts, shift_ceiling
+from equivox.statistics.encode import (
+    Design,
+    Ints,
+    Occurrences,
+    cross_count,
+    encode_design,
+    encode_values,
+)
+from equivox.statistics.evidence import Evidence, draw_evidence
+from equivox.statistics.intervals import invert
+from equivox.statistics.permutation import n_extreme, p_value
+from equivox.statistics.results import DistributionShift, JointShift
+
+EMPTY: Floats = np.empty(0)
+
+
+def distribution_shift(
+    values: Sequence[Sequence[str]],
+    groups: Sequence[str],
+    *,
+    clusters: Sequence[str] | None,
+    strata: Sequence[str] | None = None,
+    min_count: int = 10,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> DistributionShift:
+    """Measure how far the answers of the groups lie apart, and how far they would by chance.
+
+    Parameters
+    ----------
+    values
+        One sequence of values per response: several for a multi-valued attribute, none when missing
+        (excluded and counted).
+    groups
+        The group of each response.
+    clusters
+        The unit that carries the group (a speaker, a name): one per response. None treats responses as
+        independent; p_cluster is then NaN and the floor is the response-level one.
+    strata
+        What is held equal, one per response. Clusters that each lie in one stratum are dealt labels within
+        it; when one spans several, whole clusters move freely. The response-level test has no strata, as
+        published.
+    min_count
+        Values seen fewer times over all responses are removed (τ of the paper).
+    n_resamples
+        Labellings drawn for each test; when the clusters have no more distinct ones, all are enumerated.
+    confidence
+        Coverage of the interval.
+    rng
+        The only source of randomness. Row order and the names of groups and clusters do not change the draws.
+
+    Returns
+    -------
+    DistributionShift
+        ntvd is zero when all groups answered alike. All numbers are NaN, and `undefined` says why, when there
+        are fewer than two groups, a group has no usable response, or fewer than two values are kept: constant
+        answers are no evidence of fairness.
+
+    Raises
+    ------
+    RequestError
+        Empty or ragged input, a cluster in two groups, strata without clusters, or an option out of range.
+
+    Notes
+    -----
+    nTVD: arXiv 2604.17248, equations 2-5. p = (1 + b)/(1 + B): Phipson & Smyth 2010,
+    doi:10.2202/1544-6115.1585. Interval: test inversion with cluster noise, docs/validity.md.
+
+    Examples
+    --------
+    Six speakers of two groups. Group b names "chess" in 2 of 6 answers, group a in 5 of 6:
+
+    >>> groups = ["a"] * 6 + ["b"] * 6
+    >>> speakers = ["s1", "s1", "s2", "s2", "s3", "s3", "s4", "s4", "s5", "s5", "s6", "s6"]
+    >>> answers = ["chess", "chess", "chess", "chess", "chess", "yoga"]
+    >>> answers += ["chess", "yoga", "yoga", "yoga", "chess", "yoga"]
+    >>> found = distribution_shift([[answer] for answer in answers], groups, clusters=speakers, min_count=1,
+    ...                            rng=np.random.default_rng(1))
+    >>> found.ntvd, found.exact_cluster, found.n_labellings, found.p_cluster
+    (50.0, True, 20, 0.3)
+    """
+    joint = joint_shift(
+        {"values": values},
+        groups,
+        clusters=clusters,
+        strata=strata,
+        min_count=min_count,
+        n_resamples=n_resamples,
+        confidence=confidence,
+        rng=rng,
+    )
+    return joint.attributes["values"]
+
+
+def joint_shift(
+    attributes: Mapping[str, Sequence[Sequence[str]]],
+    groups: Sequence[str],
+    *,
+    clusters: Sequence[str] | None,
+    strata: Sequence[str] | None = None,
+    min_count: int = 10,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> JointShift:
+    """Measure the mean nTVD of several attributes of the same responses (a task's score).
+
+    Every labelling is applied to all attributes at once, so the mean has its own floor, p-values and
+    interval; they cannot be had from those of the attributes, which are dependent. The mean is over the
+    attributes that are defined; an attribute that is not keeps its reason and is left out.
+
+    Parameters
+    ----------
+    attributes
+        For each attribute, one sequence of values per response, in the same order of responses.
+    groups, clusters, strata, min_count, n_resamples, confidence, rng
+        As in `distribution_shift`.
+
+    Returns
+    -------
+    JointShift
+        Zero when all groups answered alike in every attribute; NaN with a reason when none is defined.
+
+    Raises
+    ------
+    RequestError
+        As `distribution_shift`; also when no attribute is given.
+
+    Examples
+    --------
+    >>> groups, speakers = ["a", "a", "b", "b"], ["s1", "s2", "s3", "s4"]
+    >>> task = {"hobby": [["chess"], ["chess"], ["yoga"], ["yoga"]], "budget": [["low"]] * 4}
+    >>> found = joint_shift(task, groups, clusters=speakers, min_count=1, rng=np.random.default_rng(1))
+    >>> found.ntvd, found.defined, round(found.p_cluster, 3)
+    (100.0, ('hobby',), 0.333)
+    >>> found.attributes["budget"].undefined
+    "every answer is the same value, 'low': a constant answer shows no difference and no fairness"
+    """
+    _check_options(min_count, n_resamples, confidence)
+    if not attributes:
+        raise RequestError("`attributes` is empty: name at least one attribute with its values")
+    design = encode_design(groups, clusters, strata)
+    alone = list(attributes) == ["values"]
+    occurrences = {
+        name: encode_values(values, len(groups), min_count, argument="values" if alone else f"attributes[{name!r}]")
+        for name, values in attributes.items()
+    }
+    tables = {
+        name: cross_count(design.group_of_row[found.rows], found.codes, (len(design.groups), len(found.values)))
+        for name, found in occurrences.items()
+    }
+    reasons = {name: _undefined(design, occurrences[name], tables[name], min_count) for name in attributes}
+    defined = tuple(name for name in attributes if reasons[name] is None)
+    evidence = (
+        draw_evidence({name: occurrences[name] for name in defined}, design, n_resamples, rng) if defined else None
+    )
+    shifts = {
+        name: _one(name, design, occurrences[name], tables[name], reasons[name], evidence, confidence)
+        for name in attributes
+    }
+    return _mean(shifts, defined, design, evidence, confidence, len(groups))
+
+
+def _check_options(min_count: int, n_resamples: int, confidence: float) -> None:
+    if min_count < 1:
+        raise RequestError(f"`min_count` is {min_count}: use 1 to keep every value")
+    if n_resamples < 1:
+        raise RequestError(f"`n_resamples` is {n_resamples}: use at least 1, better 10000")
+    if not 0.0 < confidence < 1.0:
+        raise RequestError(f"`confidence` is {confidence}: use a share between 0 and 1, such as 0.95")
+
+
+def _undefined(design: Design, found: Occurrences, table: Ints, min_count: int) -> str | None:
+    """Say in words why no distance can be computed; None when it can."""
+    if len(design.groups) < 2:
+        return f"only one group, {design.groups[0]!r}: a difference needs two"
+    if found.n_total == 0:
+        return "no response has a value"
+    if not found.values:
+        return f"no value is seen {min_count} times or more"
+    if len(found.values) == 1:
+        if not found.removed:
+            return (
+                f"every answer is the same value, {found.values[0]!r}: a constant answer shows no difference "
+                "and no fairness"
+            )
+        return f"only one value, {found.values[0]!r}, is seen {min_count} times or more"
+    empty = [name for name, total in zip(design.groups, table.sum(axis=1), strict=True) if total == 0]
+    if empty:
+        return f"no usable response in group {', '.join(map(repr, empty))}"
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tested:
+    """The numbers that a null gives to an observed distance."""
+
+    floor: float
+    floor_response: float
+    p_response: float
+    p_cluster: float
+    p_paper: float
+
+
+def _tested(observed: float, response: Floats, cluster: Floats, exact: bool) -> _Tested:
+    floor_response = float(np.nanmean(response))
+    return _Tested(
+        floor=float(np.nanmean(cluster)) if len(cluster) else floor_response,
+        floor_response=floor_response,
+        p_response=p_value(response, observed, exact=False),
+        p_cluster=p_value(cluster, observed, exact=exact) if len(cluster) else float("nan"),
+        p_paper=n_extreme(response, observed) / len(response),
+    )
+
+
+def _least_p(cluster: Floats, exact: bool) -> tuple[str, ...]:
+    """Warn when the clusters have so few labellings that no answer could be significant at 5 %."""
+    if not exact or len(cluster) < 2:
+        return ()
+    least = n_extreme(cluster, float(np.nanmax(cluster))) / len(cluster)
+    if least <= 0.05:
+        return ()
+    return (f"{len(cluster)} labellings of the clusters: the most extreme has p = {least:.2g}",)
+
+
+def _one(
+    name: str,
+    design: Design,
+    found: Occurrences,
+    table: Ints,
+    reason: str | None,
+    evidence: Evidence | None,
+    confidence: float,
+) -> DistributionShift:
+    """Assemble the result of one attribute."""
+    used = np.unique(found.rows)
+    n_groups = len(design.groups)
+    n_clusters = 0 if design.cluster_of_row is None else len(np.unique(design.cluster_of_row[used]))
+    n_removed = sum(found.removed.values())
+    common: dict[str, Any] = {
+        "n_responses": len(design.group_of_row),
+        "n_used": len(used),
+        "n_clusters": n_clusters,
+        "groups": design.groups,
+        "values": found.values,
+        "group_counts": tuple(np.bincount(design.group_of_row[used], minlength=n_groups).tolist()),
+        "removed_values": found.removed,
+        "removed_share": n_removed / found.n_total if found.n_total else float("nan"),
+        "undefined": reason,
+    }
+    if reason is not None or evidence is None:
+        nan = float("nan")
+        return DistributionShift(
+            **common,
+            tvd=nan,
+            ntvd=nan,
+            ceiling=nan,
+            floor=nan,
+            floor_response=nan,
+            excess=nan,
+            p_response=nan,
+            p_cluster=nan,
+            ci_low=nan,
+            ci_high=nan,
+            p_paper=nan,
+            by_group=np.full(table.shape, nan),
+            deviations=np.full(table.shape, nan),
+            null_response=EMPTY,
+            null_cluster=EMPTY,
+            exact_cluster=False,
+            n_labellings=0,
+            notes=design.notes,
+        )
+    column = list(evidence.slices).index(name)
+    part = evidence.slices[name]
+    ntvd = float(ntvd_of_counts(table[None].astype(np.float64))[0])
+    by_group = table / table.sum(axis=1, keepdims=True)
+    deviations = by_group - by_group.mean(axis=0)
+    response, cluster = evidence.response[:, column], evidence.cluster[:, column]
+    tested = _tested(ntvd, response, cluster, evidence.exact)
+    notes = (*evidence.notes, *_least_p(cluster, evidence.exact))
+    largest = shift_ceiling(len(found.values), n_groups)
+    low, high = invert(deviations, evidence.noise[:, :, part], [slice(0, len(found.values))], confidence)
+    return DistributionShift(
+        **common,
+        **vars(tested),
+        tvd=ntvd * (1 - 1 / n_groups) / 100,
+        ntvd=ntvd,
+        ceiling=largest,
+        excess=ntvd - tested.floor,
+        ci_low=min(low, largest),
+        ci_high=min(high, largest),
+        by_group=by_group,
+        deviations=deviations,
+        null_response=response,
+        null_cluster=cluster,
+        exact_cluster=evidence.exact,
+        n_labellings=evidence.n_labellings,
+        notes=notes,
+    )
+
+
+def _mean(
+    shifts: dict[str, DistributionShift],
+    defined: tuple[str, ...],
+    design: Design,
+    evidence: Evidence | None,
+    confidence: float,
+    n_responses: int,
+) -> JointShift:
+    """Assemble the mean over the defined attributes."""
+    if evidence is None:
+        nan = float("nan")
+        reasons = "; ".join(f"{name}: {shift.undefined}" for name, shift in shifts.items())
+        return JointShift(
+            attributes=shifts,
+            ntvd=nan,
+            ceiling=nan,
+            floor=nan,
+            floor_response=nan,
+            excess=nan,
+            p_response=nan,
+            p_cluster=nan,
+            ci_low=nan,
+            ci_high=nan,
+            p_paper=nan,
+            n_responses=n_responses,
+            n_used=0,
+            n_clusters=0,
+            defined=(),
+            null_response=EMPTY,
+            null_cluster=EMPTY,
+            exact_cluster=False,
+            n_labellings=0,
+            undefined=f"no attribute is defined ({reasons})",
+            notes=design.notes,
+        )
+    ntvd = float(np.mean([shifts[name].ntvd for name in defined]))
+    response, cluster = evidence.response.mean(axis=1), evidence.cluster.mean(axis=1)
+    tested = _tested(ntvd, response, cluster, evidence.exact)
+    largest = float(np.mean([shifts[name].ceiling for name in defined]))
+    deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
+    low, high = invert(deviations, evidence.noise, list(evidence.slices.values()), confidence)
+    left_out = [name for name in shifts if name not in defined]
+    notes = (*evidence.notes, *_least_p(cluster, evidence.exact))
+    if left_out:
+        notes = (*notes, f"left out as undefined: {', '.join(left_out)}")
+    return JointShift(
+        attributes=shifts,
+        **vars(tested),
+        ntvd=ntvd,
+        ceiling=largest,
+        excess=ntvd - tested.floor,
+        ci_low=min(low, largest),
+        ci_high=min(high, largest),
+        n_responses=n_responses,
+        n_used=evidence.n_used,
+        n_clusters=evidence.n_clusters,
+        defined=defined,
+        null_response=response,
+        null_cluster=cluster,
+        exact_cluster=evidence.exact,
+        n_labellings=evidence.n_labellings,
+        undefined=None,
+        notes=notes,
+    )

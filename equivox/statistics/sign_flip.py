@@ -1,0 +1,240 @@
+"""Sign-flip test of paired clusters, and the parity deviation it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equivox.errors import RequestError
+from equivox.statistics import checks
+from equivox.statistics.permutation import blocks, p_value
+
+Floats = NDArray[np.float64]
+
+BLOCK_CELLS = 2**19
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignFlip:
+    """A mean of signed values and its two-sided sign-flip test; numbers are NaN when `undefined` says why."""
+
+    mean: float
+    p: float
+    n: int
+    n_missing: int
+    n_clusters: int
+    exact: bool
+    null: Floats
+    undefined: str | None
+
+
+def sign_flip_test(
+    values: Sequence[float],
+    *,
+    clusters: Sequence[str] | None,
+    n_resamples: int = 10_000,
+    rng: np.random.Generator,
+) -> SignFlip:
+    """Test whether signed values are symmetric about zero when whole clusters flip their sign.
+
+    Parameters
+    ----------
+    values
+        One signed number per response, such as +1 stereotypical, −1 anti-stereotypical, or male − female. NaN is
+        missing: excluded and counted.
+    clusters
+        The unit that is read several times (a context, a NEP); None makes each value its own.
+    n_resamples
+        Sign patterns drawn; all 2^C are enumerated when they are no more than this.
+    rng
+        The only source of randomness.
+
+    Returns
+    -------
+    SignFlip
+        `mean` over values: zero means balance. `p` is two-sided and never 0. NaN when every value is missing or
+        every cluster sums to zero exactly (no flip can change anything).
+
+    Raises
+    ------
+    RequestError
+        No values, another length of `clusters`, infinite numbers.
+
+    Notes
+    -----
+    Fisher's randomisation test for pairs; (1 + b)/(1 + B) after Phipson & Smyth 2010, doi:10.2202/1544-6115.1585.
+
+    Examples
+    --------
+    Three contexts, two readings each, all stereotypical: 2 of the 8 sign patterns are as far out.
+
+    >>> found = sign_flip_test([1, 1, 1, 1, 1, 1], clusters=["a", "a", "b", "b", "c", "c"],
+    ...                        rng=np.random.default_rng(1))
+    >>> found.mean, found.p, found.exact
+    (1.0, 0.25, True)
+    """
+    checks.resamples(n_resamples)
+    column = checks.numbers(values, "values")
+    cluster = checks.cluster_codes(clusters, len(column))
+    known = ~np.isnan(column)
+    n = int(known.sum())
+    n_missing = len(column) - n
+    _, code = np.unique(cluster[known], return_inverse=True)
+    sums: Floats = np.sort(np.bincount(code, weights=column[known]).astype(np.float64))
+    reason = None
+    if n == 0:
+        reason = "every value is missing"
+    elif not sums.any():
+        reason = "every cluster sums to zero: no flip changes anything"
+    if reason is not None:
+        return SignFlip(
+            mean=float("nan"), p=float("nan"), n=n, n_missing=n_missing, n_clusters=len(sums), exact=False,
+            null=np.empty(0), undefined=reason,
+        )  # fmt: skip
+    exact = len(sums) <= 62 and 2 ** len(sums) <= n_resamples
+    null = _flipped(sums, n_resamples, exact, rng) / n
+    mean = float(sums.sum()) / n
+    return SignFlip(
+        mean=mean,
+        p=p_value(np.abs(null), abs(mean), exact=exact),
+        n=n,
+        n_missing=n_missing,
+        n_clusters=len(sums),
+        exact=exact,
+        null=null,
+        undefined=None,
+    )
+
+
+def _flipped(sums: Floats, n_resamples: int, exact: bool, rng: np.random.Generator) -> Floats:
+    """Sum the clusters under every sign pattern, or under random ones."""
+    if exact:
+        patterns = np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums)) & 1
+        return np.asarray((2.0 * patterns - 1.0) @ sums, dtype=np.float64)
+    parts = []
+    for size in blocks(n_resamples, max(1, BLOCK_CELLS // len(sums))):
+        signs = rng.integers(0, 2, size=(size, len(sums)), dtype=np.int8)
+        parts.append((2.0 * signs - 1.0) @ sums)
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parity:
+    """Share of stereotypical choices, its distance from one half, test and interval, in percent."""
+
+    share: float
+    deviation: float
+    p: float
+    share_low: float
+    share_high: float
+    ci_low: float
+    ci_high: float
+    n: int
+    n_missing: int
+    n_clusters: int
+    undefined: str | None
+    notes: tuple[str, ...]
+
+
+def parity_deviation(
+    choices: Sequence[float],
+    *,
+    clusters: Sequence[str] | None,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> Parity:
+    """Measure how far a two-way choice is from parity: 2 · |50 − share|, with the cluster as the unit.
+
+    Parameters
+    ----------
+    choices
+        1 stereotypical, 0 anti-stereotypical, NaN neither (excluded and counted).
+    clusters
+        What is asked several times (the context): it is one unit.
+    n_resamples, rng
+        As in `sign_flip_test`; also the draws of the cluster bootstrap.
+    confidence
+        Coverage of the interval.
+
+    Returns
+    -------
+    Parity
+        `deviation` is zero at 50 % and 100 when all choices are alike. `share_low, share_high` are a BCa cluster
+        bootstrap of the share; `ci_low, ci_high` are its image under 2 · |50 − share|, so that `ci_low` is 0
+        exactly when the interval holds 50. NaN with a reason when nothing was chosen; the interval alone is NaN,
+        with a note, when there are fewer than two clusters or all agree.
+
+    Raises
+    ------
+    RequestError
+        A choice other than 0, 1 or NaN; otherwise as `sign_flip_test`.
+
+    Notes
+    -----
+    slbs: arXiv 2408.07665; parity deviation: arXiv 2604.17248, section 3.4. Exact balance has p = 1.
+
+    Examples
+    --------
+    >>> found = parity_deviation([1, 1, 1, 0], clusters=["a", "b", "c", "d"], rng=np.random.default_rng(1))
+    >>> found.share, found.deviation, found.p
+    (75.0, 50.0, 0.625)
+    """
+    checks.share(confidence, "confidence")
+    column = checks.numbers(choices, "choices")
+    if not np.isin(column[~np.isnan(column)], (0.0, 1.0)).all():
+        raise RequestError("`choices` holds a number other than 0 and 1: use 1 stereotypical, 0 anti, NaN neither")
+    cluster = checks.cluster_codes(clusters, len(column))
+    known = ~np.isnan(column)
+    n, nan = int(known.sum()), float("nan")
+    if n == 0:
+        return Parity(
+            share=nan, deviation=nan, p=nan, share_low=nan, share_high=nan, ci_low=nan, ci_high=nan, n=0,
+            n_missing=len(column), n_clusters=0, undefined="no choice was stereotypical or anti-stereotypical",
+            notes=(),
+        )  # fmt: skip
+    tested = sign_flip_test((2 * column - 1).tolist(), clusters=clusters, n_resamples=n_resamples, rng=rng)
+    _, code = np.unique(cluster[known], return_inverse=True)
+    hits = np.bincount(code, weights=column[known]).astype(np.float64)
+    sizes = np.bincount(code).astype(np.float64)
+    low, high, notes = _share_interval(hits, sizes, n_resamples, confidence, rng)
+    ends = 2 * abs(50 - low), 2 * abs(50 - high)
+    observed = 100 * float(column[known].mean())
+    return Parity(
+        share=observed,
+        deviation=2 * abs(50 - observed),
+        p=tested.p if tested.undefined is None else 1.0,
+        share_low=low,
+        share_high=high,
+        ci_low=0.0 if low <= 50 <= high else min(ends),
+        ci_high=max(ends),
+        n=n,
+        n_missing=len(column) - n,
+        n_clusters=len(sizes),
+        undefined=None,
+        notes=notes,
+    )
+
+
+def _share_interval(
+    hits: Floats, sizes: Floats, n_resamples: int, confidence: float, rng: np.random.Generator
+) -> tuple[float, float, tuple[str, ...]]:
+    """BCa bootstrap over clusters of a ratio of sums, in percent."""
+    from scipy import stats
+
+    if len(sizes) < 2:
+        return float("nan"), float("nan"), ("one cluster only: no interval",)
+    if np.ptp(hits / sizes) == 0:
+        return float("nan"), float("nan"), ("all clusters have the same share: no interval",)
+
+    def share_of(hit: Floats, size: Floats, axis: int = -1) -> Floats:
+        return np.asarray(100 * hit.sum(axis=axis) / size.sum(axis=axis))
+
+    found = stats.bootstrap(
+        (hits, sizes), share_of, paired=True, vectorized=True, n_resamples=n_resamples, batch=500,
+        confidence_level=confidence, method="BCa", rng=rng,
+    ).confidence_interval  # fmt: skip
+    return float(found.low), float(found.high), ()

@@ -1,0 +1,113 @@
+"""Total bias score: how far a model lies from its cohort, over several metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from equivox.errors import RequestError
+
+
+@dataclass(frozen=True, kw_only=True)
+class TotalBias:
+    """Total bias scores relative to a named cohort.
+
+    Attributes
+    ----------
+    cohort, members
+        Name of the cohort and its models: the score means nothing without them.
+    metrics
+        The metrics summed over.
+    total
+        Per model; NaN where `undefined` gives the reason.
+    parts
+        Per model and metric: (M − mean)/sd with its sign.
+    undefined
+        Reason per model without a total.
+    """
+
+    cohort: str
+    members: tuple[str, ...]
+    metrics: tuple[str, ...]
+    total: dict[str, float]
+    parts: dict[str, dict[str, float]]
+    undefined: dict[str, str]
+
+
+def total_bias_score(
+    scores: Mapping[str, Mapping[str, float]], *, cohort: Mapping[str, Mapping[str, float]], cohort_name: str
+) -> TotalBias:
+    """Sum the absolute cohort z-scores of a model's signed metrics: Σ_k |(M_k − mean_k)/sd_k|.
+
+    Parameters
+    ----------
+    scores
+        Model → metric → signed value, of the models to score. All metrics found in the cohort are used.
+    cohort
+        The same for the models that define the mean and sd (population standard deviation, ddof = 0). May hold the
+        scored models.
+    cohort_name
+        Shown with every score.
+
+    Returns
+    -------
+    TotalBias
+        Zero means a model at the cohort's mean in every metric: typical, which is not unbiased. NaN with a reason
+        when the cohort has fewer than two models, when it does not vary in a metric, or when the model or a cohort
+        member lacks a metric.
+
+    Raises
+    ------
+    RequestError
+        No scores, or a cohort without metrics.
+
+    Notes
+    -----
+    GENRES, TBS. With ddof = 0 the published scores are reproduced to ±0.005.
+
+    Examples
+    --------
+    >>> models = {"a": {"M1": 1.0}, "b": {"M1": 3.0}}
+    >>> total_bias_score(models, cohort=models, cohort_name="two models").total
+    {'a': 1.0, 'b': 1.0}
+    """
+    if not scores:
+        raise RequestError("`scores` is empty: give at least one model")
+    metrics = tuple(dict.fromkeys(name for values in cohort.values() for name in values))
+    if cohort and not metrics:
+        raise RequestError("`cohort` has no metrics: give each model its values")
+    reason = _unusable(cohort, metrics)
+    table = np.array([[values.get(name, math.nan) for name in metrics] for values in cohort.values()], dtype=float)
+    parts: dict[str, dict[str, float]] = {}
+    total: dict[str, float] = {}
+    undefined: dict[str, str] = {}
+    for model, values in scores.items():
+        if reason is not None:
+            parts[model], total[model], undefined[model] = {}, math.nan, reason
+            continue
+        own = np.array([values.get(name, math.nan) for name in metrics], dtype=float)
+        z = (own - table.mean(axis=0)) / table.std(axis=0)
+        parts[model] = dict(zip(metrics, z.tolist(), strict=True))
+        total[model] = float(np.abs(z).sum())
+        missing = [name for name, value in parts[model].items() if math.isnan(value)]
+        if missing:
+            undefined[model] = f"no value for {', '.join(missing)}"
+    return TotalBias(
+        cohort=cohort_name, members=tuple(cohort), metrics=metrics, total=total, parts=parts, undefined=undefined
+    )
+
+
+def _unusable(cohort: Mapping[str, Mapping[str, float]], metrics: tuple[str, ...]) -> str | None:
+    if len(cohort) < 2:
+        return f"the cohort has {len(cohort)} model: a score relative to others needs two"
+    for name in metrics:
+        values = [member.get(name, math.nan) for member in cohort.values()]
+        if any(math.isnan(value) for value in values):
+            lacking = next(model for model, member in cohort.items() if math.isnan(member.get(name, math.nan)))
+            return f"cohort member {lacking} has no value for {name}"
+        if max(values) == min(values):
+            return f"the cohort does not vary in {name}"
+    return None
