@@ -41,6 +41,7 @@ class Item:
     sha256: str
     file_name: str
     problem: str | None
+    duration_s: float | None = None
     load: Callable[[], bytes] = field(repr=False, compare=False)
 
 
@@ -114,6 +115,7 @@ def _from_builder(builder: Builder) -> Corpus:
                 sha256=_digest(data, clip.clip_id),
                 file_name=clip.path.name,
                 problem=_named(clip.path.name, facts.problem),
+                duration_s=facts.duration_s or None,
                 load=clip.path.read_bytes,
             )
         )
@@ -161,6 +163,7 @@ def _item(record: dict[str, Any], reader: _ShardReader, row: int) -> Item:
         sha256=record["audio_sha256"] or _digest(None, record["clip_id"]),
         file_name=record["clip_id"],
         problem=_named(record["clip_id"], record["audio_problem"]),
+        duration_s=record["duration_s"],
         load=lambda: reader.read(row),
     )
 

@@ -224,3 +224,49 @@ def _words(error: Exception) -> str:
     """Return libsndfile's reason on one line, without the Python object that it repeats."""
     reason = getattr(error, "error_string", None) or str(error)
     return " ".join(str(reason).split()).rstrip(".") or type(error).__name__
+
+
+LARGEST_IMAGE_PIXELS = 50_000_000
+"""An image with more pixels is refused before it is decoded: a small file can unfold to gigabytes."""
+_SENT_AS_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
+
+
+def checked_image(data: bytes, *, name: str) -> tuple[bytes, str]:
+    """Return an image's bytes and MIME type, after one full decode.
+
+    PNG, JPEG and WebP are returned as they are; whatever else Pillow reads becomes PNG.
+
+    Raises
+    ------
+    MediaError
+        The image is empty, damaged, cut short, or has more than `LARGEST_IMAGE_PIXELS` pixels.
+    RequestError
+        Pillow is not installed.
+    """
+    try:
+        from PIL import Image
+    except ModuleNotFoundError:
+        raise RequestError('images need Pillow; install it with `pip install "equivox[images]"`') from None
+    if not data:
+        raise MediaError(f"{name}: empty (0 bytes)")
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit below is stricter
+            image = Image.open(io.BytesIO(data))
+        with image:
+            if image.width * image.height > LARGEST_IMAGE_PIXELS:
+                raise MediaError(
+                    f"{name}: {image.width} x {image.height} pixels, more than {LARGEST_IMAGE_PIXELS:,}; scale it down"
+                )
+            image.load()
+            if image.format in _SENT_AS_IS:
+                return data, _SENT_AS_IS[image.format]
+            buffer = io.BytesIO()
+            image.convert("RGB").save(buffer, format="PNG")
+            return buffer.getvalue(), "image/png"
+    except MediaError:
+        raise
+    except Exception as error:  # Pillow's plug-ins raise many kinds on damaged files
+        raise MediaError(f"{name}: not a readable image: {_words(error)}") from error

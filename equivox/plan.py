@@ -165,7 +165,8 @@ def _request(
         stratum=_text(item, task.strata),
     )
     parts = tuple(
-        MediaPart(kind=medium.kind, sha256=item.sha256, name=item.file_name, load=item.load) for medium in task.media
+        MediaPart(kind=medium.kind, sha256=item.sha256, name=item.file_name, duration_s=item.duration_s, load=item.load)
+        for medium in task.media
     )
     text = _PLACEHOLDER.sub(lambda match: str(item.columns[match.group(1)]), task.prompt.text)
     request_seed = int(digest([seed, item.item_id, repeat])[:8], 16)

@@ -152,11 +152,13 @@ def response_schema() -> pa.Schema:
             pa.field("key", pa.string(), nullable=False),
             pa.field("text", pa.string()),
             pa.field("error", pa.string()),
+            pa.field("thinking", pa.string()),
             pa.field("finish_reason", pa.string()),
             pa.field("prompt_tokens", pa.int64()),
             pa.field("completion_tokens", pa.int64()),
             pa.field("media_items", pa.int32(), nullable=False),
             pa.field("media_tokens", pa.int64()),
+            pa.field("logprobs", pa.string()),
         ]
     )
 

@@ -85,7 +85,11 @@ AUDIO = Media(kind="audio", column="audio")
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How the model decodes. `temperature` 0 is greedy; `repeats` responses per item, each with its own seed."""
+    """How the model decodes.
+
+    `temperature` 0 is greedy, `top_k` 0 keeps every token. Each of the `repeats` responses of an item has its own
+    seed. `stop` ends a response before any of these texts; `logprobs` asks for that many per token (0: none).
+    """
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -93,6 +97,8 @@ class Sampling:
     frequency_penalty: float = 0.0
     max_new_tokens: int = 512
     repeats: int = 1
+    stop: tuple[str, ...] = ()
+    logprobs: int = 0
 
 
 GREEDY = Sampling()

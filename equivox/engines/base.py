@@ -12,11 +12,15 @@ from equivox.task import Sampling, digest
 
 @dataclass(frozen=True, kw_only=True)
 class MediaPart:
-    """One media item of a message; `load` reads its bytes when, and only when, an engine needs them."""
+    """One media item of a message; `load` reads its bytes when, and only when, an engine needs them.
+
+    `duration_s` is the length of audio in seconds, None where it is not known or the item is an image.
+    """
 
     kind: Literal["audio", "image"]
     sha256: str
     name: str
+    duration_s: float | None = None
     load: Callable[[], bytes] = field(compare=False, repr=False)
 
 
@@ -34,7 +38,8 @@ class Labels:
 class Request:
     """One generation to be made: media first, then the text, as one user message.
 
-    `key` is the content hash under which the response is stored (see `request_key`).
+    `key` is the content hash under which the response is stored (see `request_key`). `schema` is the JSON schema that
+    the answer must follow; only annotators set it.
     """
 
     key: str
@@ -47,12 +52,15 @@ class Request:
     sampling: Sampling
     seed: int
     labels: Labels
+    schema: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Response:
     """What came back for one request. A failure is a response too: `text` None and `error` set.
 
+    `text` is the answer alone; what a reasoning model thought before it is in `thinking`. `logprobs` is JSON text, one
+    entry per token, None unless asked for. `finish_reason` is `stop` or `length` (cut off by the token limit).
     `media_items` and `media_tokens` are what the engine used, not what it was given; an engine that has no tokens
     for media reports None.
     """
@@ -60,11 +68,13 @@ class Response:
     key: str
     text: str | None
     error: str | None = None
+    thinking: str | None = None
     finish_reason: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     media_items: int = 0
     media_tokens: int | None = None
+    logprobs: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,81 @@
+"""A request as OpenAI chat messages: one user message, media first, then the text.
+
+Every engine that speaks this form uses these functions, so that a prompt never varies by model; each model's own chat
+template is applied by whatever runs it.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from typing import Any, Literal
+
+from equivox import media
+from equivox.engines.base import MediaPart, Request
+
+SAMPLING_RATE = 16_000
+"""Audio is sent as mono at this rate, resampled here, so that no engine's own resampler decides what a model hears."""
+
+Subtype = Literal["FLOAT", "PCM_16"]
+
+_THINKING = re.compile(r"<(think|thinking|reasoning)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+_UNOPENED = re.compile(r"^(.*)</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+_UNCLOSED = re.compile(r"<(?:think|thinking|reasoning)>(.*)$", re.DOTALL | re.IGNORECASE)
+
+
+def chat_messages(request: Request, *, subtype: Subtype = "FLOAT") -> list[dict[str, Any]]:
+    """Return `request` as OpenAI chat messages, reading its media now.
+
+    Audio becomes WAV: `FLOAT` keeps every sample bit for bit, `PCM_16` is what commercial servers accept. Raises
+    `media.MediaError`, naming the item, for media that cannot be decoded.
+    """
+    content = [_media_content(part, subtype) for part in request.media]
+    content.append({"type": "text", "text": request.text})
+    return [{"role": "user", "content": content}]
+
+
+def _media_content(part: MediaPart, subtype: Subtype) -> dict[str, Any]:
+    if part.kind == "image":
+        data, mime = media.checked_image(part.load(), name=part.name)
+        return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{base64.b64encode(data).decode()}"}}
+    samples = media.decode_audio(part.load(), name=part.name, sampling_rate=SAMPLING_RATE)
+    encoded = base64.b64encode(_wav(samples, subtype)).decode()
+    return {"type": "input_audio", "input_audio": {"data": encoded, "format": "wav"}}
+
+
+def _wav(samples: Any, subtype: Subtype) -> bytes:
+    import soundfile
+
+    buffer = io.BytesIO()
+    soundfile.write(buffer, samples, SAMPLING_RATE, format="WAV", subtype=subtype)
+    return buffer.getvalue()
+
+
+def split_thinking(text: str) -> tuple[str, str | None]:
+    """Return the answer without its thinking blocks, and the thinking (None when there is none).
+
+    A block that never ends is thinking to its end: such a response was cut off before it answered. A block whose
+    opening stood in the prompt begins with the text.
+
+    >>> split_thinking("<think>Who is it?</think>A nurse.")
+    ('A nurse.', 'Who is it?')
+    >>> split_thinking("hm</think> A nurse.")
+    ('A nurse.', 'hm')
+    >>> split_thinking("<think>so much to consider")
+    ('', 'so much to consider')
+    >>> split_thinking("A nurse.")
+    ('A nurse.', None)
+    """
+    thoughts: list[str] = []
+
+    def collect(match: re.Match[str]) -> str:
+        thoughts.append(match.group(match.lastindex or 1).strip())
+        return ""
+
+    answer = _THINKING.sub(collect, text)
+    answer = _UNOPENED.sub(collect, answer)
+    answer = _UNCLOSED.sub(collect, answer)
+    if not thoughts:
+        return text, None
+    return answer.strip(), "\n\n".join(filter(None, thoughts))

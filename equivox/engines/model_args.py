@@ -1,0 +1,80 @@
+"""Model arguments as `lighteval vllm` takes them: `key=value,key=value`, or a YAML file.
+
+Values are read as YAML reads them (`true`, `4`, `0.9`, `bfloat16`); a value in braces or brackets may contain commas
+(`generation_parameters={temperature: 0.7, top_p: 0.9}`). In a YAML file the arguments stand at the top level or below
+`model_parameters:` (the form of lighteval).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from equivox.errors import RequestError
+
+_OPENING, _CLOSING = "{[(", "}])"
+
+
+def parse_model_args(text: str) -> dict[str, Any]:
+    """Return the arguments in `text`, or in the YAML file that it names.
+
+    >>> parse_model_args("model_name=org/model,dtype=bfloat16,max_model_length=4096,enforce_eager=true")
+    {'model_name': 'org/model', 'dtype': 'bfloat16', 'max_model_length': 4096, 'enforce_eager': True}
+    >>> parse_model_args("model_name=m,generation_parameters={temperature: 0.7, stop: [a, b]}")
+    {'model_name': 'm', 'generation_parameters': {'temperature': 0.7, 'stop': ['a', 'b']}}
+    """
+    if text.endswith((".yaml", ".yml")):
+        return _from_file(Path(text))
+    arguments: dict[str, Any] = {}
+    for entry in _split(text):
+        name, equals, value = entry.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise RequestError(f"model arguments are key=value,key=value, got {entry!r}; e.g. model_name=org/model")
+        if name in arguments:
+            raise RequestError(f"model argument {name} is given twice in {text!r}; give it once")
+        arguments[name] = _value(value, name)
+    if not arguments:
+        raise RequestError("model arguments are empty; give at least model_name=org/model")
+    return arguments
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas that stand outside brackets."""
+    entries, depth, start = [], 0, 0
+    for place, character in enumerate(text):
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if character == "," and depth == 0:
+            entries.append(text[start:place])
+            start = place + 1
+    if depth != 0:
+        raise RequestError(f"model arguments have an unbalanced bracket in {text!r}; close what was opened")
+    entries.append(text[start:])
+    return [entry for entry in entries if entry.strip()]
+
+
+def _value(text: str, name: str) -> Any:
+    spaced = text
+    if text[:1] in _OPENING:
+        # lighteval writes {temperature:0.7}; YAML wants a space after the colon.
+        spaced = text.replace(":", ": ")
+    try:
+        return yaml.safe_load(spaced)
+    except yaml.YAMLError as error:
+        raise RequestError(f"model argument {name}={text!r} cannot be read: {' '.join(str(error).split())}") from error
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(path.read_text("utf-8"))
+    except OSError as error:
+        raise RequestError(f"cannot read the model file {path}: {error.strerror or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise RequestError(f"the model file {path} is not YAML: {' '.join(str(error).split())}") from error
+    if isinstance(document, dict) and isinstance(document.get("model_parameters"), dict):
+        document = document["model_parameters"]
+    if not isinstance(document, dict) or not document:
+        raise RequestError(f"the model file {path} holds no arguments; it needs at least model_name: org/model")
+    return {str(name): value for name, value in document.items()}

@@ -1,0 +1,378 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from equivox.errors import RequestError
+from equivox.statistics import distribution_shift, joint_shift, ntvd
+
+
+def generator(seed=1):
+    return np.random.default_rng(seed)
+
+
+def design(n_clusters=8, responses=6, n_groups=2):
+    clusters = [f"s{cluster:02}" for cluster in range(n_clusters) for _ in range(responses)]
+    groups = [f"g{cluster % n_groups}" for cluster in range(n_clusters) for _ in range(responses)]
+    return groups, clusters
+
+
+def answers(n, n_values=5, seed=0, per_response=1):
+    drawn = generator(seed).integers(0, n_values, size=(n, per_response))
+    return [[f"v{code}" for code in row] for row in drawn.tolist()]
+
+
+def table(values, groups):
+    names, kept = sorted(set(groups)), sorted({value for answer in values for value in answer})
+    return np.array(
+        [
+            [sum(answer.count(v) for answer, g in zip(values, groups, strict=True) if g == name) for v in kept]
+            for name in names
+        ]
+    )
+
+
+def test_numbers_of_a_hand_worked_table():
+    # a: 3 chess, 1 yoga; b: 1 chess, 3 yoga; c: 2 and 2. P̄ = (1/2, 1/2).
+    # Half-distances 1/4, 1/4, 0: TVD = 1/6; divided by 2/3: 25 %.
+    values = [["chess"]] * 3 + [["yoga"]] + [["chess"]] + [["yoga"]] * 3 + [["chess"], ["yoga"]] * 2
+    found = distribution_shift(values, list("aaaabbbbcccc"), clusters=None, min_count=1, rng=generator())
+    assert found.tvd == pytest.approx(1 / 6)
+    assert found.ntvd == pytest.approx(25.0)
+    assert found.groups == ("a", "b", "c")
+    assert found.values == ("chess", "yoga")
+    assert found.by_group == pytest.approx(np.array([[0.75, 0.25], [0.25, 0.75], [0.5, 0.5]]))
+    assert found.deviations == pytest.approx(np.array([[0.25, -0.25], [-0.25, 0.25], [0, 0]]))
+    assert found.group_counts == (4, 4, 4)
+    assert found.ceiling == pytest.approx(75.0)  # 3 groups on 2 values: 1 − (4 + 1)/9 = 4/9; over 2/3
+    assert found.excess == pytest.approx(found.ntvd - found.floor)
+
+
+def test_rare_values_are_removed_and_counted():
+    values = [["chess"]] * 10 + [["yoga"]] * 10 + [["golf"]] * 3 + [[]]
+    groups = ["a", "b"] * 12
+    found = distribution_shift(values, groups, clusters=None, rng=generator())
+    assert found.removed_values == {"golf": 3}
+    assert found.removed_share == pytest.approx(3 / 23)
+    assert (found.n_responses, found.n_used) == (24, 20)
+
+
+def test_every_value_of_a_response_counts():
+    values = [["x", "y", "z"], ["x", "x", "y"], ["z", "z", "y"], ["y", "x", "z"]]
+    groups = ["a", "a", "b", "b"]
+    # a: x 3, y 2, z 1; b: x 1, y 2, z 3. ½(|3−1| + |1−3|)/6 = 1/3 between groups: nTVD 33.3
+    found = distribution_shift(values, groups, clusters=None, min_count=1, rng=generator())
+    assert found.ntvd == pytest.approx(100 / 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "groups", "reason"),
+    [
+        ([["x"], ["y"]], ["a", "a"], "only one group, 'a'"),
+        ([[], []], ["a", "b"], "no response has a value"),
+        ([["x"], ["x"]], ["a", "b"], "every answer is the same value, 'x'"),
+        ([["x"], ["y"], []], ["a", "a", "b"], "no usable response in group 'b'"),
+    ],
+)
+def test_undefined_is_nan_with_a_reason(values, groups, reason):
+    found = distribution_shift(values, groups, clusters=None, min_count=1, rng=generator())
+    assert found.undefined is not None
+    assert reason in found.undefined
+    for name in ("tvd", "ntvd", "ceiling", "floor", "floor_response", "excess", "p_response", "p_cluster", "p_paper"):
+        assert math.isnan(getattr(found, name)), name
+    assert math.isnan(found.ci_low)
+    assert math.isnan(found.ci_high)
+
+
+def test_nothing_frequent_enough_is_undefined():
+    rare = distribution_shift([["x"], ["y"]] * 4, ["a", "b"] * 4, clusters=None, rng=generator())
+    assert rare.undefined == "no value is seen 10 times or more"
+    one = distribution_shift([["x"]] * 12 + [["y"]], ["a", "b"] * 6 + ["a"], clusters=None, rng=generator())
+    assert one.undefined == "only one value, 'x', is seen 10 times or more"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"groups": []}, "`groups` is empty"),
+        ({"values": [["x"]]}, "`values` has 1 entries for 4 responses"),
+        ({"values": ["x", ["y"], ["x"], ["y"]]}, r"`values` holds 'x' at position 0: write a sequence"),
+        ({"values": [[1], ["y"], ["x"], ["y"]]}, "which is no text"),
+        ({"values": [None, ["y"], ["x"], ["y"]]}, "`values` holds None"),
+        ({"groups": ["a", "a", "b", None]}, "`groups` holds None"),
+        ({"clusters": ["s", "s", "t"]}, "`clusters` has 3 entries"),
+        ({"clusters": ["s", "t", "t", "u"]}, r"'t' in more than one group \(a, b\)"),
+        ({"clusters": None, "strata": ["1", "1", "1", "1"]}, "`strata` was given without"),
+        ({"min_count": 0}, "`min_count` is 0"),
+        ({"n_resamples": 0}, "`n_resamples` is 0"),
+        ({"confidence": 1.0}, "`confidence` is 1.0"),
+    ],
+)
+def test_bad_requests_name_argument_value_and_fix(change, words):
+    asked = {
+        "values": [["x"], ["y"], ["x"], ["y"]],
+        "groups": ["a", "a", "b", "b"],
+        "clusters": ["s", "s", "t", "t"],
+        "min_count": 1,
+    } | change
+    values, groups = asked.pop("values"), asked.pop("groups")
+    with pytest.raises(RequestError, match=words) as caught:
+        distribution_shift(values, groups, rng=generator(), **asked)
+    assert "\n" not in str(caught.value)
+
+
+def test_exact_cluster_p_against_every_labelling():
+    groups, clusters = design(n_clusters=6, responses=5)
+    values = answers(30, 3)
+    found = distribution_shift(values, groups, clusters=clusters, min_count=1, rng=generator())
+    profiles = {name: [value for value, own in zip(values, clusters, strict=True) if own == name] for name in clusters}
+    names = sorted(profiles)
+    null = []
+    for first in itertools.combinations(names, 3):  # 6 choose 3 = 20 ways to call three speakers g0
+        moved = [(answer, "a" if name in first else "b") for name in names for answer in profiles[name]]
+        null.append(ntvd(table([answer for answer, _ in moved], [group for _, group in moved])))
+    assert found.exact_cluster
+    assert found.n_labellings == 20
+    assert sorted(found.null_cluster) == pytest.approx(sorted(null))
+    assert found.p_cluster == pytest.approx(np.mean(np.array(null) >= found.ntvd - 1e-9))
+    assert found.floor == pytest.approx(np.mean(null))
+
+
+def test_strata_hold_the_labels_of_their_clusters():
+    # Two strata with 2 + 2 speakers: (4 choose 2)² = 36 labellings instead of 8 choose 4 = 70.
+    groups, clusters = design(n_clusters=8, responses=5)
+    strata = ["s1" if cluster < "s04" else "s2" for cluster in clusters]
+    values = answers(40, 3)
+    found = distribution_shift(values, groups, clusters=clusters, strata=strata, min_count=1, rng=generator())
+    free = distribution_shift(values, groups, clusters=clusters, min_count=1, rng=generator())
+    assert (found.n_labellings, free.n_labellings) == (36, 70)
+    names = sorted(set(clusters))
+    null = []
+    for one, two in itertools.product(itertools.combinations(names[:4], 2), itertools.combinations(names[4:], 2)):
+        moved = ["a" if name in one + two else "b" for name in clusters]
+        null.append(ntvd(table(values, moved)))
+    assert sorted(found.null_cluster) == pytest.approx(sorted(null))
+
+
+def test_clusters_across_strata_move_whole():
+    groups, clusters = design()
+    found = distribution_shift(
+        answers(48), groups, clusters=clusters, strata=["s1", "s2"] * 24, min_count=1, rng=generator()
+    )
+    assert found.n_labellings == math.comb(8, 4)
+    assert "clusters span several strata: whole clusters are permuted freely" in found.notes
+
+
+@pytest.mark.parametrize("per_response", [1, 3])
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_response_null_against_scipy(per_response, n_groups):
+    rng = generator(3)
+    values = answers(90, 6, seed=4, per_response=per_response)
+    codes = np.arange(90) % n_groups
+    counts = np.array([[answer.count(f"v{code}") for code in range(6)] for answer in values])
+    found = distribution_shift(values, [f"g{g}" for g in codes], clusters=None, min_count=1, rng=rng)
+
+    def statistic(labels):
+        return ntvd(np.array([counts[labels == group].sum(axis=0) for group in range(n_groups)]))
+
+    theirs = stats.permutation_test(
+        (codes,), statistic, permutation_type="pairings", n_resamples=4_000, alternative="greater", rng=rng
+    )
+    assert stats.ks_2samp(found.null_response, theirs.null_distribution).pvalue > 0.001
+    assert found.p_response == pytest.approx(theirs.pvalue, abs=0.03)
+    assert found.p_paper == pytest.approx((found.p_response * 10_001 - 1) / 10_000)
+
+
+def test_dealing_types_and_dealing_responses_agree(monkeypatch):
+    # Few distinct answers go through random tables, many are dealt one by one: the same null either way.
+    from equivox.statistics import nulls
+
+    values = answers(400, 3, seed=5, per_response=2)
+    groups = ["a", "b", "c", "d"] * 100
+    tables = distribution_shift(values, groups, clusters=None, min_count=1, rng=generator())
+    monkeypatch.setattr(nulls, "_from_tables", None)
+    monkeypatch.setattr(nulls, "TABLE_CELL_COST", 1e9)
+    rows = distribution_shift(values, groups, clusters=None, min_count=1, rng=generator())
+    assert stats.ks_2samp(tables.null_response, rows.null_response).pvalue > 0.001
+    assert rows.floor_response == pytest.approx(tables.floor_response, rel=0.02)
+
+
+def test_floor_of_two_equal_groups_by_hand():
+    # V values, n responses, two groups of n/2: a value's difference of shares is about normal with variance
+    # 4 p(1−p)/n, so the mean nTVD is 50 · Σ √(2/π) · √(4 p (1−p) / n) = 100 √(2/π) · V · √(p(1−p)/n).
+    n, n_values = 4_000, 40
+    p = 1 / n_values
+    expected = 100 * math.sqrt(2 / math.pi) * n_values * math.sqrt(p * (1 - p) / n)
+    values = answers(n, n_values, seed=6)
+    found = distribution_shift(values, ["a", "b"] * (n // 2), clusters=None, rng=generator())
+    assert found.floor_response == pytest.approx(expected, rel=0.02)
+
+
+def test_p_is_never_zero_and_the_paper_s_may_be():
+    values = [["x"]] * 50 + [["y"]] * 50
+    found = distribution_shift(values, ["a"] * 50 + ["b"] * 50, clusters=None, n_resamples=99, rng=generator())
+    assert found.p_response == pytest.approx(1 / 100)
+    assert found.p_paper == 0.0
+    assert math.isnan(found.p_cluster)
+    assert any("no clusters were given" in note for note in found.notes)
+
+
+def test_two_speakers_per_group_cannot_be_significant_and_say_so():
+    groups, clusters = design(n_clusters=4, responses=20)
+    values = [["x"] if group == "g0" else ["y"] for group in groups]
+    found = distribution_shift(values, groups, clusters=clusters, rng=generator())
+    assert found.p_cluster == pytest.approx(2 / 6)
+    assert any("p = 0.33" in note for note in found.notes)
+    assert any("no width" in note for note in found.notes)
+
+
+def test_one_cluster_per_group_falls_back_to_responses():
+    groups, clusters = design(n_clusters=2, responses=40)
+    found = distribution_shift(answers(80), groups, clusters=clusters, rng=generator())
+    assert found.p_cluster == 1.0
+    assert any("one cluster" in note for note in found.notes)
+    assert found.ci_low <= found.ci_high
+
+
+def test_clusters_of_unlike_size_are_noted():
+    clusters = ["a1"] * 10 + ["a2"] * 10 + ["b1"] * 30 + ["b2"] * 30
+    groups = ["a"] * 20 + ["b"] * 60
+    found = distribution_shift(answers(80), groups, clusters=clusters, rng=generator())
+    assert any("clusters of like size" in note for note in found.notes)
+
+
+def same(one, other, *fields):
+    for field in fields:
+        assert getattr(one, field) == pytest.approx(getattr(other, field), nan_ok=True), field
+
+
+EVERYTHING = ("ntvd", "floor", "floor_response", "p_response", "p_cluster", "p_paper", "ci_low", "ci_high")
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 3), st.integers(2, 3))
+def test_row_order_and_names_change_nothing(seed, per_response, n_groups):
+    groups, clusters = design(n_clusters=12, responses=4, n_groups=n_groups)
+    values = answers(48, 4, seed=seed, per_response=per_response)
+    asked = {"min_count": 1, "n_resamples": 200}
+    found = distribution_shift(values, groups, clusters=clusters, rng=generator(), **asked)
+    order = generator(seed).permutation(48)
+    shuffled = distribution_shift(
+        [values[i] for i in order],
+        [groups[i] for i in order],
+        clusters=[clusters[i] for i in order],
+        rng=generator(),
+        **asked,
+    )
+    same(found, shuffled, *EVERYTHING)
+    renamed = distribution_shift(
+        values,
+        [{"g0": "zz", "g1": "m", "g2": "a"}[group] for group in groups],
+        clusters=[f"speaker {99 - int(cluster[1:])}" for cluster in clusters],
+        rng=generator(),
+        **asked,
+    )
+    same(found, renamed, "ntvd", "floor", "floor_response", "p_response", "p_cluster", "p_paper")
+    assert renamed.ci_high == pytest.approx(found.ci_high, rel=0.2, abs=2)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000))
+def test_merging_equal_shards_keeps_the_distance(seed):
+    groups, clusters = design()
+    values = answers(48, 4, seed=seed)
+    one = distribution_shift(values, groups, clusters=clusters, min_count=1, n_resamples=50, rng=generator())
+    two = distribution_shift(
+        values * 2, groups * 2, clusters=clusters * 2, min_count=1, n_resamples=50, rng=generator()
+    )
+    same(one, two, "tvd", "ntvd", "ceiling", "floor", "p_cluster")
+    assert one.by_group == pytest.approx(two.by_group)
+
+
+def test_missing_responses_only_change_the_counts():
+    groups, clusters = design()
+    values = answers(48, 4)
+    found = distribution_shift(values, groups, clusters=clusters, min_count=1, rng=generator())
+    more = distribution_shift(
+        [*values, [], []], [*groups, "g0", "g1"], clusters=[*clusters, "s00", "s01"], min_count=1, rng=generator()
+    )
+    same(found, more, *EVERYTHING)
+    assert (more.n_responses, more.n_used) == (50, 48)
+
+
+def test_planted_shift_is_found_at_its_size():
+    # Half of each group's 4,000 answers per value, 20 % moved to the group's own value: truth 20, noise about 1.
+    rng = generator(8)
+    groups, clusters = design(n_clusters=20, responses=400)
+    codes = rng.integers(0, 8, size=8_000)
+    own = np.array([int(group[1]) for group in groups])
+    codes = np.where(rng.random(8_000) < 0.2, own, codes)
+    found = distribution_shift([[f"v{code}"] for code in codes], groups, clusters=clusters, rng=rng)
+    assert found.ntvd == pytest.approx(20, abs=3)
+    assert found.ci_low <= 20 <= found.ci_high
+    assert found.p_cluster < 0.001
+    assert found.deviations[0, 0] == pytest.approx(0.1, abs=0.02)
+
+
+def test_joint_is_the_mean_with_its_own_null():
+    groups, clusters = design()
+    hobby, budget = answers(48, 4, seed=1), answers(48, 3, seed=2)
+    task = joint_shift(
+        {"hobby": hobby, "budget": budget}, groups, clusters=clusters, min_count=1, n_resamples=500, rng=generator()
+    )
+    alone = distribution_shift(hobby, groups, clusters=clusters, min_count=1, n_resamples=500, rng=generator())
+    shifts = task.attributes
+    assert shifts["hobby"].ntvd == pytest.approx(alone.ntvd)
+    assert shifts["hobby"].p_cluster == pytest.approx(alone.p_cluster)  # 70 labellings, enumerated in both
+    assert task.ntvd == pytest.approx((shifts["hobby"].ntvd + shifts["budget"].ntvd) / 2)
+    assert task.null_cluster == pytest.approx((shifts["hobby"].null_cluster + shifts["budget"].null_cluster) / 2)
+    assert task.floor == pytest.approx((shifts["hobby"].floor + shifts["budget"].floor) / 2)
+    assert task.p_cluster == pytest.approx(np.mean(task.null_cluster >= task.ntvd - 1e-9))
+    assert task.ceiling == pytest.approx(100)
+
+
+def test_the_same_attribute_twice_is_no_more_evidence():
+    # With separate labellings the mean of two copies would have a null that is too narrow.
+    groups, clusters = design(n_clusters=10, responses=6)
+    values = answers(60, 4)
+    task = joint_shift({"one": values, "two": values}, groups, clusters=clusters, min_count=1, rng=generator())
+    alone = task.attributes["one"]
+    assert task.p_cluster == alone.p_cluster
+    assert task.p_response == alone.p_response
+    assert task.null_response.std() == pytest.approx(alone.null_response.std())
+    assert (task.ci_low, task.ci_high) == pytest.approx((alone.ci_low, alone.ci_high), abs=0.5)
+
+
+def test_joint_leaves_out_what_is_undefined():
+    groups, clusters = design()
+    task = joint_shift(
+        {"hobby": answers(48, 3), "budget": [["low"]] * 48}, groups, clusters=clusters, min_count=1, rng=generator()
+    )
+    assert task.defined == ("hobby",)
+    assert "left out as undefined: budget" in task.notes
+    assert task.ntvd == pytest.approx(task.attributes["hobby"].ntvd)
+    nothing = joint_shift({"budget": [["low"]] * 48}, groups, clusters=clusters, rng=generator())
+    assert math.isnan(nothing.ntvd)
+    assert nothing.undefined is not None
+    assert "budget: every answer is the same value" in nothing.undefined
+
+
+def test_joint_needs_an_attribute():
+    with pytest.raises(RequestError, match="`attributes` is empty"):
+        joint_shift({}, ["a", "b"], clusters=None, rng=generator())
+
+
+def test_memory_stays_flat():
+    import tracemalloc
+
+    groups, clusters = design(n_clusters=20, responses=100)
+    values = answers(2_000, 100, per_response=3)
+    tracemalloc.start()
+    distribution_shift(values, groups, clusters=clusters, n_resamples=5_000, rng=generator())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 150 * 2**20
