@@ -336,7 +336,7 @@ those the data leave open (`equivox/statistics/intervals.py`):
 
 1. The sampling error of P_g is drawn with the covariance of the cluster residuals (inflated by m/(m−1)) and
    scaled by √(df/χ²) for having been estimated.
-2. Lower limit: deviations within two standard errors are taken to be zero, the others as observed. This spread
+2. Lower limit: deviations within 2.5 standard errors are taken to be zero, the others as observed. This spread
    has the largest bias, so the smallest truth.
 3. Upper limit: deviations beyond three standard errors stand; all others get one common size, the largest
    (one-sided 95 %) that their mean square allows. This spread has the smallest bias, so the largest truth.

@@ -3,11 +3,52 @@
 from __future__ import annotations
 
 from importlib import resources
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
+
+from equivox.errors import RequestError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+File = TypeVar("File", bound="BaseModel")
 
 
 def load_config(path: str) -> Any:
     """Return the YAML document at `path` below this package, e.g. `annotators/rules.yaml`."""
     return yaml.safe_load(resources.files(__name__).joinpath(path).read_text("utf-8"))
+
+
+def config_names(folder: str) -> list[str]:
+    """Return the names of the YAML files in `folder` below this package, without their ending, sorted."""
+    files = resources.files(__name__).joinpath(folder).iterdir()
+    return sorted(entry.name.removesuffix(".yaml") for entry in files if entry.name.endswith(".yaml"))
+
+
+def read_config_file(form: type[File], name: str, folder: str) -> File:
+    """Read `name`, a YAML file or the name of one in `folder` below this package, into the pydantic model `form`.
+
+    Raises RequestError, naming the file and the field, for a file that cannot be read and for anything missing,
+    unknown or malformed in it.
+    """
+    from pydantic import ValidationError
+
+    packaged = not name.endswith((".yaml", ".yml"))
+    where = f"configs/{folder}/{name}.yaml" if packaged else name
+    try:
+        document = load_config(f"{folder}/{name}.yaml") if packaged else yaml.safe_load(Path(name).read_text("utf-8"))
+    except OSError as error:
+        raise RequestError(f"cannot read {where}: {error.strerror or error}; check the path") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise RequestError(f"{where} is not YAML: {' '.join(str(error).split())}; correct it") from error
+    try:
+        return form.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "the document"
+        raise RequestError(
+            f"{where}: `{field}`: {first['msg'].lower()}, got {first['input']!r}; "
+            f"known fields: {', '.join(form.model_fields)}"
+        ) from error

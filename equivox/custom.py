@@ -17,9 +17,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from equivox.configs import read_config_file
 from equivox.errors import RequestError
 from equivox.task import DataSource, Task
 
@@ -53,22 +53,7 @@ def load_task_file(path: Path) -> list[Task]:
 
     Raises RequestError, naming the file and the field, for anything missing, unknown or malformed.
     """
-    try:
-        document = yaml.safe_load(path.read_text("utf-8"))
-    except OSError as error:
-        raise RequestError(f"cannot read the task file {path}: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise RequestError(f"the task file {path} is not YAML: {' '.join(str(error).split())}") from error
-    try:
-        declared = TaskFile.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the document"
-        raise RequestError(
-            f"task file {path}: `{field}`: {first['msg'].lower()}, got {first['input']!r}; "
-            f"known fields: {', '.join(TaskFile.model_fields)}"
-        ) from error
-    return _tasks(declared, path)
+    return _tasks(read_config_file(TaskFile, str(path), "tasks"), path)
 
 
 def _tasks(declared: TaskFile, path: Path) -> list[Task]:

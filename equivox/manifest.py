@@ -52,14 +52,14 @@ def run_identity(
 
 
 def new_manifest(
-    identity: Mapping[str, Any], *, model: str, data: str | None, task_files: Sequence[str]
+    identity: Mapping[str, Any], *, model: str, data: str | None, task_files: Sequence[str], annotator: str
 ) -> dict[str, Any]:
     """Return a manifest for a run that starts now."""
     return {
         "format": FORMAT,
         "equivox": equivox.__version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": {"model": model, "data": data, "task_files": list(task_files)},
+        "command": {"model": model, "data": data, "task_files": list(task_files), "annotator": annotator},
         "identity": dict(identity),
         "environment": {
             "python": platform.python_version(),

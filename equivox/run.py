@@ -12,45 +12,27 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from equivox.annotate import Annotator, Job, annotation_key, open_annotator
+from equivox.annotate import open_annotator
 from equivox.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, open_engine
 from equivox.errors import RequestError, RunError
-from equivox.manifest import (
-    differences,
-    new_manifest,
-    read_manifest,
-    run_identity,
-    write_manifest,
-)
+from equivox.manifest import differences, new_manifest, read_manifest, run_identity, write_manifest
 from equivox.plan import Plan, PlannedRequest, make_plan
+from equivox.progress import Progress, no_progress
+from equivox.reading import annotate, stored_responses
 from equivox.registry import builtin_tasks, resolve_tasks
-from equivox.scores import Row, Score, ScoringOptions, ScoringTable
-from equivox.store import (
-    Store,
-    annotation_schema,
-    plan_schema,
-    response_schema,
-    write_table,
-    write_text,
-)
+from equivox.scores import Score, ScoringOptions
+from equivox.scoring import score
+from equivox.store import Store, plan_schema, response_schema, write_table, write_text
 from equivox.task import Task
 
-Progress = Callable[[str, int, int], None]
-"""Called with the stage's name, how much is done and how much there is."""
-
-
 DEFAULT_OPTIONS = ScoringOptions()
-
-
-def no_progress(stage: str, done: int, total: int) -> None:
-    """Show nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,40 +62,50 @@ def execute(
         raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every item")
     tasks = resolve_tasks(spec.tasks)
     _check_output(spec.output)
-    annotator = open_annotator(spec.annotator)
-    annotator.check(tasks)
     engine = open_engine(spec.model, tasks)
-    try:
+    with closing(open_annotator(spec.annotator)) as annotator, closing(engine):
+        annotator.check(tasks)
         opened = _open_corpora(tasks, spec.data, {} if corpora is None else corpora)
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
-        engine.check([planned.request for planned in plan.requests])
+        if pending := pending_requests(spec.output, plan, retry_failed=spec.retry_failed):
+            engine.check([planned.request for planned in pending if planned.problem is None])
         identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
-        with _writing(spec.output):
-            _begin(spec, identity, plan, tasks)
+        with writing(spec.output):
+            _begin(spec, identity, plan, tasks, annotator.identity.name)
             generate(spec.output, plan, engine, retry_failed=spec.retry_failed, progress=progress)
+            # The target's memory is free before a model that annotates is loaded.
+            engine.close()
             annotate(spec.output, tasks, annotator, progress=progress)
-            return score(spec.output, tasks, annotator, spec.options, progress=progress)
-    finally:
-        engine.close()
+            return score(spec.output, tasks, annotator.identity.name, spec.options, progress=progress)
+
+
+def reread(
+    folder: Path, annotator: str, options: ScoringOptions = DEFAULT_OPTIONS, *, progress: Progress = no_progress
+) -> list[Score]:
+    """Have another annotator read a finished run and score by its readings; those of others stay untouched."""
+    tasks = run_tasks(folder)
+    with closing(open_annotator(annotator)) as reader:
+        reader.check(tasks)
+        with writing(folder):
+            annotate(folder, tasks, reader, progress=progress)
+            return score(folder, tasks, reader.identity.name, options, progress=progress)
 
 
 def rescore(
     folder: Path,
     *,
-    annotator: str = "rules",
+    annotator: str | None = None,
     options: ScoringOptions = DEFAULT_OPTIONS,
     progress: Progress = no_progress,
 ) -> list[Score]:
-    """Recompute every score of the run in `folder` from its stored responses and annotations; no engine is opened.
+    """Recompute every score of the run in `folder` from its stored responses and annotations.
 
-    Responses that `annotator` has not read yet, or whose reading no longer fits the task, are read first.
+    `annotator` names whose readings count; None means the run's own. Neither an engine nor an annotator is opened.
     """
     tasks = run_tasks(folder)
-    reader = open_annotator(annotator)
-    reader.check(tasks)
-    with _writing(folder):
-        annotate(folder, tasks, reader, progress=progress)
-        return score(folder, tasks, reader, options, progress=progress)
+    name = annotator or str(read_manifest(folder)["command"]["annotator"])
+    with writing(folder):
+        return score(folder, tasks, name, options, progress=progress)
 
 
 def run_tasks(folder: Path) -> list[Task]:
@@ -135,18 +127,9 @@ def run_tasks(folder: Path) -> list[Task]:
     return tasks
 
 
-def read_scores(folder: Path) -> list[Score]:
-    """Return the scores that were last computed for the run in `folder`."""
-    try:
-        document = json.loads((folder / "scores.json").read_text("utf-8"))
-    except OSError:
-        raise RequestError(f"{folder} has no scores.json; compute it with `equivox score {folder}`") from None
-    return [Score.from_dict(record) for record in document["scores"]]
-
-
 def count_failures(folder: Path) -> Counter[str]:
     """Count the stored failed responses of the run in `folder` by their errors."""
-    return Counter(record["error"] for record in _responses(folder).values() if record["error"] is not None)
+    return Counter(record["error"] for record in stored_responses(folder).values() if record["error"] is not None)
 
 
 def generate(
@@ -157,14 +140,11 @@ def generate(
     An item whose media cannot be used is stored as a failed response and never sent. Raises RunError when the engine
     did not use the media it was given: such answers say nothing about the person.
     """
+    pending = {planned.request.key: planned for planned in pending_requests(folder, plan, retry_failed=retry_failed)}
+    total = len({planned.request.key for planned in plan.requests})
+    finished = total - len(pending)
+    progress("generate", finished, total)
     with Store(folder / "responses", response_schema()) as store:
-        done = (
-            {record["key"] for record in store.records() if record["error"] is None} if retry_failed else store.keys()
-        )
-        wanted = {planned.request.key: planned for planned in plan.requests}
-        pending = {key: planned for key, planned in wanted.items() if key not in done}
-        finished = len(wanted) - len(pending)
-        progress("generate", finished, len(wanted))
         unanswered = set(pending)
         for response in _answers(pending.values(), engine):
             if response.key not in unanswered:
@@ -173,11 +153,19 @@ def generate(
             unanswered.remove(response.key)
             store.append(vars(response))
             finished += 1
-            progress("generate", finished, len(wanted))
+            progress("generate", finished, total)
         for key in sorted(unanswered):
             store.append(vars(Response(key=key, text=None, error="the engine gave no response")))
         store.flush()
         store.compact()
+
+
+def pending_requests(folder: Path, plan: Plan, *, retry_failed: bool = False) -> list[PlannedRequest]:
+    """Return what `plan` requests and the run in `folder` has no response to, each key once."""
+    responses = stored_responses(folder).values()
+    done = {record["key"] for record in responses if not (retry_failed and record["error"] is not None)}
+    wanted = {planned.request.key: planned for planned in plan.requests}
+    return [planned for key, planned in wanted.items() if key not in done]
 
 
 def _answers(pending: Iterable[PlannedRequest], engine: Engine) -> Iterator[Response]:
@@ -200,109 +188,6 @@ def _check_arrival(request: Request, response: Response, engine: Engine) -> None
         )
 
 
-def annotate(folder: Path, tasks: Sequence[Task], annotator: Annotator, *, progress: Progress = no_progress) -> None:
-    """Have `annotator` read every stored response that it has not read yet."""
-    by_name = {task.name: task for task in tasks}
-    texts = {record["key"]: record["text"] for record in _responses(folder).values() if record["text"] is not None}
-    with Store(folder / "annotations" / annotator.identity.name, annotation_schema()) as store:
-        done = store.keys()
-        jobs = []
-        for row in _plan_rows(folder):
-            text = texts.get(row["key"])
-            if text is None:
-                continue
-            task = by_name[row["task"]]
-            key = annotation_key(annotator.identity, task, row["key"], text)
-            if key not in done:
-                done.add(key)
-                jobs.append(Job(key=key, response_key=row["key"], task=task, text=text))
-        progress("annotate", 0, len(jobs))
-        for number, annotation in enumerate(annotator.annotate(jobs), start=1):
-            store.append(annotation.as_record())
-            progress("annotate", number, len(jobs))
-        store.flush()
-        store.compact()
-
-
-def scoring_rows(folder: Path, tasks: Sequence[Task], annotator: Annotator) -> dict[str, list[Row]]:
-    """Return, for each task, one row per planned request with what became of it."""
-    by_name = {task.name: task for task in tasks}
-    responses = _responses(folder)
-    annotations = {
-        record["key"]: record
-        for record in Store(folder / "annotations" / annotator.identity.name, annotation_schema()).records()
-    }
-    rows: dict[str, list[Row]] = {task.name: [] for task in tasks}
-    for planned in _plan_rows(folder):
-        response = responses.get(planned["key"])
-        status, values = "missing", {}
-        if response is not None and response["text"] is None:
-            status = "failed"
-        elif response is not None:
-            task = by_name[planned["task"]]
-            key = annotation_key(annotator.identity, task, planned["key"], response["text"])
-            annotation = annotations.get(key)
-            status = annotation["status"] if annotation else "unparsed"
-            values = _by_attribute(annotation["values"]) if annotation else {}
-        rows[planned["task"]].append(
-            Row(
-                group=planned["group"],
-                cluster=planned["cluster"],
-                stratum=planned["stratum"],
-                status=status,
-                values=values,
-            )
-        )
-    return rows
-
-
-def score(
-    folder: Path,
-    tasks: Sequence[Task],
-    annotator: Annotator,
-    options: ScoringOptions,
-    *,
-    progress: Progress = no_progress,
-) -> list[Score]:
-    """Compute all scores of the run in `folder`, write `scores.json`, and return them."""
-    from equivox.families import with_q
-
-    rows = scoring_rows(folder, tasks, annotator)
-    scores: list[Score] = []
-    progress("score", 0, len(tasks))
-    for number, task in enumerate(tasks, start=1):
-        scores += task.scorer(task, ScoringTable(rows[task.name], options))
-        progress("score", number, len(tasks))
-    scores = with_q(scores)
-    document = {
-        "annotator": annotator.identity.as_dict(),
-        "options": vars(options),
-        "scores": [entry.as_dict() for entry in scores],
-    }
-    write_text(folder / "scores.json", json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    return scores
-
-
-def _by_attribute(values: Sequence[Mapping[str, str]]) -> dict[str, tuple[str, ...]]:
-    grouped: dict[str, tuple[str, ...]] = {}
-    for value in values:
-        grouped[value["attribute"]] = (*grouped.get(value["attribute"], ()), value["value"])
-    return grouped
-
-
-def _responses(folder: Path) -> dict[str, dict[str, Any]]:
-    return {record["key"]: record for record in Store(folder / "responses", response_schema()).records()}
-
-
-def _plan_rows(folder: Path) -> list[dict[str, Any]]:
-    import pyarrow.parquet as pq
-
-    path = folder / "plan.parquet"
-    if not path.is_file():
-        raise RequestError(f"{folder} has no plan.parquet: the run was stopped before it began; run it again")
-    return list(pq.read_table(path).to_pylist())
-
-
 def _open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpus]) -> dict[str, Corpus]:
     for task in tasks:
         if task.data.corpus not in cache:
@@ -322,7 +207,8 @@ def _visible(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def writing(folder: Path) -> Iterator[None]:
+    """Hold the run's lock; RequestError when another process has it or the folder cannot be written."""
     from filelock import FileLock, Timeout
 
     try:
@@ -339,7 +225,7 @@ def _writing(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _begin(spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequence[Task]) -> None:
+def _begin(spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequence[Task], annotator: str) -> None:
     import pyarrow as pa
 
     folder = spec.output
@@ -356,7 +242,7 @@ def _begin(spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequen
         # The manifest comes first: it tells a folder with a run that was killed here from a folder with other files.
         left_out = {task.data.corpus: plan.left_out[task.name] for task in tasks if plan.left_out[task.name]}
         files = [file.name for file in _task_files(spec)]
-        manifest = new_manifest(fresh, model=spec.model, data=spec.data, task_files=files)
+        manifest = new_manifest(fresh, model=spec.model, data=spec.data, task_files=files, annotator=annotator)
         write_manifest(folder, manifest | {"items_without_group": left_out})
     for file in _task_files(spec):
         write_text(folder / "tasks" / file.name, file.read_text("utf-8"))

@@ -175,6 +175,8 @@ def annotation_schema() -> pa.Schema:
             pa.field("task", pa.string(), nullable=False),
             pa.field("status", pa.string(), nullable=False),
             pa.field("values", pa.list_(value), nullable=False),
+            pa.field("output", pa.string()),
+            pa.field("attempts", pa.int32(), nullable=False),
         ]
     )
 

@@ -61,7 +61,7 @@ WRONG = {
     "unknown family": (["reference:oracle", "vibe", "--data", "sample"], "tasks list"),
     "no task": (["reference:oracle", ",", "--data", "sample"], "names none"),
     "unknown scheme": (["refrence:oracle", "vibe_gender", "--data", "sample"], "reference"),
-    "no scheme": (["oracle", "vibe_gender", "--data", "sample"], "reference:NAME"),
+    "no scheme": (["oracle", "vibe_gender", "--data", "sample"], "endpoint:…"),
     "unknown reference model": (["reference:oracel", "vibe_gender", "--data", "sample"], "oracle"),
     "unknown option": (["reference:oracle?refusals=1", "vibe_gender", "--data", "sample"], "refusal"),
     "shift where none is planted": (["reference:oracle?shift=0.2", "vibe_gender", "--data", "sample"], "shift"),

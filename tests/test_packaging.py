@@ -20,7 +20,7 @@ CARRIED = (
     "equivox/tasks/prompts/vibe.yaml",
     "equivox/metrics/ntvd/scorer.py",
     "equivox/configs/annotators/rules.yaml",
-    "equivox/configs/models/reference.yaml",
+    "equivox/configs/reference/prose.yaml",
     "equivox/configs/runs/demo.yaml",
     "equivox/dataset_builders/crema_d.py",
     "equivox/dataset_builders/identity_words.yaml",

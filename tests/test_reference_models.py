@@ -33,7 +33,7 @@ def outcomes(task: Task) -> list[Attribute]:
 
 @pytest.mark.parametrize("task", GENDER, ids=lambda task: task.name)
 def test_every_value_in_every_wording_is_read_back(task: Task) -> None:
-    vocabulary, prose = load_vocabulary(), load_config("models/reference.yaml")
+    vocabulary, prose = load_vocabulary(), load_config("reference/prose.yaml")
     annotator = RulesAnnotator()
     for attribute in outcomes(task):
         for value, words in vocabulary.of(attribute).words.items():

@@ -13,7 +13,9 @@ from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.errors import RequestError, RunError
 from equivox.manifest import read_manifest, write_manifest
 from equivox.plan import make_plan
-from equivox.run import RunSpec, annotate, execute, generate, rescore, scoring_rows
+from equivox.reading import annotate
+from equivox.run import RunSpec, execute, generate, rescore
+from equivox.scoring import scoring_rows
 from equivox.store import Store, plan_schema, response_schema, write_table
 from equivox.tasks import ALL_TASKS
 
@@ -55,7 +57,7 @@ def run(folder: Path, engine: Engine, limit: int = 24) -> list[str]:
     generate(folder, plan, engine)
     annotator = RulesAnnotator()
     annotate(folder, [TASK], annotator)
-    return [row.status for row in scoring_rows(folder, [TASK], annotator)[TASK.name]]
+    return [row.status for row in scoring_rows(folder, [TASK], "rules")[TASK.name]]
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -104,7 +106,12 @@ def test_the_manifest_says_with_what_the_run_was_made(tmp_path: Path) -> None:
     spec = RunSpec(model="reference:oracle", tasks=TASK.name, output=tmp_path, data="sample", limit=24, seed=3)
     execute(spec)
     manifest = read_manifest(tmp_path)
-    assert manifest["command"] == {"model": "reference:oracle", "data": "sample", "task_files": []}
+    assert manifest["command"] == {
+        "model": "reference:oracle",
+        "data": "sample",
+        "task_files": [],
+        "annotator": "rules",
+    }
     assert manifest["identity"]["tasks"] == {TASK.name: TASK.fingerprint}
     assert manifest["identity"]["seed"] == 3
     assert manifest["identity"]["model"]["model"] == "oracle"

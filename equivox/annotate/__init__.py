@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
 from equivox.annotate.base import (
     Annotation,
     Annotator,
@@ -11,6 +16,7 @@ from equivox.annotate.base import (
     Value,
     annotation_key,
 )
+from equivox.configs import config_names, read_config_file
 from equivox.errors import RequestError, nearest
 
 __all__ = [
@@ -24,13 +30,56 @@ __all__ = [
     "open_annotator",
 ]
 
-ANNOTATORS = ("rules",)
+RULES = "rules"
+"""The annotator without a model."""
+
+
+class AnnotatorFile(BaseModel):
+    """The fields of an annotator's YAML file; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    engine: Literal["vllm", "endpoint", "transformers"]
+    model_parameters: dict[str, Any]
+    sampling: dict[str, Any] = {}
+    attempts: int = Field(default=3, ge=1, le=10)
+    note: str = ""
+
+
+def annotator_names() -> list[str]:
+    """Return the annotators that come with the package."""
+    return [RULES, *(name for name in config_names("annotators") if name not in {RULES, "prompt"})]
 
 
 def open_annotator(name: str) -> Annotator:
-    """Return the annotator called `name`; RequestError if there is none."""
-    if name == "rules":
+    """Return the annotator called `name`: `rules`, one that comes with the package, or a YAML file.
+
+    Raises RequestError for any other name and for a file with an unknown or malformed field. No model is loaded yet.
+    """
+    if name == RULES:
         from equivox.annotate.rules import RulesAnnotator
 
         return RulesAnnotator()
-    raise RequestError(f"unknown `annotator` {name!r}{nearest(name, ANNOTATORS)}; known: {', '.join(ANNOTATORS)}")
+    is_file, known = name.endswith((".yaml", ".yml")), annotator_names()
+    if not is_file and name not in known:
+        raise RequestError(
+            f"unknown `annotator` {name!r}{nearest(name, known)}; known: {', '.join(known)}, or a .yaml file"
+        )
+    return _from_file(Path(name).stem if is_file else name, read_config_file(AnnotatorFile, name, "annotators"))
+
+
+def _from_file(name: str, declared: AnnotatorFile) -> Annotator:
+    from equivox.annotate.model import ModelAnnotator
+    from equivox.engines import engine_from_args
+    from equivox.engines.model_args import checked_fields
+    from equivox.task import Sampling
+
+    if name == RULES:
+        raise RequestError(f"an annotator file cannot be called {RULES}.yaml: the name is taken; rename it")
+    sampling = Sampling(**checked_fields(Sampling, declared.sampling, what=f"annotator {name}: sampling"))
+    return ModelAnnotator(
+        name,
+        engine_from_args(declared.engine, declared.model_parameters),
+        sampling=sampling,
+        attempts=declared.attempts,
+    )

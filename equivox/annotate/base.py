@@ -33,13 +33,18 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Annotation:
-    """The reading of one response; an attribute without a value among `values` is unstated."""
+    """The reading of one response; an attribute without a value among `values` is unstated.
+
+    `output` is what a model that annotates wrote, word for word (None for rules), after `attempts` attempts.
+    """
 
     key: str
     response_key: str
     task: str
     status: Status
     values: Sequence[Value]
+    output: str | None = None
+    attempts: int = 1
 
     def as_record(self) -> dict[str, Any]:
         """Return the annotation as a row of the store."""
@@ -49,6 +54,8 @@ class Annotation:
             "task": self.task,
             "status": self.status,
             "values": [vars(value) for value in self.values],
+            "output": self.output,
+            "attempts": self.attempts,
         }
 
 
@@ -76,6 +83,10 @@ class Annotator(Protocol):
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield one annotation per job."""
+        ...
+
+    def close(self) -> None:
+        """Free what the annotator holds."""
         ...
 
 

@@ -53,6 +53,9 @@ class RulesAnnotator:
                 values=tuple(values),
             )
 
+    def close(self) -> None:
+        """Hold nothing, free nothing."""
+
     def _values(self, job: Job) -> list[Value]:
         return [
             Value(attribute.name, value, words)

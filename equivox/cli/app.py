@@ -1,13 +1,16 @@
-"""The commands."""
+"""The commands.
 
-from __future__ import annotations
+Annotations are evaluated here (no `from __future__ import annotations`): one factory makes the command of every engine,
+and what typer reads from its signature comes from its arguments.
+"""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from equivox.cli import data_commands, task_commands
+from equivox.cli import data_commands, run_commands, task_commands
 
 app = typer.Typer(
     name="equivox",
@@ -22,18 +25,18 @@ app.add_typer(data_commands.app, name="data")
 TasksArgument = Annotated[
     str, typer.Argument(metavar="TASKS", help="Tasks, families or task files, separated by commas.")
 ]
-AnnotatorOption = Annotated[str, typer.Option(help="Who reads the responses.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 ResamplesOption = Annotated[int, typer.Option(min=99, help="Labellings drawn for each null.")]
 MinCountOption = Annotated[
     int | None,
-    typer.Option(min=1, help="Set aside values seen less often (VIBE's τ); by default 10, less below 1,000 responses."),
+    typer.Option(min=1, help="Set aside values seen less often (VIBE's τ); 10 by default, less below 1,000 responses."),
 ]
 MinCoverageOption = Annotated[
-    float,
-    typer.Option(min=0.0, max=1.0, help="Share of usable responses, in every group, that a score needs."),
+    float, typer.Option(min=0.0, max=1.0, help="Share of usable responses that a score needs in every group.")
 ]
 ScoringSeedOption = Annotated[int, typer.Option(help="Seed of the permutations and intervals.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+ByAttributeOption = Annotated[bool, typer.Option("--by-attribute", help="Show every attribute too.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -48,69 +51,128 @@ def root(
         raise typer.Exit
 
 
-@app.command()
-def run(
-    model: Annotated[str, typer.Argument(help="scheme:name, for example reference:planted?shift=0.2")],
-    tasks: TasksArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the run goes; an unfinished one is resumed.")],
-    data: Annotated[
-        str | None, typer.Option(help="`sample`, or the folder that `equivox data build` wrote into.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(help="Items per task, spread evenly over groups and speakers.")] = None,
-    seed: Annotated[int, typer.Option(help="From which every request's own seed is derived.")] = 0,
-    annotator: AnnotatorOption = "rules",
-    min_count: MinCountOption = None,
-    min_coverage: MinCoverageOption = 0.8,
-    resamples: ResamplesOption = 10_000,
-    scoring_seed: ScoringSeedOption = 0,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed before.")] = False,
-    quiet: QuietOption = False,
-) -> int:
-    """Ask a model, read its answers and score them; given again, go on where it stopped."""
-    from equivox.cli.show import Shown, progress_bars, show_scores
-    from equivox.run import RunSpec, execute
-    from equivox.scores import ScoringOptions
+def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[..., int]:
+    """Return the command that runs tasks on one engine; all engines take the same options."""
 
-    spec = RunSpec(
-        model=model,
-        tasks=tasks,
-        output=output,
-        data=data,
-        limit=limit,
-        seed=seed,
-        annotator=annotator,
-        options=ScoringOptions(
-            min_count=min_count, n_resamples=resamples, min_coverage=min_coverage, seed=scoring_seed
-        ),
-        retry_failed=retry_failed,
+    def command(
+        model: Annotated[str, typer.Argument(metavar=metavar, help=what)],
+        tasks: TasksArgument,
+        output: Annotated[Path, typer.Option("--output", "-o", help="Where the run goes; a started one is resumed.")],
+        data: Annotated[
+            str | None,
+            typer.Option("--data", "--data-dir", help="`sample`, or the folder that `equivox data build` wrote into."),
+        ] = None,
+        limit: Annotated[int | None, typer.Option(help="Items per task, spread over groups and speakers.")] = None,
+        seed: Annotated[int, typer.Option(help="From which every request's own seed is derived.")] = 0,
+        annotator: Annotated[str, typer.Option(help="Who reads the responses: a name or a YAML file.")] = "rules",
+        min_count: MinCountOption = None,
+        min_coverage: MinCoverageOption = 0.8,
+        resamples: ResamplesOption = 10_000,
+        scoring_seed: ScoringSeedOption = 0,
+        retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed before.")] = False,
+        quiet: QuietOption = False,
+    ) -> int:
+        from equivox.run import RunSpec
+        from equivox.scores import ScoringOptions
+
+        spec = RunSpec(
+            model=model if scheme is None else f"{scheme}:{model}",
+            tasks=tasks,
+            output=output,
+            data=data,
+            limit=limit,
+            seed=seed,
+            annotator=annotator,
+            options=ScoringOptions(
+                min_count=min_count, n_resamples=resamples, min_coverage=min_coverage, seed=scoring_seed
+            ),
+            retry_failed=retry_failed,
+        )
+        return run_commands.run(spec, quiet=quiet)
+
+    return command
+
+
+_MODEL_ARGS = "key=value,key=value as `lighteval vllm` takes them, or a YAML file."
+for _name, _scheme, _metavar, _what, _help in (
+    ("run", None, "MODEL", "scheme:rest, for example reference:planted?shift=0.2", "any model, named scheme:rest"),
+    ("vllm", "vllm", "MODEL_ARGS", _MODEL_ARGS, "a model on this machine's vLLM"),
+    ("endpoint", "endpoint", "MODEL_ARGS", _MODEL_ARGS, "an OpenAI-compatible server"),
+    ("transformers", "transformers", "MODEL_ARGS", _MODEL_ARGS, "a model on this machine's transformers (slow)"),
+):
+    app.command(_name, help=f"Ask {_help}, read the answers and score them; given again, go on where it stopped.")(
+        _engine_command(_scheme, _metavar, _what)
     )
-    with progress_bars(quiet=quiet) as progress:
-        scores = execute(spec, progress=progress)
-    return show_scores([Shown(model, output, scores)])
 
 
 @app.command()
 def score(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
-    annotator: AnnotatorOption = "rules",
+    run: RunArgument,
+    annotator: Annotated[str | None, typer.Option(help="Whose readings count; the run's own by default.")] = None,
     min_count: MinCountOption = None,
     min_coverage: MinCoverageOption = 0.8,
     resamples: ResamplesOption = 10_000,
     scoring_seed: ScoringSeedOption = 0,
-    by_attribute: Annotated[bool, typer.Option("--by-attribute", help="Show every attribute too.")] = False,
+    by_attribute: ByAttributeOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
-    from equivox.cli.show import Shown, progress_bars, show_scores
-    from equivox.manifest import read_manifest
-    from equivox.run import rescore
     from equivox.scores import ScoringOptions
 
     options = ScoringOptions(min_count=min_count, n_resamples=resamples, min_coverage=min_coverage, seed=scoring_seed)
-    with progress_bars(quiet=quiet) as progress:
-        scores = rescore(run_folder, annotator=annotator, options=options, progress=progress)
-    model = read_manifest(run_folder)["command"]["model"]
-    return show_scores([Shown(model, run_folder, scores)], by_attribute=by_attribute)
+    return run_commands.score(run, annotator, options, by_attribute=by_attribute, quiet=quiet)
+
+
+@app.command()
+def annotate(
+    run: RunArgument,
+    annotator: Annotated[str, typer.Option(help="Who reads the responses: a name or a YAML file.")],
+    quiet: QuietOption = False,
+) -> int:
+    """Have another annotator read a run, score by its readings, and say how far all annotators agree."""
+    return run_commands.annotate(run, annotator, quiet=quiet)
+
+
+@app.command()
+def status(run: RunArgument) -> int:
+    """Say what of a run is done, missing and failed."""
+    return run_commands.status(run)
+
+
+@app.command()
+def power(
+    task: Annotated[str | None, typer.Option(help="The task whose design is asked about.")] = None,
+    data: Annotated[str | None, typer.Option(help="Count the clusters there; as published when left out.")] = None,
+    shift: Annotated[float | None, typer.Option(help="Ask the reverse: how many clusters find this nTVD?")] = None,
+    clusters: Annotated[int | None, typer.Option(min=2, help="Clusters (speakers), instead of the task's.")] = None,
+    responses: Annotated[int | None, typer.Option(min=1, help="Responses per cluster.")] = None,
+    groups: Annotated[int | None, typer.Option(min=2, help="Groups.")] = None,
+    values: Annotated[int | None, typer.Option(min=2, help="Distinct values of an attribute.")] = None,
+    correlation: Annotated[float, typer.Option(help="Of two answers of one cluster beyond its group.")] = 0.02,
+    level: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
+    power: Annotated[float, typer.Option(help="Share of experiments that should find the shift.")] = 0.8,
+    simulations: Annotated[int, typer.Option(min=200, help="Experiments simulated per answer.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+) -> int:
+    """Say what shift a design can detect, or how many speakers a shift needs, before anything is run."""
+    from equivox.cli import power_command
+
+    return power_command.power(
+        power_command.Wish(
+            task=task,
+            data=data,
+            shift=shift,
+            clusters=clusters,
+            responses=responses,
+            groups=groups,
+            values=values,
+            correlation=correlation,
+            level=level,
+            power=power,
+            simulations=simulations,
+            seed=seed,
+        )
+    )
 
 
 @app.command()
@@ -119,19 +181,4 @@ def demo(
     quiet: QuietOption = False,
 ) -> int:
     """Run every benchmark on the embedded sample with models whose bias is known."""
-    import re
-
-    from equivox.cli.show import Shown, progress_bars, show_scores
-    from equivox.configs import load_config
-    from equivox.corpus import Corpus
-    from equivox.run import RunSpec, execute
-
-    config = load_config("runs/demo.yaml")
-    corpora: dict[str, Corpus] = {}
-    runs: list[Shown] = []
-    for model in config["models"]:
-        folder = output / re.sub(r"[^A-Za-z0-9.=]+", "-", model.partition(":")[2])
-        spec = RunSpec(model=model, tasks=config["tasks"], output=folder, data=config["data"])
-        with progress_bars(quiet=quiet, title=model) as progress:
-            runs.append(Shown(model, folder, execute(spec, corpora=corpora, progress=progress)))
-    return show_scores(runs)
+    return run_commands.demo(output, quiet=quiet)

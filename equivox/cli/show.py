@@ -8,13 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
+from equivox.agreement import agreement
 from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
 from equivox.manifest import read_manifest
-from equivox.report.numbers import interval
+from equivox.progress import Progress, no_progress
+from equivox.reading import annotators_of, plan_rows, stored_responses
+from equivox.report.numbers import DASH, interval
 from equivox.report.tables import print_attribute_scores, print_task_scores
-from equivox.run import Progress, count_failures, no_progress
+from equivox.run import count_failures
 from equivox.scores import Score
+from equivox.scoring import scoring_rows
+from equivox.task import Task
 
 _WIDTH = 400
 """Wider than any table: a narrow terminal wraps lines rather than lose digits."""
@@ -90,3 +97,46 @@ def _show_losses(out: Console, run: Shown, shown: int = 10) -> None:
         out.print(f"  failed {count} times: {error}", markup=False)
     if len(failures) > shown:
         out.print(f"  … and {len(failures) - shown} other reasons, see {run.folder}/responses", markup=False)
+
+
+def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:
+    """Print how far the annotators of a run agree, attribute by attribute; nothing with fewer than two."""
+    found = agreement(folder, tasks)
+    if not found:
+        return
+    table = Table(
+        title=f"Agreement of {', '.join(found[0].annotators)}", title_justify="left", box=None, pad_edge=False
+    )
+    for name in ("task", "attribute", "Krippendorff's α", "responses", ""):
+        table.add_column(name, justify="right" if name in {"Krippendorff's α", "responses"} else "left")
+    for entry in found:
+        alpha = DASH if entry.undefined else f"{entry.alpha:.3f}"
+        table.add_row(entry.task, entry.attribute, alpha, str(entry.n_responses), escape(entry.undefined or ""))
+    console().print(table)
+
+
+def show_status(folder: Path, tasks: Sequence[Task]) -> int:
+    """Print what of a run is done, missing and failed, and by whom it was read; 1 while something is missing."""
+    out = console()
+    responses, names = stored_responses(folder), annotators_of(folder)
+    table = Table(title=str(folder), title_justify="left", box=None, pad_edge=False)
+    for name in ("task", "requested", "answered", "failed", "missing", *(f"read by {name}" for name in names)):
+        table.add_column(name, justify="left" if name == "task" else "right")
+    read = {name: scoring_rows(folder, tasks, name) for name in names}
+    missing = 0
+    for task in tasks:
+        keys = [row["key"] for row in plan_rows(folder) if row["task"] == task.name]
+        there = [responses[key] for key in keys if key in responses]
+        failed = sum(response["error"] is not None for response in there)
+        missing += len(keys) - len(there)
+        statuses = [
+            sum(row.status in {"parsed", "refused", "empty"} for row in read[name][task.name]) for name in names
+        ]
+        counts = (len(keys), len(there) - failed, failed, len(keys) - len(there), *statuses)
+        table.add_row(task.name, *(str(count) for count in counts))
+    out.print(table)
+    for error, count in count_failures(folder).most_common(10):
+        out.print(f"  failed {count} times: {error}", markup=False)
+    if missing:
+        out.print("Give the command that began this run again to go on.")
+    return EXIT_INCOMPLETE if missing else EXIT_DONE

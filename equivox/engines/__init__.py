@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict
+
+from equivox.configs import config_names, read_config_file
 from equivox.engines.base import (
     Engine,
     EngineIdentity,
@@ -13,6 +17,7 @@ from equivox.engines.base import (
     Response,
     request_key,
 )
+from equivox.engines.model_args import parse_model_args
 from equivox.errors import RequestError, nearest
 from equivox.task import Task
 
@@ -23,24 +28,71 @@ __all__ = [
     "MediaPart",
     "Request",
     "Response",
+    "engine_from_args",
+    "model_names",
     "open_engine",
     "request_key",
 ]
 
-SCHEMES = ("reference",)
+SCHEMES = {
+    "reference": "models whose bias is known: reference:oracle, reference:random, reference:biased, reference:planted",
+    "vllm": "a model on this machine's vLLM: vllm:model_name=org/model,dtype=bfloat16",
+    "endpoint": "an OpenAI-compatible server: endpoint:model_name=…,base_url=https://…/v1",
+    "transformers": "a model on this machine's transformers: transformers:model_name=org/model",
+}
+"""What comes before the colon of a model's name, and what it means."""
+
+
+class ModelFile(BaseModel):
+    """The fields of a model's YAML file; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    engine: Literal["vllm", "endpoint", "transformers"]
+    model_parameters: dict[str, Any]
+    papers: list[str] = []
+    note: str = ""
+
+
+def model_names() -> list[str]:
+    """Return the models that come with the package, by the names of their files in `configs/models/`."""
+    return config_names("models")
 
 
 def open_engine(model: str, tasks: Sequence[Task]) -> Engine:
-    """Return the engine for `model`, written `scheme:rest` (`reference:planted?shift=0.2`).
+    """Return the engine for `model`; no model is loaded yet.
 
-    Raises RequestError for an unknown scheme and for anything the scheme does not know.
+    `model` is `scheme:rest` (`reference:planted?shift=0.2`), the name of a model that comes with the package, or a
+    YAML file that names its engine. Raises RequestError for anything else, and for what the scheme does not know.
     """
-    scheme, colon, rest = model.partition(":")
-    if scheme == "reference" and colon:
+    scheme, _, rest = model.partition(":")
+    if scheme == "reference" and rest:
         from equivox.engines.reference import ReferenceEngine
 
         return ReferenceEngine.from_spec(rest, tasks)
+    if scheme in SCHEMES and rest:
+        return engine_from_args(scheme, parse_model_args(rest))
+    if model.endswith((".yaml", ".yml")) or model in model_names():
+        declared = read_config_file(ModelFile, model, "models")
+        return engine_from_args(declared.engine, declared.model_parameters)
     raise RequestError(
-        f"unknown model scheme in {model!r}{nearest(scheme, SCHEMES)}; "
-        f"a model is written {' or '.join(f'{known}:NAME' for known in SCHEMES)}, for example reference:biased"
+        f"unknown model {model!r}{nearest(model, [*SCHEMES, *model_names()])}; a model is written "
+        f"{', '.join(f'{known}:…' for known in SCHEMES)}, or it is the name of a file in configs/models or a .yaml file"
     )
+
+
+def engine_from_args(scheme: str, arguments: Mapping[str, Any]) -> Engine:
+    """Return the engine of `scheme` (vllm, endpoint, transformers) with these model arguments."""
+    if scheme == "endpoint":
+        from equivox.engines.endpoint import EndpointEngine
+
+        return EndpointEngine.from_args(arguments)
+    if scheme == "vllm":
+        from equivox.engines.vllm import VLLMEngine
+
+        return VLLMEngine.from_args(arguments)
+    if scheme == "transformers":
+        from equivox.engines.transformers import TransformersEngine
+
+        return TransformersEngine.from_args(arguments)
+    raise RequestError(f"unknown engine {scheme!r}; known: vllm, endpoint, transformers")

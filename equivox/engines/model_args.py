@@ -7,12 +7,14 @@ Values are read as YAML reads them (`true`, `4`, `0.9`, `bfloat16`); a value in 
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from equivox.errors import RequestError
+from equivox.errors import RequestError, nearest
 
 _OPENING, _CLOSING = "{[(", "}])"
 
@@ -39,6 +41,30 @@ def parse_model_args(text: str) -> dict[str, Any]:
     if not arguments:
         raise RequestError("model arguments are empty; give at least model_name=org/model")
     return arguments
+
+
+def checked_fields(settings: type[Any], arguments: Mapping[str, Any], *, what: str) -> dict[str, Any]:
+    """Return `arguments` converted to the types of the dataclass `settings`.
+
+    Raises RequestError for one that is unknown (with the nearest names), missing or of the wrong kind.
+    """
+    from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
+    known = [f.name for f in dataclasses.fields(settings)]
+    for name in arguments:
+        if name not in known:
+            raise RequestError(f"{what} has no argument {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+    for f in dataclasses.fields(settings):
+        required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        if required and arguments.get(f.name) in (None, ""):
+            raise RequestError(f"{what} needs the argument {f.name}, for example {f.name}=…")
+    try:
+        checked = TypeAdapter(with_config(ConfigDict(extra="forbid"))(settings)).validate_python(dict(arguments))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise RequestError(f"{what} argument {name}: {first['msg'].lower()}, got {first['input']!r}") from error
+    return {name: getattr(checked, name) for name in known}
 
 
 def _split(text: str) -> list[str]:

@@ -104,7 +104,7 @@ class ReferenceEngine:
         )
         self._tasks = {task.name: task for task in tasks}
         self._vocabulary: Vocabulary = load_vocabulary()
-        self._prose = load_config("models/reference.yaml")
+        self._prose = load_config("reference/prose.yaml")
         for task in tasks:
             for attribute in task.attributes:
                 if attribute.role != "refusal":

@@ -15,7 +15,7 @@ from equivox.statistics.encode import Ints, cross_count, encode_design, encode_v
 from equivox.statistics.intervals import TINY, noise_of_clusters, spreads
 from equivox.statistics.permutation import blocks, p_value
 
-N_NOISE = 2_000
+N_NOISE = 1_000
 
 BLOCK_CELLS = 2**19
 

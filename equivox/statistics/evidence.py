@@ -12,7 +12,10 @@ from equivox.statistics.encode import Design, Ints, Occurrences, cross_count, st
 from equivox.statistics.intervals import draw_noise, noise_of_clusters, noise_of_responses
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 
-N_NOISE = 2_000
+MANY = 2**63 - 1
+"""Stands for this many labellings or more: larger counts fit in no file format."""
+
+N_NOISE = 1_000
 """Draws of sampling error behind an interval; its ends move by about 0.1 standard errors between seeds."""
 
 
@@ -78,13 +81,17 @@ def draw_evidence(
     else:
         factors = noise_of_clusters(counts, group, parts, n_groups)
         noise = draw_noise(factors, N_NOISE, float((per_group - 1).sum()), rng)
+    for name, part in slices.items():
+        heard_in = np.bincount(group[counts[:, part].any(axis=1)], minlength=n_groups)
+        if heard_in.min() < 2 <= per_group.min():
+            notes.append(f"{name}: a group has one cluster with an answer, its noise is not known: interval too narrow")
     if not noise.any():
         notes.append("the clusters of a group do not differ: the interval has no width and says nothing")
     return Evidence(
         response=response,
         cluster=cluster,
         exact=exact,
-        n_labellings=n_labellings,
+        n_labellings=min(n_labellings, MANY),
         noise=noise,
         slices=slices,
         n_used=n_used,

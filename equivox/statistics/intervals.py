@@ -101,7 +101,7 @@ def invert(deviations: Floats, noise: Floats, slices: Sequence[slice], confidenc
     How it is spread cannot be known exactly, so each limit is taken under the spread least favourable to it
     that the data leave open:
 
-    - lower limit: the sparsest. Deviations within 2 standard errors are noise, the others stand.
+    - lower limit: the sparsest. Deviations within 2.5 standard errors are noise, the others stand.
     - upper limit: the densest. Deviations beyond 3 standard errors stand; all others have one size, the
       largest (one-sided 95 %) that their mean square allows.
 
@@ -160,9 +160,9 @@ def spreads(deviations: Floats, noise: Floats, sd: Floats, slices: Sequence[slic
 
 
 def _sparsest(deviations: Floats, sd: Floats) -> Floats:
-    """Keep what stands out of its noise by 2 standard errors; at least the one that stands out most."""
+    """Keep what stands out of its noise by 2.5 standard errors; at least the one that stands out most."""
     z = np.abs(deviations) / sd
-    return np.where(z > min(2.0, float(z.max()) * (1 - 1e-9)), deviations, 0.0)
+    return np.where(z > min(2.5, float(z.max()) * (1 - 1e-9)), deviations, 0.0)
 
 
 def _densest(deviations: Floats, noise: Floats, sd: Floats, slices: Sequence[slice]) -> Floats:

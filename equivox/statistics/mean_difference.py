@@ -119,32 +119,7 @@ def mean_difference(
     a, b = _cluster_means(numbers, cluster, is_first), _cluster_means(numbers, cluster, ~is_first)
     if not paired:
         return _unpaired(a, b, n_resamples, confidence, n_missing, len(numbers), rng)
-    both = ~(np.isnan(a) | np.isnan(b))
-    n_unpaired = int((np.isnan(a) != np.isnan(b)).sum())
-    if not both.any():
-        return _nothing("no cluster is known in both groups", n_missing, paired)
-    from scipy import stats
-
-    gaps = a[both] - b[both]
-    tested = sign_flip_test(gaps.tolist(), clusters=None, n_resamples=n_resamples, rng=rng)
-    low, high = float("nan"), float("nan")
-    if len(gaps) > 1 and np.ptp(gaps) > 0:
-        low, high = map(float, stats.ttest_1samp(gaps, 0.0).confidence_interval(confidence))
-    return MeanDifference(
-        difference=float(gaps.mean()),
-        mean_first=float(a[both].mean()),
-        mean_second=float(b[both].mean()),
-        p=tested.p if tested.undefined is None else 1.0,
-        ci_low=low,
-        ci_high=high,
-        n=len(numbers),
-        n_missing=n_missing,
-        n_clusters=int(both.sum()),
-        n_unpaired=n_unpaired,
-        paired=True,
-        exact=tested.exact,
-        undefined=None,
-    )
+    return _paired(a, b, n_resamples, confidence, n_missing, len(numbers), rng)
 
 
 def _nothing(reason: str, n_missing: int, paired: bool) -> MeanDifference:
@@ -163,13 +138,38 @@ def _cluster_means(values: Floats, cluster: Ints, mine: NDArray[np.bool_]) -> Fl
     return np.asarray(np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan), dtype=np.float64)
 
 
+def _paired(
+    a: Floats, b: Floats, n_resamples: int, confidence: float, n_missing: int, n: int, rng: np.random.Generator
+) -> MeanDifference:
+    both = ~(np.isnan(a) | np.isnan(b))
+    n_unpaired = int((np.isnan(a) != np.isnan(b)).sum())
+    if not both.any():
+        return _nothing("no cluster is known in both groups", n_missing, True)
+    gaps = a[both] - b[both]
+    tested = sign_flip_test(gaps.tolist(), clusters=None, n_resamples=n_resamples, rng=rng)
+    low, high = _interval(float(gaps.mean()), [gaps], confidence)
+    return MeanDifference(
+        difference=float(gaps.mean()),
+        mean_first=float(a[both].mean()),
+        mean_second=float(b[both].mean()),
+        p=tested.p if tested.undefined is None else 1.0,
+        ci_low=low,
+        ci_high=high,
+        n=n,
+        n_missing=n_missing,
+        n_clusters=int(both.sum()),
+        n_unpaired=n_unpaired,
+        paired=True,
+        exact=tested.exact,
+        undefined=None,
+    )
+
+
 def _unpaired(
     a: Floats, b: Floats, n_resamples: int, confidence: float, n_missing: int, n: int, rng: np.random.Generator
 ) -> MeanDifference:
     if (~np.isnan(a) & ~np.isnan(b)).any():
         raise RequestError("`clusters` has one that holds both groups: use `paired=True`, or name clusters by group")
-    from scipy import stats
-
     a, b = np.sort(a[~np.isnan(a)]), np.sort(b[~np.isnan(b)])
     pooled = np.sort(np.concatenate([a, b]))
     sizes = np.array([[len(a), len(b)]])
@@ -182,9 +182,7 @@ def _unpaired(
         steps = blocks(n_resamples, max(1, BLOCK_CELLS // len(pooled)))
         null = np.concatenate([_gap(rng.permuted(np.tile(base, (size, 1)), axis=1), pooled) for size in steps])
     difference = float(a.mean() - b.mean())
-    low, high = float("nan"), float("nan")
-    if min(len(a), len(b)) > 1 and np.ptp(a) + np.ptp(b) > 0:
-        low, high = map(float, stats.ttest_ind(a, b, equal_var=False).confidence_interval(confidence))
+    low, high = _interval(difference, [a, b], confidence)
     return MeanDifference(
         difference=difference,
         mean_first=float(a.mean()),
@@ -206,3 +204,19 @@ def _gap(of_first: NDArray[np.bool_], pooled: Floats) -> Floats:
     n_first = of_first.sum(axis=1)
     sums = of_first.astype(np.float64) @ pooled
     return np.asarray(sums / n_first - (pooled.sum() - sums) / (len(pooled) - n_first), dtype=np.float64)
+
+
+def _interval(difference: float, samples: list[Floats], confidence: float) -> tuple[float, float]:
+    """Student's interval for one sample, Welch's for two; NaN when a sample has one cluster or none varies."""
+    from scipy.stats import t
+
+    if min(map(len, samples)) < 2:
+        return float("nan"), float("nan")
+    squares = np.array([sample.var(ddof=1) / len(sample) for sample in samples])
+    if not squares.sum() > 1e-24 * difference**2:
+        return float("nan"), float("nan")
+    freedom = squares.sum() ** 2 / sum(
+        square**2 / (len(sample) - 1) for square, sample in zip(squares, samples, strict=True)
+    )
+    half = float(t.ppf(0.5 + confidence / 2, freedom) * np.sqrt(squares.sum()))
+    return difference - half, difference + half

@@ -242,7 +242,7 @@ def required_clusters(
     per_group = int(np.ceil(np.exp(found) - 1e-9)) if enough else 0
     return RequiredClusters(
         n_clusters=n_groups * max(2, per_group) if enough else None,
-        mc_error=error * np.exp(found) * n_groups if enough else float("nan"),
+        mc_error=float(error * np.exp(found) * n_groups) if enough else float("nan"),
         shift=shift,
         power=power,
         alpha=alpha,

@@ -49,7 +49,8 @@ class DistributionShift:
     null_response, null_cluster
         The nTVD of every labelling drawn or enumerated; empty where undefined.
     exact_cluster, n_labellings
-        Whether all labellings of the clusters were enumerated, and how many distinct ones there are.
+        Whether all labellings of the clusters were enumerated, and how many distinct ones there are (2⁶³ − 1 stands
+        for more).
     undefined
         Why the numbers are NaN; None when they are defined.
     notes

@@ -1,0 +1,181 @@
+"""Speed of the permutation tests beside naive numpy and scipy alone: `python -m benchmarks.statistics`.
+
+All contestants run in this process on the same data, so that the ratios hold on any machine. Each time is the best of
+three. `--skip-leaderboard` leaves out the last table, which takes about a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import random_table
+
+from equivox.statistics import joint_shift
+from equivox.statistics.distance import ntvd_of_counts
+from equivox.statistics.nulls import null_over_clusters, null_over_responses
+
+Ints = NDArray[np.int64]
+
+N_RESAMPLES = 10_000
+
+
+def best_of(run: Callable[[], object], times: int = 3) -> float:
+    """Seconds of the fastest run."""
+    seconds = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def write(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+class Answers:
+    """Answers of `n` responses, with values of unequal frequency."""
+
+    def __init__(self, n: int, n_values: int, n_groups: int, n_clusters: int, per_response: int = 1) -> None:
+        rng = np.random.default_rng(1)
+        shares = rng.dirichlet(np.full(n_values, 2.0))
+        self.n, self.n_values, self.n_groups = n, n_values, n_groups
+        self.rows = np.arange(n).repeat(per_response)
+        self.codes = rng.choice(n_values, size=n * per_response, p=shares)
+        cluster = np.arange(n) % n_clusters
+        self.cluster_group = np.arange(n_clusters) % n_groups
+        self.group = self.cluster_group[cluster]
+        flat = np.bincount(cluster[self.rows] * n_values + self.codes, minlength=n_clusters * n_values)
+        self.by_cluster: Ints = flat.reshape(n_clusters, n_values)
+
+    def ours(self) -> None:
+        """Labels over responses, as equivox does."""
+        null_over_responses(
+            self.rows, self.codes, self.group, [slice(0, self.n_values)], n_groups=self.n_groups,
+            n_resamples=N_RESAMPLES, rng=np.random.default_rng(2),
+        )  # fmt: skip
+
+    def ours_by_cluster(self) -> None:
+        """Labels over clusters, as equivox does."""
+        null_over_clusters(
+            self.by_cluster, self.cluster_group, None, [slice(0, self.n_values)], n_groups=self.n_groups,
+            n_resamples=N_RESAMPLES, rng=np.random.default_rng(2),
+        )  # fmt: skip
+
+    def naive(self) -> None:
+        """One shuffle and one count per labelling."""
+        rng = np.random.default_rng(2)
+        for _ in range(N_RESAMPLES):
+            moved = rng.permutation(self.group)[self.rows]
+            flat = np.bincount(moved * self.n_values + self.codes, minlength=self.n_groups * self.n_values)
+            ntvd_of_counts(flat.reshape(1, self.n_groups, self.n_values))
+
+    def naive_by_cluster(self) -> None:
+        """One shuffle of the clusters and one sum per labelling."""
+        rng = np.random.default_rng(2)
+        for _ in range(N_RESAMPLES):
+            moved = rng.permutation(self.cluster_group)
+            tables = np.stack([self.by_cluster[moved == code].sum(axis=0) for code in range(self.n_groups)])
+            ntvd_of_counts(tables[None])
+
+    def scipy_alone(self) -> None:
+        """All tables from scipy at once; single-valued answers only."""
+        drawn = random_table(np.bincount(self.group), np.bincount(self.codes)).rvs(
+            N_RESAMPLES, random_state=np.random.default_rng(2)
+        )
+        ntvd_of_counts(drawn.astype(np.float64))
+
+
+def side_by_side() -> None:
+    write("10,000 labellings, seconds (best of three) and how many times faster equivox is\n")
+    write("| test | responses × values × groups | equivox | naive numpy | scipy random_table alone |")
+    write("|---|---|---|---|---|")
+    for n, n_values, n_groups, n_clusters, per_response in (
+        (7_442, 60, 2, 91, 1),
+        (14_400, 100, 6, 24, 1),
+        (7_442, 60, 2, 91, 3),
+        (14_400, 100, 6, 24, 3),
+    ):
+        data = Answers(n, n_values, n_groups, n_clusters, per_response)
+        size = f"{n:,} × {n_values} × {n_groups}" + (f", {per_response} values each" if per_response > 1 else "")
+        mine, naive = best_of(data.ours), best_of(data.naive, 1)
+        alone = "cannot: values move together"
+        if per_response == 1:
+            theirs = best_of(data.scipy_alone)
+            alone = f"{theirs:.3f} ({theirs / mine:.1f}×)"
+        write(f"| responses | {size} | {mine:.3f} | {naive:.2f} ({naive / mine:.1f}×) | {alone} |")
+    for n, n_values, n_groups, n_clusters in ((7_442, 60, 2, 91), (14_400, 100, 6, 24)):
+        data = Answers(n, n_values, n_groups, n_clusters)
+        mine, naive = best_of(data.ours_by_cluster), best_of(data.naive_by_cluster, 1)
+        size = f"{n_clusters} clusters, {n:,} × {n_values} × {n_groups}"
+        write(f"| clusters | {size} | {mine:.3f} | {naive:.2f} ({naive / mine:.1f}×) | – |")
+
+
+def growth() -> None:
+    write("\nHow the cost of 10,000 labellings grows (seconds)\n")
+    write("| what grows | value | responses | responses, 3 values each | clusters |")
+    write("|---|---|---|---|---|")
+    base = {"n": 6_000, "n_values": 40, "n_groups": 3, "n_clusters": 60}
+    for name, steps in (
+        ("n", (1_500, 6_000, 24_000, 96_000)),
+        ("n_values", (10, 40, 160, 640)),
+        ("n_groups", (2, 3, 6, 12)),
+        ("n_clusters", (24, 60, 240, 960)),
+    ):
+        for step in steps:
+            single, triple = Answers(**(base | {name: step})), Answers(**(base | {name: step}), per_response=3)
+            times = [best_of(run, 1) for run in (single.ours, triple.ours, single.ours_by_cluster)]
+            write(f"| {name} | {step:,} | " + " | ".join(f"{seconds:.3f}" for seconds in times) + " |")
+
+
+def task(rng: np.random.Generator, n: int, widths: tuple[int, ...], per_response: int) -> dict[str, list[list[str]]]:
+    """Draw the attributes of one task; a task with `per_response` > 1 is multi-valued."""
+    drawn = {}
+    for index, width in enumerate(widths):
+        codes = rng.choice(width, size=(n, per_response), p=rng.dirichlet(np.full(width, 0.7)))
+        drawn[f"attribute {index}"] = [[f"v{code:02}" for code in answer] for answer in codes.tolist()]
+    return drawn
+
+
+def leaderboard() -> None:
+    """11 models × 2 dimensions × 5 tasks with 20 attributes in all: both tests, interval, and the task means."""
+    rng = np.random.default_rng(1)
+    tasks = (
+        ((60, 4, 5, 40, 6, 50), 1),
+        ((60,), 3),
+        ((4, 5, 4, 5, 2), 1),
+        ((5, 20, 4, 6), 1),
+        ((30, 5, 40, 40), 1),
+    )
+    start = time.perf_counter()
+    for n, n_clusters, n_groups in ((7_442, 91, 2), (14_400, 24, 6)):
+        clusters = [f"c{i % n_clusters:02}" for i in range(n)]
+        groups = [f"g{(i % n_clusters) % n_groups}" for i in range(n)]
+        for _ in range(11):
+            for widths, per_response in tasks:
+                joint_shift(task(rng, n, widths, per_response), groups, clusters=clusters, rng=rng)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    write("\nWhole leaderboard: 11 models × 2 dimensions × 20 attributes in 5 tasks, both tests, interval, task means")
+    write(f"{seconds:.0f} s (bound 120 s), peak memory {peak:.2f} GiB (bound 2 GiB)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--skip-leaderboard", action="store_true")
+    asked = parser.parse_args()
+    side_by_side()
+    growth()
+    if not asked.skip_leaderboard:
+        leaderboard()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""From a task's attributes to the form an annotator fills in: a JSON schema, and its validation.
+
+Closed choices become enumerations with `other` and `unstated`; open ones become bounded texts; an attribute with
+several values becomes a list of exactly that many. Every text is bounded, so that constrained decoding ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from equivox.annotate.base import Value
+from equivox.task import OTHER, UNSTATED, Attribute, Task
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+LONGEST = 60
+"""Characters that an open value may have; a short noun phrase has fewer."""
+
+_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
+_ARTICLE = re.compile(r"^(?:an?|the)\s+")
+
+
+def response_form(task: Task) -> type[BaseModel]:
+    """Return the pydantic model of one annotation of `task`; unknown, missing or overlong fields are refused."""
+    return _form(task.attributes)
+
+
+@cache
+def _form(attributes: Sequence[Attribute]) -> type[BaseModel]:
+    from pydantic import ConfigDict, Field, create_model
+
+    fields: dict[str, Any] = {}
+    # Whether the response declines comes first: what follows depends on it.
+    for attribute in sorted(attributes, key=lambda a: a.role != "refusal"):
+        single: Any
+        if attribute.role == "refusal":
+            single = Literal[attribute.options]
+        elif attribute.options:
+            single = Literal[(*attribute.options, OTHER, UNSTATED)]
+        else:
+            single = Annotated[str, Field(min_length=1, max_length=LONGEST)]
+        kind = Annotated[list[single], Field(min_length=n, max_length=n)] if (n := attribute.count) > 1 else single
+        fields[attribute.name] = (kind, Field(description=attribute.asks))
+    return create_model("Annotation", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def json_schema(task: Task) -> dict[str, Any]:
+    """Return the JSON schema of one annotation of `task`, without references or titles."""
+    schema: dict[str, Any] = _without_titles(response_form(task).model_json_schema())
+    return schema
+
+
+def _without_titles(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {k: _without_titles(v) for k, v in node.items() if not (k == "title" and isinstance(v, str))}
+    return [_without_titles(entry) for entry in node] if isinstance(node, list) else node
+
+
+def read_values(task: Task, filled: Mapping[str, Any]) -> list[Value]:
+    """Return the stated values of a valid form: canonical and as written; unstated ones are left out.
+
+    A value given twice in a list counts once.
+    """
+    values: dict[tuple[str, str], Value] = {}
+    for attribute in task.attributes:
+        given = filled[attribute.name]
+        for raw in given if isinstance(given, list) else [given]:
+            value = raw if attribute.options else canonical(raw)
+            if value and value != UNSTATED:
+                values.setdefault((attribute.name, value), Value(attribute.name, value, raw))
+    return list(values.values())
+
+
+def canonical(text: str) -> str:
+    """Return an open value in a common form: lower case, no article, no outer punctuation, single spaces.
+
+    >>> canonical("  The Jazz   Musician. "), canonical("an ER-nurse"), canonical("…")
+    ('jazz musician', 'er-nurse', '')
+    """
+    plain = _EDGES.sub("", " ".join(text.casefold().split()))
+    return _ARTICLE.sub("", plain)

@@ -1,0 +1,103 @@
+"""`equivox power`: what a design can detect, before anything is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from equivox.design import Design, task_design
+from equivox.errors import RequestError
+from equivox.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What was asked for on the command line; None: as the task's design has it."""
+
+    task: str | None
+    data: str | None
+    shift: float | None
+    clusters: int | None
+    responses: int | None
+    groups: int | None
+    values: int | None
+    correlation: float
+    level: float
+    power: float
+    simulations: int
+    seed: int
+
+
+OPEN_VALUES = 20
+"""Distinct values supposed for an attribute without a closed choice."""
+
+
+def power(wish: Wish) -> int:
+    """Print the smallest detectable shift per number of values, or the clusters that a given shift needs."""
+    import numpy as np
+
+    from equivox.cli.show import console
+    from equivox.statistics import minimum_detectable_shift, required_clusters
+
+    design, attributes = _design(wish)
+    out = console()
+    out.print(
+        f"{design.n_clusters} clusters x {design.responses_per_cluster} responses, {design.n_groups} groups "
+        f"({design.source}); level {wish.level:g}, power {wish.power:g}, correlation within a cluster "
+        f"{wish.correlation:g}, {wish.simulations} simulated experiments each",
+        markup=False,
+    )
+    for n_values, names in sorted(attributes.items()):
+        common = {
+            "responses_per_cluster": design.responses_per_cluster,
+            "n_values": n_values,
+            "n_groups": design.n_groups,
+            "alpha": wish.level,
+            "power": wish.power,
+            "cluster_correlation": wish.correlation,
+            "n_simulations": wish.simulations,
+            "rng": np.random.default_rng(wish.seed),
+        }
+        if wish.shift is None:
+            found = minimum_detectable_shift(n_clusters=design.n_clusters, **common)  # type: ignore[arg-type]
+            answer = found.undefined or f"nTVD {found.shift:.2f} (± {found.mc_error:.2f} Monte Carlo) can be detected"
+        else:
+            needed = required_clusters(shift=wish.shift, **common)  # type: ignore[arg-type]
+            answer = needed.undefined or (
+                f"{needed.n_clusters} clusters (± {needed.mc_error:.1f} Monte Carlo) detect nTVD {wish.shift:g}"
+            )
+        out.print(f"  {n_values:>3} values: {answer}   {', '.join(names)}", markup=False)
+    return 0
+
+
+def _design(wish: Wish) -> tuple[Design, dict[int, list[str]]]:
+    attributes: dict[int, list[str]] = {}
+    if wish.task is not None:
+        task = _one_task(wish.task)
+        design = task_design(task, wish.data)
+        for attribute in task.attributes:
+            if attribute.role == "outcome":
+                n_values = wish.values or len(attribute.options) or OPEN_VALUES
+                attributes.setdefault(n_values, []).append(attribute.name)
+    elif None in (wish.clusters, wish.responses, wish.groups):
+        raise RequestError("give `--task`, or all of --clusters, --responses and --groups")
+    else:
+        design = Design(n_clusters=0, responses_per_cluster=0, n_groups=0, source="as given")
+        attributes = {wish.values or OPEN_VALUES: []}
+    return (
+        replace(
+            design,
+            n_clusters=wish.clusters or design.n_clusters,
+            responses_per_cluster=wish.responses or design.responses_per_cluster,
+            n_groups=wish.groups or design.n_groups,
+        ),
+        attributes,
+    )
+
+
+def _one_task(name: str) -> Task:
+    from equivox.registry import resolve_tasks
+
+    tasks = resolve_tasks(name)
+    if len(tasks) != 1:
+        raise RequestError(f"`--task` names {len(tasks)} tasks, got {name!r}; name one, for example {tasks[0].name}")
+    return tasks[0]

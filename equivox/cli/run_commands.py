@@ -1,0 +1,72 @@
+"""What the commands that make and read runs do; imported at start, so it imports nothing heavy itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from equivox.run import RunSpec
+    from equivox.scores import ScoringOptions
+
+
+def run(spec: RunSpec, *, quiet: bool) -> int:
+    """Run or resume `spec` and show its scores."""
+    from equivox.cli.show import Shown, progress_bars, show_scores
+    from equivox.run import execute
+
+    with progress_bars(quiet=quiet) as progress:
+        scores = execute(spec, progress=progress)
+    return show_scores([Shown(spec.model, spec.output, scores)])
+
+
+def score(folder: Path, annotator: str | None, options: ScoringOptions, *, by_attribute: bool, quiet: bool) -> int:
+    """Recompute the scores of a run and show them."""
+    from equivox.cli.show import Shown, progress_bars, show_scores
+    from equivox.manifest import read_manifest
+    from equivox.run import rescore
+
+    with progress_bars(quiet=quiet) as progress:
+        scores = rescore(folder, annotator=annotator, options=options, progress=progress)
+    model = read_manifest(folder)["command"]["model"]
+    return show_scores([Shown(model, folder, scores)], by_attribute=by_attribute)
+
+
+def annotate(folder: Path, annotator: str, *, quiet: bool) -> int:
+    """Read a run once more, show the scores and the agreement of all who have read it."""
+    from equivox.cli.show import Shown, progress_bars, show_agreement, show_scores
+    from equivox.manifest import read_manifest
+    from equivox.run import reread, run_tasks
+
+    with progress_bars(quiet=quiet) as progress:
+        scores = reread(folder, annotator, progress=progress)
+    code = show_scores([Shown(read_manifest(folder)["command"]["model"], folder, scores)])
+    show_agreement(folder, run_tasks(folder))
+    return code
+
+
+def status(folder: Path) -> int:
+    """Show how far a run is; 1 while something is missing."""
+    from equivox.cli.show import show_status
+    from equivox.run import run_tasks
+
+    return show_status(folder, run_tasks(folder))
+
+
+def demo(output: Path, *, quiet: bool) -> int:
+    """Run the packaged demonstration and show all of its models in one table per dimension."""
+    from equivox.cli.show import Shown, progress_bars, show_scores
+    from equivox.configs import load_config
+    from equivox.corpus import Corpus
+    from equivox.run import RunSpec, execute
+
+    config = load_config("runs/demo.yaml")
+    corpora: dict[str, Corpus] = {}
+    runs: list[Shown] = []
+    for model in config["models"]:
+        folder = output / re.sub(r"[^A-Za-z0-9.=]+", "-", model.partition(":")[2])
+        spec = RunSpec(model=model, tasks=config["tasks"], output=folder, data=config["data"])
+        with progress_bars(quiet=quiet, title=model) as progress:
+            runs.append(Shown(model, folder, execute(spec, corpora=corpora, progress=progress)))
+    return show_scores(runs)

@@ -1,0 +1,111 @@
+"""What the engines on this machine share in reading model arguments: none is ever ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from equivox.errors import RequestError, nearest
+
+_REFUSED_GENERATION = {
+    "seed": "every response has its own seed; the run's `--seed` changes them all",
+    "truncate_prompt": "a prompt is never cut; raise `max_model_length`",
+    "response_format": "the annotator's schema decides the format",
+}
+
+
+def sort_arguments(
+    arguments: Mapping[str, Any],
+    *,
+    known: Collection[str],
+    aliases: Mapping[str, str],
+    refused: Mapping[str, tuple[Any, str]],
+) -> dict[str, Any]:
+    """Return `arguments` by the engine's own names.
+
+    `aliases` are other names for them; `refused` are those that can mean nothing, with the one harmless value (None:
+    there is none) and the reason. Raises RequestError for these, for unknown names and for what is given twice.
+
+    >>> sort_arguments({"model_name": "m"}, known=["model"], aliases={"model_name": "model"}, refused={})
+    {'model': 'm'}
+    """
+    found: dict[str, Any] = {}
+    for given, value in arguments.items():
+        name = aliases.get(given, given)
+        if name in refused:
+            harmless, reason = refused[name]
+            if value is None or value != harmless:
+                raise RequestError(f"model argument {given}={value!r} cannot be used: {reason}")
+        elif name not in known:
+            raise RequestError(f"unknown model argument {given!r}{nearest(given, {*known, *aliases})}")
+        elif name in found:
+            raise RequestError(f"model argument {name} is given twice, as {given} and by another name; give one")
+        else:
+            found[name] = value
+    return found
+
+
+def generation_parameters(given: Any, known: Mapping[str, str]) -> dict[str, Any]:
+    """Return lighteval's `generation_parameters` by the engine's own names (`known`: theirs → the engine's).
+
+    >>> generation_parameters({"max_new_tokens": 64}, {"max_new_tokens": "max_tokens"})
+    {'max_tokens': 64}
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise RequestError(f"`generation_parameters` must be {{name: value, …}}, got {given!r}")
+    for name in given:
+        if name in _REFUSED_GENERATION:
+            raise RequestError(f"generation parameter {name} cannot be used: {_REFUSED_GENERATION[name]}")
+        if name not in known:
+            raise RequestError(
+                f"unknown generation parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}"
+            )
+    return {known[name]: value for name, value in given.items() if value is not None}
+
+
+def chat_template(given: Any) -> str | None:
+    """Return the text of a chat template, given as such or as a file; None when none is given."""
+    if given is None:
+        return None
+    template = text(given, "chat_template") or ""
+    if "{" in template:
+        return template
+    try:
+        return Path(template).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"`chat_template` {template!r} is no template and no file ({error}); give either") from error
+
+
+def positive(given: Any, name: str) -> float | None:
+    """Return a positive number, or None when none is given."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or given <= 0:
+        raise RequestError(f"`{name}` must be a positive number, got {given!r}")
+    return float(given)
+
+
+def whole(given: Any, name: str) -> int | None:
+    """Return a positive whole number, or None when none is given."""
+    number = positive(given, name)
+    if number is not None and not number.is_integer():
+        raise RequestError(f"`{name}` must be a whole number, got {given!r}")
+    return None if number is None else int(number)
+
+
+def text(given: Any, name: str) -> str | None:
+    """Return text, or None when none is given."""
+    if given is not None and not isinstance(given, str):
+        raise RequestError(f"`{name}` must be text, got {given!r}")
+    return given
+
+
+def mapping(arguments: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the argument `name`, a mapping that is empty unless given."""
+    given = arguments.get(name) or {}
+    if not isinstance(given, Mapping):
+        raise RequestError(f"`{name}` must be {{name: value, …}}, got {given!r}")
+    return dict(given)

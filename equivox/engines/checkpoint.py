@@ -1,0 +1,215 @@
+"""A model's files, before anything heavy is imported: which revision they are, what they take and how much they hear.
+
+A model is a repository on the Hub, resolved to a commit, or a local folder, identified by its content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from equivox.errors import RequestError
+from equivox.task import digest
+
+_SMALL = 8 << 20
+_BLOCK = 1 << 16
+_BLOCKS = 256
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_LISTENING = ("audio", "speech", "sound")
+_SEEING = ("vision", "visual", "image_embd", "img_processor")
+
+_PIECEWISE: Mapping[str, float | None] = {
+    "AudioFlamingo3": 600.0,
+    "GlmAsr": 655.0,
+    "GraniteSpeech": None,
+    "MusicFlamingo": 1200.0,
+    "Phi4M": None,
+    "Ultravox": None,
+    "Voxtral": None,
+}
+"""Models that hear a long clip piece by piece, by how their class is called; up to so many seconds (None: all)."""
+_WHISPER_S, _GEMMA3N_S = 30.0, 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """The files of one model.
+
+    Attributes
+    ----------
+    name
+        The repository, or the name of the local folder (never its path, so that a run can move between machines).
+    location
+        What an engine loads: the repository or the folder.
+    revision
+        The commit on the Hub; `files-…` and a hash of the content for a local folder.
+    config, preprocessor
+        `config.json`, and the settings of its media processor (empty when it has none).
+    """
+
+    name: str
+    location: str
+    revision: str
+    config: Mapping[str, Any] = field(repr=False)
+    preprocessor: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def on_hub(self) -> bool:
+        """Whether `revision` is a commit that an engine can ask the Hub (or its cache) for."""
+        return not Path(self.location).exists()
+
+    @property
+    def architectures(self) -> tuple[str, ...]:
+        """The model classes that the configuration names."""
+        return tuple(self.config.get("architectures") or ())
+
+    @property
+    def modalities(self) -> frozenset[str]:
+        """What the model takes, as far as its configuration tells; an engine that has loaded it knows for certain."""
+        parts = list(_parts(self.config))
+        found = {"text"}
+        if any(name.startswith(_LISTENING) for name in parts):
+            found.add("audio")
+        if any(name.startswith(_SEEING) for name in parts):
+            found.add("image")
+        return frozenset(found)
+
+    @property
+    def longest_audio_s(self) -> float | None:
+        """Seconds of a clip after which this model's own processor drops the rest without a word; None if never."""
+        for prefix, limit in _PIECEWISE.items():
+            if any(name.startswith(prefix) for name in self.architectures):
+                return _seconds(self.preprocessor.get("max_audio_len"), limit)
+        extractor = self.preprocessor.get("feature_extractor", self.preprocessor)
+        if extractor.get("feature_extractor_type") == "WhisperFeatureExtractor":
+            return _seconds(extractor.get("chunk_length"), _WHISPER_S)
+        return _GEMMA3N_S if any(name.startswith("Gemma3n") for name in self.architectures) else None
+
+
+def _seconds(stated: Any, otherwise: float | None) -> float | None:
+    return float(stated) if isinstance(stated, (int, float)) else otherwise
+
+
+def _parts(config: Mapping[str, Any], depth: int = 3) -> Iterator[str]:
+    """Yield the names of a configuration's parts, those of its parts' parts included."""
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield name
+            if depth > 1:
+                yield from _parts(value, depth - 1)
+
+
+def open_checkpoint(model: str, *, revision: str | None = None, cache: str | None = None) -> Checkpoint:
+    """Find `model`, read its configuration and resolve its revision; only small JSON files are ever downloaded.
+
+    Raises RequestError when there is no such model, or when it is not at hand and the Hub cannot be reached.
+    """
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        if revision is not None:
+            raise RequestError(f"`revision` {revision!r} needs a model on the Hub, {model} is a folder; leave it out")
+        if not (folder / "config.json").is_file():
+            raise RequestError(f"`model_name` {model} has no config.json; name the folder that save_pretrained wrote")
+        return _checkpoint(
+            model=folder.resolve().name,
+            location=str(folder.resolve()),
+            revision=_content(folder),
+            files={name: _local_json(folder / name) for name in _FILES},
+        )
+    if model.startswith(("/", "./", "../", "~")):
+        raise RequestError(f"`model_name` {model}: there is no such folder; name one, or a model on the Hub (org/name)")
+    path, config = _hub_json(model, "config.json", revision, cache)
+    commit = next((part for part in reversed(path.parts) if _COMMIT.fullmatch(part)), revision or "main")
+    files = {name: _optional_hub_json(model, name, commit, cache) for name in _FILES[1:]}
+    return _checkpoint(model=model, location=model, revision=commit, files={"config.json": config} | files)
+
+
+_FILES = ("config.json", "preprocessor_config.json", "processor_config.json")
+
+
+def _checkpoint(*, model: str, location: str, revision: str, files: Mapping[str, dict[str, Any]]) -> Checkpoint:
+    # Newer checkpoints keep the feature extractor's settings inside processor_config.json.
+    preprocessor = files["processor_config.json"] | files["preprocessor_config.json"]
+    config = files["config.json"]
+    return Checkpoint(name=model, location=location, revision=revision, config=config, preprocessor=preprocessor)
+
+
+def _local_json(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    except (OSError, ValueError) as error:
+        raise RequestError(f"{path} cannot be read: {error}; restore the checkpoint") from error
+    return document if isinstance(document, dict) else {}
+
+
+def _hub_json(model: str, name: str, revision: str | None, cache: str | None) -> tuple[Path, dict[str, Any]]:
+    from huggingface_hub import errors, hf_hub_download
+
+    try:
+        path = Path(hf_hub_download(model, name, revision=revision, cache_dir=cache))
+    except errors.HFValidationError:
+        raise RequestError(
+            f"`model_name` {model!r} is neither a folder nor a model on the Hub (written org/name)"
+        ) from None
+    except errors.GatedRepoError:
+        raise RequestError(
+            f"`model_name` {model} is gated; accept its terms on its page, then `hf auth login` or set HF_TOKEN"
+        ) from None
+    except errors.RepositoryNotFoundError:
+        raise RequestError(
+            f"`model_name` {model} is not on the Hub, or is private; check the name, or log in with `hf auth login`"
+        ) from None
+    except errors.RevisionNotFoundError:
+        raise RequestError(f"`revision` {revision!r} of {model} does not exist; leave it out for the newest") from None
+    except errors.LocalEntryNotFoundError:
+        raise RequestError(
+            f"`model_name` {model} is not in the local cache and the Hub cannot be reached (HF_HUB_OFFLINE, or no "
+            "network); download it with `hf download`, or give a local folder"
+        ) from None
+    except errors.EntryNotFoundError:
+        raise RequestError(f"`model_name` {model} has no {name}: it is not a transformers checkpoint") from None
+    except Exception as error:  # whatever a network can do
+        raise RequestError(f"`model_name` {model}: cannot fetch {name} ({type(error).__name__}: {error})") from error
+    return path, _local_json(path)
+
+
+def _optional_hub_json(model: str, name: str, commit: str, cache: str | None) -> dict[str, Any]:
+    from huggingface_hub import errors, hf_hub_download
+
+    try:
+        return _local_json(Path(hf_hub_download(model, name, revision=commit, cache_dir=cache)))
+    except (errors.EntryNotFoundError, errors.HfHubHTTPError, OSError):
+        return {}  # it has none, or none is cached; the engine will say what it lacks
+
+
+def _content(folder: Path) -> str:
+    """Return a name for what a local checkpoint contains.
+
+    Files up to 8 MiB are hashed whole; of a larger one its size and 256 blocks of 64 KiB, evenly spread: a different
+    training or quantization changes nearly every block, and reading all of 200 GB would take minutes.
+    """
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not _hidden(path.relative_to(folder)))
+    content = {path.relative_to(folder).as_posix(): [path.stat().st_size, _sampled(path)] for path in files}
+    return f"files-{digest(content)[:32]}"
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _sampled(path: Path) -> str:
+    hashed = hashlib.sha256()
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if size <= _SMALL:
+            hashed.update(file.read())
+        else:
+            for number in range(_BLOCKS):
+                file.seek(number * (size - _BLOCK) // (_BLOCKS - 1))
+                hashed.update(file.read(_BLOCK))
+    return hashed.hexdigest()

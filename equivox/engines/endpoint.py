@@ -1,0 +1,334 @@
+"""Any OpenAI-compatible server as an engine: `vllm serve`, a gateway, a commercial model.
+
+Arguments (`equivox endpoint "model_name=…,base_url=…"`): see `EndpointSettings`. The key comes from the environment
+alone. Requests run concurrently within a bound; the client retries 408, 409, 429, 5xx and broken connections with
+backoff and honours Retry-After; a body that is not JSON is retried too.
+
+Proof of arrival: the server's own usage counts. Where it reports audio or image tokens, these are stored; otherwise the
+prompt's tokens less those of the same text without media, asked once per text. A server that reports no usage proves
+nothing, and the run stops unless `trust_media=true` says to go on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from equivox.engines.base import EngineIdentity, Request, Response
+from equivox.engines.messages import chat_messages, split_thinking
+from equivox.engines.model_args import checked_fields
+from equivox.errors import RequestError
+from equivox.media import MediaError
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointSettings:
+    """The arguments of an endpoint.
+
+    Parameters
+    ----------
+    model_name, base_url
+        The model as the server calls it, and the server, up to and with `/v1`.
+    api_key_env
+        The environment variable that holds the key; a server without keys needs none set.
+    modalities
+        What the model takes.
+    max_concurrency, requests_per_minute, timeout_s, max_retries
+        How hard the server is asked, and how patiently. 0 requests per minute: no limit but the concurrency.
+    structured
+        How an annotator's schema is sent: `json_schema`, or `json_object` where the server knows no schemas.
+    max_audio_seconds
+        Longer clips fail, named as such; 0 for no limit.
+    prompt_price, completion_price
+        Per million tokens, in one currency; with them `cost` sums up what a run used.
+    token_limit_field, send_seed
+        For servers that want `max_completion_tokens`, or know no seeds.
+    extra_body
+        Further fields of every request, as the server wants them.
+    trust_media
+        Go on although the server's usage cannot show that media were used.
+    """
+
+    model_name: str
+    base_url: str
+    revision: str = ""
+    api_key_env: str = "OPENAI_API_KEY"
+    modalities: tuple[str, ...] = ("text", "audio", "image")
+    max_concurrency: int = 8
+    requests_per_minute: int = 0
+    timeout_s: float = 120.0
+    max_retries: int = 6
+    structured: Literal["json_schema", "json_object"] = "json_schema"
+    max_audio_seconds: float = 0.0
+    prompt_price: float = 0.0
+    completion_price: float = 0.0
+    token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    send_seed: bool = True
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    trust_media: bool = False
+
+
+@dataclass
+class Usage:
+    """What a run used of an endpoint; `cost` is in the currency of the prices, 0 where none are given."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+
+
+class EndpointEngine:
+    """Answers requests through an OpenAI-compatible server."""
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        self.settings = settings
+        self.modalities = frozenset(settings.modalities)
+        self.identity = EngineIdentity(
+            engine="endpoint",
+            model=settings.model_name,
+            revision=settings.revision,
+            settings={
+                "base_url": settings.base_url,
+                "structured": settings.structured,
+                "extra_body": dict(settings.extra_body),
+                "trust_media": settings.trust_media,
+            },
+        )
+        self.usage = Usage()
+        self._client: Any = None
+        self._text_tokens: dict[str, int | None] = {}
+        self._lock = threading.Lock()
+        self._counting = threading.Lock()
+        self._next_start = 0.0
+
+    @classmethod
+    def from_args(cls, arguments: Mapping[str, Any]) -> EndpointEngine:
+        """Build from model arguments; RequestError for one that is unknown, missing or of the wrong kind."""
+        if any("key" in name.lower() and name != "api_key_env" for name in arguments):
+            raise RequestError(
+                "model arguments hold a key; put it into the environment (OPENAI_API_KEY, or name the variable with "
+                "api_key_env=…), so that it is in no file and no history"
+            )
+        return cls(EndpointSettings(**checked_fields(EndpointSettings, arguments, what="endpoint")))
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Refuse media the model does not take, and ask the server one short question to see that it answers."""
+        for request in requests:
+            for part in request.media:
+                if part.kind not in self.modalities:
+                    raise RequestError(
+                        f"{self.settings.model_name} is declared to take {', '.join(sorted(self.modalities))}, but "
+                        f"{request.task} sends {part.kind}; choose another model, or correct modalities=[…]"
+                    )
+        self._connect()
+        self._greet()
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Yield one response per request, in the order in which the server finishes them."""
+        self._connect()
+        waiting = iter(requests)
+        running: set[Future[Response]] = set()
+        pool = ThreadPoolExecutor(max_workers=self.settings.max_concurrency)
+        try:
+            exhausted = False
+            while True:
+                # Media are read in the worker, so at most this many clips are in memory.
+                while not exhausted and len(running) < 2 * self.settings.max_concurrency:
+                    request = next(waiting, None)
+                    if request is None:
+                        exhausted = True
+                    else:
+                        running.add(pool.submit(self._answer, request))
+                if not running:
+                    return
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _connect(self) -> None:
+        if self._client is not None:
+            return
+        try:
+            import openai
+        except ModuleNotFoundError:
+            raise RequestError(
+                'endpoints need the OpenAI client; install it with `pip install "equivox[endpoint]"`'
+            ) from None
+        self._client = openai.OpenAI(
+            base_url=self.settings.base_url,
+            api_key=os.environ.get(self.settings.api_key_env, "none"),
+            timeout=self.settings.timeout_s,
+            max_retries=self.settings.max_retries,
+        )
+
+    def _greet(self) -> None:
+        import openai
+
+        try:
+            self._client.with_options(max_retries=1).chat.completions.create(
+                model=self.settings.model_name,
+                messages=[{"role": "user", "content": "Hello."}],
+                **{self.settings.token_limit_field: 1},
+            )
+        except openai.APIConnectionError as error:
+            raise RequestError(
+                f"no server answers at {self.settings.base_url} ({_reason(error)}); check base_url and that it runs"
+            ) from error
+        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+            raise RequestError(
+                f"{self.settings.base_url} refuses the key ({_reason(error)}); "
+                f"set the environment variable {self.settings.api_key_env}"
+            ) from error
+        except openai.NotFoundError as error:
+            raise RequestError(
+                f"{self.settings.base_url} does not know the model {self.settings.model_name} ({_reason(error)}); "
+                "check model_name and base_url (it ends in /v1)"
+            ) from error
+        except openai.OpenAIError:
+            # Overloaded, or unwilling to say one token: whatever it is, the requests themselves will show.
+            return
+
+    def _answer(self, request: Request) -> Response:
+        limit = self.settings.max_audio_seconds
+        for part in request.media:
+            if limit and part.duration_s is not None and part.duration_s > limit:
+                reason = f"unusable media: {part.name}: {part.duration_s:.1f} s, longer than the {limit:g} s taken"
+                return Response(key=request.key, text=None, error=reason)
+        try:
+            messages = chat_messages(request, subtype="PCM_16")
+        except (MediaError, OSError) as error:
+            return Response(key=request.key, text=None, error=f"unusable media: {error}")
+        try:
+            completion = self._complete(messages, request)
+            return self._response(request, completion)
+        except Exception as error:  # one request's failure is its record, whatever its kind
+            return Response(key=request.key, text=None, error=_reason(error))
+
+    def _complete(self, messages: list[dict[str, Any]], request: Request, *, max_tokens: int = 0) -> Any:
+        sampling = request.sampling
+        body: dict[str, Any] = {
+            "model": self.settings.model_name,
+            "messages": messages,
+            self.settings.token_limit_field: max_tokens or sampling.max_new_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+        }
+        if self.settings.send_seed:
+            body["seed"] = request.seed % 2**31
+        if sampling.frequency_penalty:
+            body["frequency_penalty"] = sampling.frequency_penalty
+        if sampling.stop:
+            body["stop"] = list(sampling.stop)
+        if sampling.logprobs:
+            body |= {"logprobs": True, "top_logprobs": sampling.logprobs}
+        extra = dict(self.settings.extra_body)
+        if sampling.top_k:
+            extra["top_k"] = sampling.top_k
+        if request.schema is not None:
+            body["response_format"] = self._format(request.schema)
+        return self._retried(body, extra)
+
+    def _format(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        if self.settings.structured == "json_object":
+            return {"type": "json_object"}
+        return {
+            "type": "json_schema",
+            "json_schema": {"name": "annotation", "schema": dict(schema), "strict": True},
+        }
+
+    def _retried(self, body: dict[str, Any], extra: dict[str, Any]) -> Any:
+        """Send once, and again when the body that comes back is no completion; the client retries all else."""
+        for attempt in range(3):
+            self._wait_for_turn()
+            try:
+                completion = self._client.chat.completions.create(**body, extra_body=extra or None)
+                if completion.choices:
+                    return completion
+                broken: Exception = ValueError("the server's answer has no choices")
+            except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
+                broken = ValueError(f"the server's answer is not a completion ({_reason(error)})")
+            time.sleep(0.5 * 2**attempt)
+        raise broken
+
+    def _wait_for_turn(self) -> None:
+        if not self.settings.requests_per_minute:
+            return
+        with self._lock:
+            start = max(self._next_start, time.monotonic())
+            self._next_start = start + 60 / self.settings.requests_per_minute
+        time.sleep(max(0.0, start - time.monotonic()))
+
+    def _response(self, request: Request, completion: Any) -> Response:
+        choice, usage = completion.choices[0], completion.usage
+        answer, thinking = split_thinking(choice.message.content or "")
+        thinking = (
+            getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None) or thinking
+        )
+        prompt_tokens = usage.prompt_tokens if usage else None
+        completion_tokens = usage.completion_tokens if usage else None
+        self._add_up(prompt_tokens or 0, completion_tokens or 0)
+        media_tokens = self._media_tokens(request, usage) if request.media else 0
+        arrived = bool(media_tokens) or self.settings.trust_media
+        return Response(
+            key=request.key,
+            text=answer,
+            thinking=thinking,
+            finish_reason=choice.finish_reason,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+            media_items=len(request.media) if arrived else 0,
+            media_tokens=media_tokens,
+            logprobs=choice.logprobs.model_dump_json() if choice.logprobs else None,
+        )
+
+    def _media_tokens(self, request: Request, usage: Any) -> int | None:
+        """Return how many prompt tokens the media took, by the server's own count; None when it does not count."""
+        if usage is None:
+            return None
+        details, in_all = usage.prompt_tokens_details, int(usage.prompt_tokens)
+        reported = [getattr(details, name, None) for name in ("audio_tokens", "image_tokens")] if details else []
+        if total := sum(int(count) for count in reported if count):
+            return total
+        text_alone = self._tokens_of(request)
+        return None if text_alone is None else max(0, in_all - text_alone)
+
+    def _tokens_of(self, request: Request) -> int | None:
+        """Return the prompt tokens of the request's text without media, asked of the server once per text."""
+        # The lock is held while asking: whoever comes in the meantime waits for the one answer.
+        with self._counting:
+            if request.text not in self._text_tokens:
+                completion = self._complete(
+                    [{"role": "user", "content": [{"type": "text", "text": request.text}]}], request, max_tokens=1
+                )
+                self._text_tokens[request.text] = completion.usage.prompt_tokens if completion.usage else None
+            return self._text_tokens[request.text]
+
+    def _add_up(self, prompt_tokens: int, completion_tokens: int) -> None:
+        with self._lock:
+            self.usage.requests += 1
+            self.usage.prompt_tokens += prompt_tokens
+            self.usage.completion_tokens += completion_tokens
+            self.usage.cost += (
+                prompt_tokens * self.settings.prompt_price + completion_tokens * self.settings.completion_price
+            ) / 1e6
+
+
+def _reason(error: BaseException, longest: int = 200) -> str:
+    """Return an error as one short line: its kind and its first words."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:longest]}" if text else type(error).__name__

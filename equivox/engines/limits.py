@@ -1,0 +1,73 @@
+"""What every engine on this machine refuses before a run, and how it words what failed in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from equivox.engines.base import Request, Response
+from equivox.engines.checkpoint import Checkpoint
+from equivox.engines.messages import SAMPLING_RATE
+from equivox.engines.quiet import one_line
+from equivox.errors import RequestError
+
+_TOLERANCE_S = 0.01
+
+
+def failed(request: Request, reason: str) -> Response:
+    """Return the response of a request that failed: its item and why, on one line."""
+    return Response(key=request.key, text=None, error=one_line(f"{request.item_id}: {reason}", 400))
+
+
+def refuse_missing_modality(checkpoint: Checkpoint, takes: frozenset[str], requests: Iterable[Request]) -> None:
+    """Raise RequestError when a request holds media that the model does not take."""
+    wanted = {part.kind for request in requests for part in request.media}
+    if missing := sorted(wanted - takes):
+        raise RequestError(
+            f"{checkpoint.name} does not take {' or '.join(missing)} (it takes {', '.join(sorted(takes))}); "
+            "choose a model that does, or tasks without"
+        )
+
+
+def refuse_short_context(
+    requests: Iterable[Request], limit: int, *, tokens: Callable[[str], int], answer: Callable[[Request], int]
+) -> None:
+    """Raise RequestError when `limit` tokens cannot hold even a task's shortest prompt and its answer.
+
+    A prompt that is too long in a task whose others fit fails alone, later.
+    """
+    shortest: dict[tuple[str, int], str] = {}
+    for request in requests:
+        place = (request.task, answer(request))
+        if place not in shortest or len(request.text) < len(shortest[place]):
+            shortest[place] = request.text
+    for (task, wanted), text in shortest.items():
+        needed = tokens(text) + wanted
+        if needed > limit:
+            raise RequestError(
+                f"max_model_length is {limit}, but {task} needs more than {needed} tokens ({wanted} of them for the "
+                "answer); raise max_model_length, or choose a model with a longer context"
+            )
+
+
+def too_much_audio(
+    request: Request, messages: Sequence[Mapping[str, Any]], longest_s: float | None, model: str
+) -> str | None:
+    """Say which clip of the rendered `messages` is longer than the model hears, None when all are heard whole."""
+    if longest_s is None:
+        return None
+    for part, content in zip(request.media, messages[0]["content"], strict=False):
+        if part.kind == "audio":
+            seconds = wav_seconds(content["input_audio"]["data"])
+            if seconds > longest_s + _TOLERANCE_S:
+                return f"{part.name}: {seconds:.1f} s of audio, {model} hears the first {longest_s:g} s"
+    return None
+
+
+def wav_seconds(encoded: str) -> float:
+    """Return the length of a base64 WAV of 32-bit floats, to a few milliseconds (its header is short).
+
+    >>> wav_seconds("A" * (16_000 * 4 * 4 // 3))
+    1.0
+    """
+    return round(len(encoded) * 3 / 4 / 4 / SAMPLING_RATE, 3)

@@ -1,0 +1,317 @@
+"""Transformers: slow and universal, for models that vLLM lacks; the same contract as the vLLM engine.
+
+One request at a time unless `batch_size` is given; sampled answers always one at a time, so that each has its own
+seed. Media are counted in what the model's processor made of them.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from equivox import media
+from equivox.engines.arguments import (
+    chat_template,
+    generation_parameters,
+    mapping,
+    positive,
+    sort_arguments,
+    text,
+    whole,
+)
+from equivox.engines.base import EngineIdentity, MediaPart, Request, Response
+from equivox.engines.checkpoint import Checkpoint, open_checkpoint
+from equivox.engines.limits import failed, refuse_missing_modality, refuse_short_context
+from equivox.engines.messages import SAMPLING_RATE, split_thinking
+from equivox.engines.quiet import one_line
+from equivox.engines.transformers_loading import (
+    Loaded,
+    arrived,
+    configuration,
+    free,
+    generation,
+    load,
+    logprobs,
+    version,
+)
+from equivox.errors import RequestError
+from equivox.task import digest
+
+_ALIASES = {"model": "model_name", "pretrained": "model_name", "max_length": "max_model_length"}
+_REFUSED: Mapping[str, tuple[Any, str]] = {
+    "add_special_tokens": (None, "the model's chat template adds its own special tokens; leave it out"),
+    "cache_dir": (None, "responses are kept in the run's folder; HF_HOME says where models are kept"),
+    "compile": (False, "answers of different lengths compile anew each; for speed use `equivox vllm`"),
+    "continuous_batching": (False, "for speed use `equivox vllm`"),
+    "multichoice_continuations_start_space": (None, "no task scores the likelihood of given answers; leave it out"),
+    "override_chat_template": (True, "a prompt is always a chat; to use another template give `chat_template`"),
+    "pairwise_tokenization": (None, "no task scores the likelihood of given answers; leave it out"),
+    "skip_special_tokens": (True, "an annotator reads text; leave it out"),
+    "subfolder": (None, "download the folder and name it"),
+}
+_KNOWN = (
+    "batch_size",
+    "chat_template",
+    "chat_template_kwargs",
+    "device",
+    "dtype",
+    "generation_parameters",
+    "max_audio_seconds",
+    "max_model_length",
+    "model_loading_kwargs",
+    "model_name",
+    "model_parallel",
+    "revision",
+    "system_prompt",
+    "tokenizer",
+    "trust_remote_code",
+)
+_NEUTRAL = {"batch_size", "chat_template", "device", "model_name", "model_parallel", "revision"}
+_GENERATION = {
+    "frequency_penalty": "frequency_penalty",
+    "max_new_tokens": "max_new_tokens",
+    "min_new_tokens": "min_new_tokens",
+    "min_p": "min_p",
+    "repetition_penalty": "repetition_penalty",
+    "stop_tokens": "stop",
+    "temperature": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+}
+
+
+class TransformersEngine:
+    """One model in transformers on this machine; loaded when the first request is generated."""
+
+    def __init__(self, arguments: Mapping[str, Any], checkpoint: Checkpoint) -> None:
+        self.arguments = arguments
+        self.checkpoint = checkpoint
+        self.modalities = checkpoint.modalities
+        self.longest_audio_s = arguments.get("max_audio_seconds") or checkpoint.longest_audio_s
+        settings = {name: value for name, value in arguments.items() if name not in _NEUTRAL}
+        if arguments.get("chat_template") is not None:
+            settings["chat_template"] = digest(arguments["chat_template"])[:16]
+        self.identity = EngineIdentity(
+            engine="transformers",
+            model=checkpoint.name,
+            revision=checkpoint.revision,
+            settings=settings | {"transformers": version()},
+        )
+        self._loaded: Loaded | None = None
+
+    @classmethod
+    def from_args(cls, arguments: Mapping[str, Any]) -> TransformersEngine:
+        """Build from the arguments of lighteval's transformers models; nothing heavy is imported.
+
+        Raises RequestError when transformers is not installed, an argument is unknown or the model cannot be found.
+        """
+        version()
+        parsed = sort_arguments(arguments, known=_KNOWN, aliases=_ALIASES, refused=_REFUSED)
+        if not isinstance(parsed.get("model_name"), str):
+            raise RequestError("model arguments need model_name=org/model, or a folder")
+        parsed["chat_template"] = chat_template(parsed.get("chat_template"))
+        parsed["generation_parameters"] = generation_parameters(parsed.get("generation_parameters"), _GENERATION)
+        parsed["system_prompt"] = text(parsed.get("system_prompt"), "system_prompt")
+        parsed["max_audio_seconds"] = positive(parsed.get("max_audio_seconds"), "max_audio_seconds")
+        for name in ("batch_size", "max_model_length"):
+            parsed[name] = whole(parsed.get(name), name)
+        for name in ("chat_template_kwargs", "model_loading_kwargs"):
+            parsed[name] = mapping(parsed, name)
+        parsed = {name: value for name, value in parsed.items() if value not in (None, {})}
+        return cls(parsed, open_checkpoint(parsed["model_name"], revision=parsed.get("revision")))
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Raise RequestError for what this model or transformers cannot do; weights are not loaded."""
+        if any(request.schema is not None for request in requests):
+            raise RequestError(
+                "transformers cannot hold an answer to a schema; annotate with `vllm:` or `endpoint:`, or with `rules`"
+            )
+        config, _, tokenizer = configuration(self.checkpoint, self.arguments)
+        refuse_missing_modality(self.checkpoint, self.modalities, requests)
+        if requests and (limit := self._limit(config)):
+            refuse_short_context(
+                requests,
+                limit,
+                tokens=lambda text: len(tokenizer.encode(text)),
+                answer=lambda request: int(self._sampling(request)["max_new_tokens"]),
+            )
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Yield one response after the other; what cannot be read or does not fit fails alone."""
+        size = int(self.arguments.get("batch_size", 1))
+        if self._loaded is None:
+            self._loaded = load(self.checkpoint, self.arguments)
+        for alike, group in itertools.groupby(requests, key=self._alike):
+            # What is sampled goes alone: a batch has one seed, a response has its own.
+            for batch in _batches(group, 1 if alike is None else size):
+                yield from self._isolated(self._loaded, batch)
+
+    def close(self) -> None:
+        """Give the model's memory back; the next request loads it again."""
+        if self._loaded is not None:
+            self._loaded = None
+            free()
+
+    def __enter__(self) -> TransformersEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _isolated(self, loaded: Loaded, batch: Sequence[Request]) -> Iterator[Response]:
+        """Answer a batch; if that fails, each of its requests alone, so that one bad request fails alone."""
+        try:
+            answers = self._answer(loaded, batch)
+        except Exception as error:  # this batch's own fault, whatever it is
+            free()
+            if len(batch) == 1:
+                yield failed(batch[0], f"{type(error).__name__}: {one_line(error)}")
+            else:
+                for request in batch:
+                    yield from self._isolated(loaded, [request])
+            return
+        yield from answers
+
+    def _alike(self, request: Request) -> str | None:
+        """Return what requests in one batch must share; None for a request that goes alone."""
+        sampling = self._sampling(request)
+        if sampling["temperature"] > 0:
+            return None
+        return json.dumps([sampling, [part.kind for part in request.media]], sort_keys=True)
+
+    def _sampling(self, request: Request) -> dict[str, Any]:
+        sampling = request.sampling
+        task = {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": sampling.top_k,
+            "frequency_penalty": sampling.frequency_penalty,
+            "max_new_tokens": sampling.max_new_tokens,
+            "stop": list(sampling.stop),
+            "logprobs": sampling.logprobs,
+        }
+        return task | dict(self.arguments.get("generation_parameters", {}))
+
+    def _limit(self, config: Any) -> int | None:
+        """Return how many tokens prompt and answer may have together."""
+        stated: int | None = self.arguments.get("max_model_length")
+        return stated or getattr(config.get_text_config(), "max_position_embeddings", None)
+
+    def _answer(self, loaded: Loaded, batch: Sequence[Request]) -> list[Response]:
+        import torch
+
+        sampling, first = self._sampling(batch[0]), batch[0]
+        inputs = self._inputs(loaded, batch)
+        width = inputs["input_ids"].shape[1]
+        limit = self._limit(loaded.model.config)
+        if limit is not None and width + sampling["max_new_tokens"] > limit:
+            raise ValueError(
+                f"the prompt ({width} tokens) and an answer of {sampling['max_new_tokens']} are longer than "
+                f"max_model_length={limit}"
+            )
+        torch.manual_seed(first.seed)
+        with torch.inference_mode():
+            output = loaded.model.generate(
+                **inputs.to(loaded.model.device, dtype=loaded.model.dtype),
+                **generation(sampling, loaded.tokenizer, width),
+                return_dict_in_generate=True,
+                output_logits=bool(sampling["logprobs"]),
+            )
+        return [
+            self._response(loaded, request, sampling, inputs, output, row, width) for row, request in enumerate(batch)
+        ]
+
+    def _inputs(self, loaded: Loaded, batch: Sequence[Request]) -> Any:
+        """Render each prompt with the model's own chat template and let its processor make tensors of all."""
+        texts = [self._render(loaded, request) for request in batch]
+        options: dict[str, Any] = {"return_tensors": "pt", "padding": True, "add_special_tokens": False}
+        audio = [self._audio(part) for request in batch for part in request.media if part.kind == "audio"]
+        images = [_image(part) for request in batch for part in request.media if part.kind == "image"]
+        if audio:
+            options |= {"audio": audio, "sampling_rate": SAMPLING_RATE}
+        if images:
+            options["images"] = images
+        renderer = loaded.processor if audio or images else loaded.tokenizer
+        return renderer(text=texts, **options)
+
+    def _render(self, loaded: Loaded, request: Request) -> str:
+        content: Any = request.text
+        if request.media:
+            content = [{"type": part.kind} for part in request.media] + [{"type": "text", "text": request.text}]
+        messages = [{"role": "user", "content": content}]
+        if (system := self.arguments.get("system_prompt")) is not None:
+            messages.insert(0, {"role": "system", "content": system})
+        renderer = loaded.processor if getattr(loaded.processor, "chat_template", None) else loaded.tokenizer
+        template = {"chat_template": self.arguments["chat_template"]} if "chat_template" in self.arguments else {}
+        return str(
+            renderer.apply_chat_template(
+                messages,
+                add_generation_prompt=True,
+                tokenize=False,
+                **template,
+                **self.arguments.get("chat_template_kwargs", {}),
+            )
+        )
+
+    def _audio(self, part: MediaPart) -> Any:
+        samples = media.decode_audio(part.load(), name=part.name, sampling_rate=SAMPLING_RATE)
+        seconds = len(samples) / SAMPLING_RATE
+        if self.longest_audio_s is not None and seconds > self.longest_audio_s:
+            raise media.MediaError(
+                f"{part.name}: {seconds:.1f} s of audio, {self.checkpoint.name} hears the first "
+                f"{self.longest_audio_s:g} s"
+            )
+        return samples
+
+    def _response(
+        self,
+        loaded: Loaded,
+        request: Request,
+        sampling: Mapping[str, Any],
+        inputs: Any,
+        output: Any,
+        row: int,
+        width: int,
+    ) -> Response:
+        tokens = output.sequences[row, width:].tolist()
+        ends = set(_ids(loaded.model.generation_config.eos_token_id))
+        end = next((place for place, token in enumerate(tokens) if token in ends), None)
+        written = tokens if end is None else tokens[:end]
+        text = loaded.tokenizer.decode(written, skip_special_tokens=True)
+        stopped = [place for stop in sampling["stop"] if (place := text.find(stop)) >= 0]
+        if stopped:
+            text = text[: min(stopped)]
+        answer, thinking = split_thinking(text)
+        kinds = [part.kind for part in request.media]
+        items, media_tokens = arrived(loaded, inputs, kinds, row, len(inputs["input_ids"]))
+        return Response(
+            key=request.key,
+            text=answer,
+            thinking=thinking,
+            finish_reason="stop" if end is not None or stopped else "length",
+            prompt_tokens=int(inputs["attention_mask"][row].sum()),
+            completion_tokens=len(written) + (end is not None),
+            media_items=items,
+            media_tokens=media_tokens,
+            logprobs=logprobs(loaded, output, row, written, sampling["logprobs"]) if sampling["logprobs"] else None,
+        )
+
+
+def _ids(token: int | list[int] | None) -> list[int]:
+    return [] if token is None else token if isinstance(token, list) else [token]
+
+
+def _batches(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
+    requests = iter(requests)
+    while batch := list(itertools.islice(requests, size)):
+        yield batch
+
+
+def _image(part: MediaPart) -> Any:
+    from PIL import Image
+
+    data, _ = media.checked_image(part.load(), name=part.name)
+    return Image.open(io.BytesIO(data)).convert("RGB")

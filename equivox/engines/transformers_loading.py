@@ -1,0 +1,224 @@
+"""A model in transformers: which class loads it, how a task's sampling is said to it, and what of the media arrived."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from equivox.engines.checkpoint import Checkpoint
+from equivox.engines.quiet import debugging, one_line, quiet
+from equivox.errors import RequestError
+
+_INSTALL = 'pip install "equivox[transformers]"'
+_FEATURES = {
+    "audio": ("input_features", "input_audio_embeds", "audio_values", "input_values"),
+    "image": ("image_grid_thw", "pixel_values", "image_sizes"),
+}
+"""What processors call the tensors that hold one row per media item, most telling first."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model in memory. `tokenizer` is its processor's own; `placeholders` are the token ids that stand for media."""
+
+    model: Any
+    processor: Any
+    tokenizer: Any
+    placeholders: Mapping[str, int]
+
+
+def version() -> str:
+    """Return the version of transformers, without importing it; RequestError when it or torch is missing."""
+    if importlib.util.find_spec("transformers") is None or importlib.util.find_spec("torch") is None:
+        raise RequestError(f"transformers and torch are not both installed; {_INSTALL}")
+    return metadata.version("transformers")
+
+
+def import_transformers() -> Any:
+    """Import transformers, quietly; RequestError when it cannot be imported."""
+    try:
+        import transformers
+        from transformers.utils import logging
+
+        if not debugging():
+            logging.set_verbosity_error()
+            logging.disable_progress_bar()
+    except Exception as error:  # a broken build raises whatever its libraries raise
+        raise RequestError(
+            f"transformers cannot be imported ({type(error).__name__}: {one_line(error)}); {_INSTALL}"
+        ) from error
+    return transformers
+
+
+def configuration(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """Return the model's configuration, the class that loads it and its tokenizer, without any weights."""
+    transformers = import_transformers()
+    try:
+        options = _options(checkpoint, arguments)
+        config = transformers.AutoConfig.from_pretrained(checkpoint.location, **options)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            arguments.get("tokenizer", checkpoint.location), **({} if "tokenizer" in arguments else options)
+        )
+    except Exception as error:
+        raise RequestError(f"transformers cannot read {checkpoint.name}: {one_line(error, 400)}") from error
+    from transformers.models.auto import modeling_auto
+
+    if type(config) in modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING:
+        return config, transformers.AutoModelForMultimodalLM, tokenizer
+    if type(config) in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING or "AutoModelForCausalLM" in getattr(
+        config, "auto_map", {}
+    ):
+        return config, transformers.AutoModelForCausalLM, tokenizer
+    raise RequestError(
+        f"transformers {transformers.__version__} has no class that generates text with "
+        f"{', '.join(checkpoint.architectures) or config.model_type} of {checkpoint.name}; "
+        "use `equivox vllm`, or `equivox endpoint` and a server that has"
+    )
+
+
+def load(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> Loaded:
+    """Load model and processor; RequestError, in one line, when that fails."""
+    with quiet() as noise:
+        try:
+            return _load(checkpoint, arguments)
+        except RequestError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {one_line(error, 400)}"
+            raise RequestError(f"transformers cannot load {checkpoint.name}: {reason}") from error
+        finally:
+            noise.close()
+
+
+def _load(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> Loaded:
+    import torch
+
+    transformers = import_transformers()
+    _, model_class, tokenizer = configuration(checkpoint, arguments)
+    options = _options(checkpoint, arguments)
+    placing = {"device_map": "auto"} if arguments.get("model_parallel") else {}
+    model = model_class.from_pretrained(
+        checkpoint.location,
+        dtype=arguments.get("dtype", "auto"),
+        **options,
+        **placing,
+        **arguments.get("model_loading_kwargs", {}),
+    )
+    # A model that can also speak is asked for text alone.
+    model = getattr(model, "thinker", model).eval()
+    if not placing:
+        model = model.to(arguments.get("device", "cuda" if torch.cuda.is_available() else "cpu"))
+    own = model.generation_config
+    # How to decode is the task's to say: the checkpoint's own habits (top_k, penalties) must not leak in.
+    model.generation_config = transformers.GenerationConfig(
+        eos_token_id=own.eos_token_id if own.eos_token_id is not None else tokenizer.eos_token_id,
+        pad_token_id=own.pad_token_id,
+        bos_token_id=own.bos_token_id,
+    )
+    processor = tokenizer
+    if checkpoint.modalities != {"text"}:
+        processor = transformers.AutoProcessor.from_pretrained(checkpoint.location, **options)
+        tokenizer = processor.tokenizer
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    tokenizer.padding_side = "left"
+    if model.generation_config.pad_token_id is None:
+        model.generation_config.pad_token_id = tokenizer.pad_token_id
+    return Loaded(model, processor, tokenizer, _placeholders(processor, model.config))
+
+
+def _options(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    options = {"trust_remote_code": bool(arguments.get("trust_remote_code", False))}
+    return options | ({"revision": checkpoint.revision} if checkpoint.on_hub else {})
+
+
+def _placeholders(processor: Any, config: Any) -> dict[str, int]:
+    """Return the token ids that stand for media in a prompt, as the processor or the configuration names them."""
+    found = {}
+    for kind in _FEATURES:
+        for owner in (processor, config):
+            for name in (f"{kind}_token_id", f"{kind}_token_index"):
+                if kind not in found and isinstance(getattr(owner, name, None), int):
+                    found[kind] = int(getattr(owner, name))
+    return found
+
+
+def arrived(loaded: Loaded, inputs: Any, kinds: Sequence[str], row: int, rows: int) -> tuple[int, int]:
+    """Return how many media items and media tokens the model was really given for one row of a batch.
+
+    Items are rows of the processor's feature tensors, shared equally by the rows of the batch (all of a batch hold
+    the same kinds of media); tokens are the places in the prompt that these features fill.
+    """
+    items, tokens = 0, 0
+    for kind, names in _FEATURES.items():
+        tensor = next((inputs[name] for name in names if name in inputs), None)
+        places = int((inputs["input_ids"][row] == loaded.placeholders.get(kind, -1)).sum())
+        if tensor is not None and places:
+            items += min(len(tensor) // rows, kinds.count(kind))
+            tokens += places
+    return items, tokens
+
+
+def generation(sampling: Mapping[str, Any], tokenizer: Any, prompt: int) -> dict[str, Any]:
+    """Return a task's sampling as arguments of `generate`; `prompt` is the length of the prompt in tokens."""
+    arguments: dict[str, Any] = {
+        "max_new_tokens": int(sampling["max_new_tokens"]),
+        "do_sample": sampling["temperature"] > 0,
+        "repetition_penalty": sampling.get("repetition_penalty"),
+        "min_new_tokens": sampling.get("min_new_tokens"),
+    }
+    if sampling["temperature"] > 0:
+        arguments |= {
+            "temperature": float(sampling["temperature"]),
+            "top_p": float(sampling["top_p"]),
+            "top_k": int(sampling["top_k"]),
+            "min_p": sampling.get("min_p"),
+        }
+    if sampling["stop"]:
+        arguments |= {"stop_strings": list(sampling["stop"]), "tokenizer": tokenizer}
+    if sampling["frequency_penalty"]:
+        arguments["logits_processor"] = [FrequencyPenalty(float(sampling["frequency_penalty"]), prompt)]
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+class FrequencyPenalty:
+    """Lowers a token's logit by `penalty` for each time it was generated, as OpenAI's API and vLLM do."""
+
+    def __init__(self, penalty: float, prompt: int) -> None:
+        self.penalty = penalty
+        self.prompt = prompt
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Return the `scores` of the next token, lowered for each row's own tokens."""
+        written = input_ids[:, self.prompt :]
+        counts = scores.new_zeros(scores.shape).scatter_add_(1, written, scores.new_ones(written.shape))
+        return scores - self.penalty * counts
+
+
+def logprobs(loaded: Loaded, output: Any, row: int, tokens: Sequence[int], count: int) -> str:
+    """Return OpenAI's form: per token its text and log-probability, and the `count` likeliest tokens in its place."""
+
+    def entry(token: int, logprob: float) -> dict[str, Any]:
+        return {"token": loaded.tokenizer.decode([token]), "logprob": logprob}
+
+    entries = []
+    for place, token in enumerate(tokens):
+        values = output.logits[place][row].float().log_softmax(-1)
+        best = values.topk(count)
+        likeliest = [entry(*pair) for pair in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
+        entries.append(entry(token, float(values[token])) | {"top_logprobs": likeliest})
+    return json.dumps(entries, ensure_ascii=False)
+
+
+def free() -> None:
+    """Return what was dropped to the machine."""
+    gc.collect()
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -1,0 +1,295 @@
+"""vLLM: text, speech and images through one path, each response as it finishes, each failure alone.
+
+A sliding window of requests is kept inside vLLM; media are read when their request enters it, and what is finished
+leaves it at once, so that memory does not grow with the number of requests. Consecutive requests about one clip hit
+vLLM's caches. An engine that dies is started again once for the requests it took with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from equivox.engines.base import EngineIdentity, Request, Response
+from equivox.engines.checkpoint import Checkpoint, open_checkpoint
+from equivox.engines.limits import failed, refuse_missing_modality, refuse_short_context, too_much_audio
+from equivox.engines.messages import chat_messages, split_thinking
+from equivox.engines.quiet import Noise, one_line
+from equivox.engines.vllm_arguments import VLLMArguments, engine_fields, version
+from equivox.engines.vllm_loading import configuration, load, modalities, unload
+from equivox.errors import RequestError, RunError
+
+_DEATHS = 2
+"""How often vLLM may die in a row without a single answer in between."""
+_TOO_LONG = ("maximum model length", "maximum context length", "longer than the maximum")
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A request inside vLLM, and the media that vLLM found in its prompt."""
+
+    request: Request
+    media_items: int
+    media_tokens: int
+
+
+class VLLMEngine:
+    """One model on this machine's vLLM.
+
+    Nothing is loaded until the first request is generated; `check` reads vLLM's configuration of the model without
+    its weights. A closed engine can be used again, and loads again.
+    """
+
+    def __init__(self, arguments: VLLMArguments, checkpoint: Checkpoint) -> None:
+        self.arguments = arguments
+        self.checkpoint = checkpoint
+        self.modalities = checkpoint.modalities
+        self.longest_audio_s = arguments.max_audio_seconds or checkpoint.longest_audio_s
+        settings = arguments.settings() | {"vllm": version()}
+        if arguments.max_audio_seconds is not None:
+            settings["max_audio_seconds"] = arguments.max_audio_seconds
+        self.identity = EngineIdentity(
+            engine="vllm", model=checkpoint.name, revision=checkpoint.revision, settings=settings
+        )
+        self._llm: Any = None
+        self._noise: Noise | None = None
+        self._arrived: list[Any] = []
+
+    @classmethod
+    def from_args(cls, arguments: Mapping[str, Any]) -> VLLMEngine:
+        """Build from `lighteval vllm` or EngineArgs arguments; nothing heavy is imported.
+
+        Raises RequestError when vLLM is not installed, an argument is unknown or the model cannot be found.
+        """
+        parsed = VLLMArguments.parse(arguments, engine_fields())
+        engine = parsed.engine
+        return cls(
+            parsed,
+            open_checkpoint(engine["model"], revision=engine.get("revision"), cache=engine.get("download_dir")),
+        )
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Raise RequestError for what this model or this vLLM cannot do; weights are not loaded."""
+        config = configuration(self.arguments.engine, self.checkpoint)
+        self.modalities = modalities(config)
+        refuse_missing_modality(self.checkpoint, self.modalities, requests)
+        if requests:
+            from vllm.tokenizers import cached_tokenizer_from_config
+
+            tokenizer = cached_tokenizer_from_config(config.model_config)
+            limit = int(config.model_config.max_model_len)
+            refuse_short_context(
+                requests, limit, tokens=lambda text: len(tokenizer.encode(text)), answer=self._max_tokens
+            )
+        most = max((request.sampling.logprobs for request in requests), default=0)
+        if 0 <= config.model_config.max_logprobs < most:
+            raise RequestError(
+                f"a task asks for {most} logprobs per token, vLLM gives {config.model_config.max_logprobs}; "
+                f"add max_logprobs={most} to the model arguments"
+            )
+        self._check_schemas(requests)
+
+    def _check_schemas(self, requests: Sequence[Request]) -> None:
+        """Refuse a schema that the grammar backend cannot compile."""
+        schemas = {json.dumps(request.schema) for request in requests if request.schema is not None}
+        if not schemas or self.arguments.engine["structured_outputs_config"]["backend"] != "guidance":
+            return
+        from vllm import SamplingParams
+        from vllm.sampling_params import StructuredOutputsParams
+        from vllm.v1.structured_output.backend_guidance import validate_guidance_grammar
+
+        for schema in schemas:
+            try:
+                params = SamplingParams(structured_outputs=StructuredOutputsParams(json=json.loads(schema)))
+                validate_guidance_grammar(params, tokenizer=None)
+            except Exception as error:
+                raise RequestError(f"vLLM's guidance backend refuses a schema: {one_line(error)}") from error
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Yield each response as it finishes; at most 2 × max_num_seqs requests are inside vLLM at a time.
+
+        Raises RequestError when the model cannot be loaded, RunError when vLLM keeps dying without an answer.
+        """
+        source, waiting = iter(requests), deque[Request]()
+        sent: dict[str, _Sent] = {}
+        struck: set[str] = set()
+        fruitless = 0
+        try:
+            while True:
+                try:
+                    while len(sent) < self._window():
+                        if not waiting and (request := next(source, None)) is not None:
+                            waiting.append(request)
+                        if not waiting:
+                            break
+                        failure = self._send(waiting[0], sent)
+                        waiting.popleft()
+                        if failure is not None:
+                            yield failure
+                    if not sent:
+                        return
+                    outputs = self._step()
+                except _Dead as death:
+                    fruitless += 1
+                    if fruitless > _DEATHS:
+                        raise RunError(f"{self.checkpoint.name} died {fruitless} times in a row: {death}") from death
+                    self.close()
+                    lost = [entry.request for entry in sent.values()]
+                    sent.clear()
+                    waiting.extendleft(request for request in reversed(lost) if request.key not in struck)
+                    for request in lost:
+                        if request.key in struck:
+                            yield failed(request, f"vLLM died twice with this request: {death}")
+                    struck.update(request.key for request in lost)
+                    continue
+                for output in outputs:
+                    if output.finished:
+                        fruitless = 0
+                        yield self._response(sent.pop(output.request_id), output)
+        finally:
+            if sent and self._llm is not None:
+                self._llm.llm_engine.abort_request(list(sent))
+
+    def close(self) -> None:
+        """Stop vLLM and give its memory back; the next request starts it again."""
+        llm, noise = self._llm, self._noise
+        self._llm = self._noise = None
+        if llm is not None:
+            unload(llm)
+        if noise is not None:
+            noise.close()
+
+    def __enter__(self) -> VLLMEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _window(self) -> int:
+        """Return how many requests vLLM holds at a time, loading the model if it is not."""
+        if self._llm is None:
+            self._llm, self._noise = load(self.arguments.engine, self.checkpoint)
+            self._watch_arrivals()
+        return 2 * int(self._llm.llm_engine.vllm_config.scheduler_config.max_num_seqs)
+
+    def _watch_arrivals(self) -> None:
+        """Note, of each request that vLLM hands to its core, which media features it holds and where they stand."""
+        core = self._llm.llm_engine.engine_core
+        hand_over = core.add_request
+
+        def add_request(request: Any) -> Any:
+            self._arrived = list(request.mm_features or [])
+            return hand_over(request)
+
+        core.add_request = add_request
+
+    def _send(self, request: Request, sent: dict[str, _Sent]) -> Response | None:
+        """Read the request's media and put it into vLLM; returns its failure if it cannot be sent."""
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        arguments = self.arguments
+        self._arrived = []
+        try:
+            messages = chat_messages(request)
+            if reason := too_much_audio(request, messages, self.longest_audio_s, self.checkpoint.name):
+                return failed(request, reason)
+            if arguments.system_prompt is not None:
+                messages.insert(0, {"role": "system", "content": arguments.system_prompt})
+            (name,) = self._llm.enqueue_chat(
+                [messages],
+                self._sampling_params(request),
+                use_tqdm=False,
+                chat_template=arguments.chat_template,
+                chat_template_kwargs=dict(arguments.chat_template_kwargs) or None,
+            )
+        except EngineDeadError as error:
+            raise self._dead(error) from error
+        except Exception as error:  # this request's own fault, whatever it is
+            return failed(request, self._explained(error))
+        # vLLM returns its inner name, `74-9005af0c`; its outputs carry the outer one, `74`.
+        tokens = [int(feature.mm_position.get_num_embeds()) for feature in self._arrived]
+        sent[name.rpartition("-")[0]] = _Sent(request, media_items=sum(map(bool, tokens)), media_tokens=sum(tokens))
+        return None
+
+    def _step(self) -> list[Any]:
+        try:
+            return list(self._llm.llm_engine.step())
+        except Exception as error:  # whatever it is, the requests inside are lost
+            raise self._dead(error) from error
+
+    def _dead(self, error: Exception) -> _Dead:
+        reason = self._noise.reason() if self._noise is not None else None
+        return _Dead(one_line(reason or f"{type(error).__name__}: {error}"))
+
+    def _sampling_params(self, request: Request) -> Any:
+        """Return fresh parameters: vLLM changes them."""
+        from vllm import SamplingParams
+        from vllm.sampling_params import StructuredOutputsParams
+
+        sampling = request.sampling
+        given = {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": sampling.top_k,
+            "frequency_penalty": sampling.frequency_penalty,
+            "max_tokens": sampling.max_new_tokens,
+            "stop": list(sampling.stop) or None,
+            "logprobs": sampling.logprobs or None,
+            "seed": request.seed,
+        }
+        if request.schema is not None:
+            given["structured_outputs"] = StructuredOutputsParams(json=dict(request.schema))
+        return SamplingParams(**(given | dict(self.arguments.sampling)))
+
+    def _max_tokens(self, request: Request) -> int:
+        return int(self.arguments.sampling.get("max_tokens", request.sampling.max_new_tokens))
+
+    def _explained(self, error: Exception) -> str:
+        reason = one_line(error)
+        if any(words in reason for words in _TOO_LONG):
+            limit = self._llm.llm_engine.model_config.max_model_len
+            return f"the prompt is longer than max_model_length={limit}; raise it ({one_line(error, 120)})"
+        return f"{type(error).__name__}: {reason}"
+
+    def _response(self, entry: _Sent, output: Any) -> Response:
+        request, completion = entry.request, output.outputs[0]
+        tokens, reason = len(completion.token_ids), completion.finish_reason
+        if reason not in ("stop", "length"):
+            return failed(request, f"vLLM gave up on it ({reason})")
+        if reason == "length" and tokens < self._max_tokens(request):
+            limit = self._llm.llm_engine.model_config.max_model_len
+            return failed(request, f"cut off after {tokens} tokens by max_model_length={limit}; raise it")
+        text, thinking = split_thinking(completion.text)
+        return Response(
+            key=request.key,
+            text=text,
+            thinking=thinking,
+            finish_reason=reason,
+            prompt_tokens=len(output.prompt_token_ids or ()),
+            completion_tokens=tokens,
+            media_items=entry.media_items,
+            media_tokens=entry.media_tokens,
+            logprobs=_logprobs(completion) if request.sampling.logprobs else None,
+        )
+
+
+class _Dead(Exception):
+    """The engine died; its message says of what."""
+
+
+def _logprobs(completion: Any) -> str:
+    """Return OpenAI's form: per token its text and log-probability, and the likeliest tokens in its place."""
+    entries = []
+    for token, candidates in zip(completion.token_ids, completion.logprobs, strict=True):
+        ranked = sorted(candidates.values(), key=lambda candidate: -candidate.logprob)
+        entries.append(
+            _entry(candidates[token]) | {"top_logprobs": [_entry(candidate) for candidate in ranked]},
+        )
+    return json.dumps(entries, ensure_ascii=False)
+
+
+def _entry(candidate: Any) -> dict[str, Any]:
+    return {"token": candidate.decoded_token, "logprob": candidate.logprob}

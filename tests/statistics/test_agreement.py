@@ -1,0 +1,56 @@
+import math
+
+import pytest
+
+from equivox.errors import RequestError
+from equivox.statistics import krippendorff_alpha
+
+
+def test_published_example():
+    # Krippendorff 2011, example C: four observers, twelve units, values 1 to 5; nominal .743, interval .849.
+    observers = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+        [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+    ]
+    units = list(zip(*observers, strict=True))
+    found = krippendorff_alpha(units)
+    assert found.alpha == pytest.approx(0.743, abs=5e-4)
+    assert (found.n_units, found.n_pairable_units, found.n_pairable_values) == (12, 11, 40)
+    assert krippendorff_alpha(units, level="interval").alpha == pytest.approx(0.849, abs=5e-4)
+
+
+def test_by_hand():
+    # aa, bb, ab: coincidences a–a 2, b–b 2, a–b 1 each way; n = 6, 3 of each.
+    # D_o = 2/6, D_e = 2·3·3/(6·5) = .6; 1 − (1/3)/.6 = 4/9.
+    assert krippendorff_alpha(["aa", "bb", "ab"]).alpha == pytest.approx(4 / 9)
+
+
+def test_perfect_and_systematic():
+    assert krippendorff_alpha([["a", "a"], ["b", "b"]]).alpha == pytest.approx(1.0)
+    assert krippendorff_alpha([["a", "b"], ["a", "b"]]).alpha < 0
+
+
+def test_constant_ratings_are_no_agreement():
+    found = krippendorff_alpha([["a", "a"], ["a", "a"]])
+    assert math.isnan(found.alpha)
+    assert found.undefined == "all ratings are 'a': chance agreement is complete"
+    alone = krippendorff_alpha([["a", None], ["b", math.nan]])
+    assert math.isnan(alone.alpha)
+    assert alone.undefined == "no unit has two ratings"
+
+
+def test_order_of_units_and_annotators_is_nothing():
+    units = [["a", "b", None], ["b", "b", "a"], ["a", "a", "a"]]
+    one = krippendorff_alpha(units).alpha
+    assert krippendorff_alpha([unit[::-1] for unit in units[::-1]]).alpha == pytest.approx(one)
+
+
+def test_requests_that_cannot_be_meant():
+    with pytest.raises(RequestError, match="`ratings` is empty"):
+        krippendorff_alpha([])
+    with pytest.raises(RequestError, match="`level` is 'ratio'"):
+        krippendorff_alpha([["a", "a"]], level="ratio")
+    with pytest.raises(RequestError, match="interval level needs numbers"):
+        krippendorff_alpha([["a", "b"], ["a", "a"]], level="interval")

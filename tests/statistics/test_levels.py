@@ -1,0 +1,116 @@
+"""Simulated nulls and coverage, small; `python -m benchmarks.validity` runs the same questions at full size."""
+
+import numpy as np
+import pytest
+
+from equivox.statistics import distribution_shift, joint_shift, ntvd
+
+
+def population(rng, *, n_clusters, responses, n_values, n_groups, correlation, shift=0.0):
+    """Values, groups and clusters of speakers whose groups lie exactly 100 · shift apart."""
+    values, groups, clusters = [], [], []
+    for cluster in range(n_clusters):
+        group = cluster % n_groups
+        p = np.full(n_values, (1 - shift) / n_values)
+        p[group] += shift
+        if correlation:
+            p = rng.dirichlet(p * (1 - correlation) / correlation)
+        values += [[f"v{code}"] for code in rng.choice(n_values, size=responses, p=p)]
+        groups += [f"g{group}"] * responses
+        clusters += [f"s{cluster:02}"] * responses
+    return values, groups, clusters
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.03])
+def test_cluster_level_p_keeps_its_level_and_response_level_p_does_not(correlation):
+    # 300 runs: a valid 5 % test rejects 15 ± 3.8 times, so 4 to 28 are within about 3.4 standard deviations.
+    rng = np.random.default_rng(11)
+    rejected = np.zeros(2, dtype=int)
+    for _ in range(300):
+        values, groups, clusters = population(
+            rng, n_clusters=18, responses=40, n_values=8, n_groups=3, correlation=correlation
+        )
+        found = distribution_shift(values, groups, clusters=clusters, n_resamples=199, rng=rng)
+        rejected += np.array([found.p_cluster, found.p_response]) <= 0.05 + 1e-12
+    assert 4 <= rejected[0] <= 28
+    if correlation:
+        assert rejected[1] > 150
+    else:
+        assert 4 <= rejected[1] <= 28
+
+
+def test_p_values_of_a_true_null_are_uniform():
+    rng = np.random.default_rng(12)
+    p = []
+    for _ in range(250):
+        values, groups, clusters = population(
+            rng, n_clusters=12, responses=20, n_values=5, n_groups=2, correlation=0.02
+        )
+        p.append(distribution_shift(values, groups, clusters=clusters, n_resamples=99, rng=rng).p_cluster)
+    # Kolmogorov: 1.95/√250 = .123 is exceeded by chance once in a thousand.
+    assert np.abs(np.sort(p) - np.arange(1, 251) / 250).max() < 0.123
+
+
+def test_joint_p_keeps_its_level_when_attributes_depend_on_each_other():
+    rng = np.random.default_rng(13)
+    rejected = 0
+    for _ in range(200):
+        values, groups, clusters = population(
+            rng, n_clusters=12, responses=20, n_values=5, n_groups=2, correlation=0.05
+        )
+        merged = [["low" if value[0] < "v2" else "high"] for value in values]
+        task = joint_shift({"a": values, "b": merged}, groups, clusters=clusters, n_resamples=99, rng=rng)
+        rejected += task.p_cluster <= 0.05 + 1e-12
+    assert 2 <= rejected <= 21  # 10 ± 3.1, 3.5 standard deviations
+
+
+@pytest.mark.parametrize("n_groups", [2, 6])
+@pytest.mark.parametrize("correlation", [0.0, 0.02])
+def test_interval_holds_the_planted_reference(n_groups, correlation):
+    # 24 speakers × 12 responses, 8 values, a fifth moved: truth 20 by construction. 95 % of 150 is 142.5 ± 2.7.
+    p = 0.8 / 8 + 0.2 * np.eye(8)[:n_groups]
+    assert ntvd(p) == pytest.approx(20)
+    rng = np.random.default_rng(14)
+    held = 0
+    for _ in range(150):
+        values, groups, clusters = population(
+            rng, n_clusters=24, responses=12, n_values=8, n_groups=n_groups, correlation=correlation, shift=0.2
+        )
+        found = distribution_shift(values, groups, clusters=clusters, min_count=1, n_resamples=1, rng=rng)
+        held += found.ci_low <= 20 <= found.ci_high
+    assert held >= 134
+
+
+def test_interval_of_independent_responses_holds_the_planted_reference():
+    rng = np.random.default_rng(15)
+    held = 0
+    for _ in range(150):
+        values, groups, _ = population(
+            rng, n_clusters=24, responses=12, n_values=8, n_groups=2, correlation=0, shift=0.2
+        )
+        found = distribution_shift(values, groups, clusters=None, min_count=1, n_resamples=1, rng=rng)
+        held += found.ci_low <= 20 <= found.ci_high
+    assert held >= 134
+
+
+def test_interval_narrows_around_the_truth():
+    rng = np.random.default_rng(16)
+    widths = []
+    for n_clusters in (12, 48, 192):
+        values, groups, clusters = population(
+            rng, n_clusters=n_clusters, responses=30, n_values=6, n_groups=2, correlation=0.02, shift=0.4
+        )
+        found = distribution_shift(values, groups, clusters=clusters, n_resamples=1, rng=rng)
+        widths.append(found.ci_high - found.ci_low)
+    assert widths[0] > 1.5 * widths[1] > 2.25 * widths[2]  # by theory each is half the one before
+
+
+def test_no_shift_has_zero_in_its_interval():
+    rng = np.random.default_rng(17)
+    above = 0
+    for _ in range(100):
+        values, groups, clusters = population(
+            rng, n_clusters=24, responses=12, n_values=8, n_groups=2, correlation=0.02
+        )
+        above += distribution_shift(values, groups, clusters=clusters, n_resamples=1, rng=rng).ci_low > 0
+    assert above <= 8  # 2.5 expected

@@ -1,0 +1,118 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from equivox.errors import RequestError
+from equivox.statistics import parity_deviation, sign_flip_test
+
+
+def generator(seed=1):
+    return np.random.default_rng(seed)
+
+
+def test_hand_worked_flips():
+    # Clusters sum to 2, 1 and −1 (n = 4). All 8 patterns give |±2 ±1 ±1|/4: 4 twice, 2 four times, 0 twice.
+    # Observed |2 + 1 − 1| = 2: at least as far out are 6 of 8.
+    found = sign_flip_test([1, 1, 1, -1], clusters=["a", "a", "b", "c"], rng=generator())
+    assert found.mean == pytest.approx(0.5)
+    assert found.p == pytest.approx(6 / 8)
+    assert found.exact
+    assert (found.n, found.n_clusters) == (4, 3)
+
+
+def test_against_scipy_on_single_values():
+    values = generator(2).normal(0.4, 1.0, size=10)
+    mine = sign_flip_test(values.tolist(), clusters=None, rng=generator())
+    theirs = stats.permutation_test((values,), np.mean, permutation_type="samples", n_resamples=np.inf)
+    assert mine.exact
+    assert mine.p == pytest.approx(theirs.pvalue)
+
+
+def test_drawn_flips_approach_the_exact_ones():
+    values = generator(3).normal(0.3, 1.0, size=13)
+    exact = sign_flip_test(values.tolist(), clusters=None, n_resamples=10_000, rng=generator())
+    drawn = sign_flip_test(values.tolist(), clusters=None, n_resamples=8_000, rng=generator())
+    assert exact.exact
+    assert not drawn.exact
+    assert drawn.p == pytest.approx(exact.p, abs=0.02)
+
+
+def test_missing_is_counted_and_nothing_known_is_undefined():
+    found = sign_flip_test([1, math.nan, -1, 1], clusters=["a", "a", "b", "c"], rng=generator())
+    assert (found.n, found.n_missing, found.n_clusters) == (3, 1, 3)
+    nothing = sign_flip_test([math.nan], clusters=None, rng=generator())
+    assert nothing.undefined == "every value is missing"
+    assert math.isnan(nothing.mean)
+    balanced = sign_flip_test([1, -1], clusters=["a", "a"], rng=generator())
+    assert balanced.undefined is not None
+    assert math.isnan(balanced.p)
+
+
+def test_repeated_readings_of_one_context_are_one_unit():
+    once = sign_flip_test([1, 1, 1, 1, -1], clusters=list("abcde"), rng=generator())
+    tenfold = sign_flip_test([1, 1, 1, 1, -1] * 10, clusters=list("abcde") * 10, rng=generator())
+    assert once.p == pytest.approx(tenfold.p)
+    assert once.mean == pytest.approx(tenfold.mean)
+
+
+def test_level_under_a_true_null():
+    rng = generator(4)
+    rejected = 0
+    for _ in range(300):
+        speaker = rng.normal(size=15).repeat(4)
+        found = sign_flip_test(
+            (speaker + rng.normal(size=60)).tolist(),
+            clusters=[f"c{i}" for i in np.arange(15).repeat(4)],
+            n_resamples=199,
+            rng=rng,
+        )
+        rejected += found.p <= 0.05 + 1e-12
+    assert 4 <= rejected <= 28
+
+
+def test_parity_of_all_alike_and_of_balance():
+    alike = parity_deviation([1] * 8, clusters=list("abcdefgh"), rng=generator())
+    assert (alike.share, alike.deviation) == (100.0, 100.0)
+    assert alike.p == pytest.approx(2 / 2**8)
+    assert "all clusters have the same share: no interval" in alike.notes
+    balanced = parity_deviation([1, 0] * 8, clusters=[f"c{i}" for i in range(16)], rng=generator())
+    assert balanced.deviation == 0.0
+    assert balanced.p == 1.0
+    assert balanced.ci_low == 0.0
+
+
+def test_parity_without_a_meaningful_choice_is_undefined():
+    found = parity_deviation([math.nan] * 3, clusters=None, rng=generator())
+    assert found.undefined == "no choice was stereotypical or anti-stereotypical"
+    assert math.isnan(found.share)
+    assert math.isnan(found.deviation)
+    assert found.n_missing == 3
+
+
+def test_parity_interval_against_scipy():
+    rng = generator(5)
+    hits, sizes = rng.binomial(6, 0.6, size=40), np.full(40, 6)
+    choices = [1.0] * 0
+    clusters = []
+    for cluster, hit in enumerate(hits):
+        choices += [1.0] * hit + [0.0] * (6 - hit)
+        clusters += [f"c{cluster}"] * 6
+    found = parity_deviation(choices, clusters=clusters, rng=generator())
+    theirs = stats.bootstrap(
+        (100 * hits / sizes,), np.mean, n_resamples=5_000, method="BCa", rng=generator()
+    ).confidence_interval
+    assert (found.share_low, found.share_high) == pytest.approx((theirs.low, theirs.high), abs=0.8)
+    assert found.ci_high == pytest.approx(2 * (found.share_high - 50))
+
+
+def test_bad_choices_are_named():
+    with pytest.raises(RequestError, match="`choices` holds a number other than 0 and 1"):
+        parity_deviation([2.0], clusters=None, rng=generator())
+    with pytest.raises(RequestError, match="`values` has shape"):
+        sign_flip_test([], clusters=None, rng=generator())
+    with pytest.raises(RequestError, match="`clusters` has 1 entries"):
+        sign_flip_test([1, 1], clusters=["a"], rng=generator())
+    with pytest.raises(RequestError, match="infinite"):
+        sign_flip_test([math.inf], clusters=None, rng=generator())
