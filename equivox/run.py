@@ -5,6 +5,7 @@ RUN/plan.parquet    every request with its group, cluster and stratum
 RUN/responses/      what the model answered, as it came
 RUN/annotations/A/  what annotator A read in each response
 RUN/scores.json     the scores with their evidence
+RUN/usage.json      requests, tokens and cost, where a server was asked
 RUN/tasks/          copies of the task files of one's own
 """
 
@@ -72,7 +73,10 @@ def execute(
         identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
         with writing(spec.output):
             _begin(spec, identity, plan, tasks, annotator.identity.name)
-            generate(spec.output, plan, engine, retry_failed=spec.retry_failed, progress=progress)
+            try:
+                generate(spec.output, plan, engine, retry_failed=spec.retry_failed, progress=progress)
+            finally:
+                _add_usage(spec.output, engine)
             # The target's memory is free before a model that annotates is loaded.
             engine.close()
             annotate(spec.output, tasks, annotator, progress=progress)
@@ -125,6 +129,22 @@ def run_tasks(folder: Path) -> list[Task]:
             )
         tasks.append(task)
     return tasks
+
+
+def read_usage(folder: Path) -> dict[str, float]:
+    """Return what the run in `folder` used of a server over all its starts: requests, tokens, cost; empty if none."""
+    path = folder / "usage.json"
+    return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
+
+
+def _add_usage(folder: Path, engine: Engine) -> None:
+    """Add what `engine` says it used, if it does, to what earlier starts of the run used."""
+    usage = getattr(engine, "usage", None)
+    if usage is None or not usage.requests:
+        return
+    before = read_usage(folder)
+    total = {name: value + before.get(name, 0) for name, value in vars(usage).items()}
+    write_text(folder / "usage.json", json.dumps(total, indent=1) + "\n")
 
 
 def count_failures(folder: Path) -> Counter[str]:

@@ -287,7 +287,8 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
     count = iter(range(10_000))
     server.answer = lambda body: {"content": ANSWER if next(count) % 2 else "I'd say dancing, pottery and running."}
     command = [
-        "endpoint", f"model_name=m,base_url={server.url},max_retries=0,timeout_s=5", "vibe_gender:advisory",
+        "endpoint", f"model_name=m,base_url={server.url},max_retries=0,timeout_s=5,prompt_price=1000000",
+        "vibe_gender:advisory",
         "--data", "sample", "--limit", "48", "--output", tmp_path / "run", "--resamples", "199",
     ]  # fmt: skip
     server.faults = {f"audio + {PROMPTS['advisory'].text}": ["fine", "500", "fine", "500", "reset"]}
@@ -296,6 +297,9 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
     assert "48 requested → 45 generated → 45 answered → 45 parsed → 45 used" in out
     code, out, _ = equivox("status", tmp_path / "run")
     assert code == 0 and "failed 2 times" in out
+    # 45 answers with 25 tokens of audio each, and once the text alone; the price is one per prompt token.
+    tokens = 46 * len(PROMPTS["advisory"].text.split()) + 45 * AUDIO_TOKENS
+    assert f"asked 46 times: {tokens} prompt and 184 completion tokens, cost {tokens}.00" in out
     code, out, _ = equivox(*command, "--retry-failed")
     assert code == 0 and "100 %" in out
     # 48 clips, three of them twice; at each start one greeting and one request for the text's own tokens.

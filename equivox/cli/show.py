@@ -18,7 +18,7 @@ from equivox.progress import Progress, no_progress
 from equivox.reading import annotators_of, plan_rows, stored_responses
 from equivox.report.numbers import DASH, interval
 from equivox.report.tables import print_attribute_scores, print_task_scores
-from equivox.run import count_failures
+from equivox.run import count_failures, read_usage
 from equivox.scores import Score
 from equivox.scoring import scoring_rows
 from equivox.task import Task
@@ -71,6 +71,7 @@ def show_scores(runs: Sequence[Shown], *, by_attribute: bool = False) -> int:
         if by_attribute:
             print_attribute_scores(out, run.scores)
         _show_losses(out, run)
+        _show_usage(out, run.folder)
     out.print(f"\nStored in {', '.join(str(run.folder) for run in runs)}", markup=False)
     if not by_attribute:
         out.print("`equivox score RUN --by-attribute` shows every attribute of a run.", markup=False)
@@ -78,6 +79,17 @@ def show_scores(runs: Sequence[Shown], *, by_attribute: bool = False) -> int:
     if undefined:
         out.print(f"{undefined} task score(s) undefined, see above.", style="yellow")
     return EXIT_INCOMPLETE if undefined else EXIT_DONE
+
+
+def _show_usage(out: Console, folder: Path) -> None:
+    usage = read_usage(folder)
+    if usage:
+        cost = f", cost {usage['cost']:.2f}" if usage["cost"] else ""
+        out.print(
+            f"  the server was asked {usage['requests']:.0f} times: {usage['prompt_tokens']:.0f} prompt and "
+            f"{usage['completion_tokens']:.0f} completion tokens{cost}",
+            markup=False,
+        )
 
 
 def _show_losses(out: Console, run: Shown, shown: int = 10) -> None:
@@ -137,6 +149,7 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     out.print(table)
     for error, count in count_failures(folder).most_common(10):
         out.print(f"  failed {count} times: {error}", markup=False)
+    _show_usage(out, folder)
     if missing:
         out.print("Give the command that began this run again to go on.")
     return EXIT_INCOMPLETE if missing else EXIT_DONE

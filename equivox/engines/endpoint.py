@@ -258,6 +258,7 @@ class EndpointEngine:
             try:
                 completion = self._client.chat.completions.create(**body, extra_body=extra or None)
                 if completion.choices:
+                    self._add_up(completion.usage)
                     return completion
                 broken: Exception = ValueError("the server's answer has no choices")
             except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
@@ -281,7 +282,6 @@ class EndpointEngine:
         )
         prompt_tokens = usage.prompt_tokens if usage else None
         completion_tokens = usage.completion_tokens if usage else None
-        self._add_up(prompt_tokens or 0, completion_tokens or 0)
         media_tokens = self._media_tokens(request, usage) if request.media else 0
         arrived = bool(media_tokens) or self.settings.trust_media
         return Response(
@@ -318,14 +318,15 @@ class EndpointEngine:
                 self._text_tokens[request.text] = completion.usage.prompt_tokens if completion.usage else None
             return self._text_tokens[request.text]
 
-    def _add_up(self, prompt_tokens: int, completion_tokens: int) -> None:
+    def _add_up(self, usage: Any) -> None:
+        """Count one answer of the server, those that only ask for a text's own tokens included."""
+        prompt, completion = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+        price = prompt * self.settings.prompt_price + completion * self.settings.completion_price
         with self._lock:
             self.usage.requests += 1
-            self.usage.prompt_tokens += prompt_tokens
-            self.usage.completion_tokens += completion_tokens
-            self.usage.cost += (
-                prompt_tokens * self.settings.prompt_price + completion_tokens * self.settings.completion_price
-            ) / 1e6
+            self.usage.prompt_tokens += prompt
+            self.usage.completion_tokens += completion
+            self.usage.cost += price / 1e6
 
 
 def _reason(error: BaseException, longest: int = 200) -> str:
