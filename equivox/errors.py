@@ -28,6 +28,10 @@ class RunError(EquivoxError, RuntimeError):
     exit_code = 1
 
 
+class StorageError(RunError):
+    """The disk refused a write (full, read-only, over quota); what was stored before is whole."""
+
+
 def nearest(word: str, known: Iterable[str], limit: int = 3) -> str:
     """Return `"; did you mean a, b or c"` for the known words nearest to `word`, or `""` when none is near.
 

@@ -13,19 +13,18 @@ from equivox.scores import Score
 def with_q(scores: Sequence[Score]) -> list[Score]:
     """Return `scores` with `q` (Benjamini-Hochberg over p_cluster) and `family_size` filled in.
 
-    All attributes with one role over all tasks of the run are one family, and so are all task scores. A score without
-    a p-value keeps q NaN and does not count towards its family.
+    Within an arm, all attributes with one role over all tasks of the run are one family, and so are all task scores.
+    A score without a p-value keeps q NaN and does not count towards its family.
     """
     from equivox.statistics import adjust
 
-    families: dict[tuple[str, bool], dict[str, float]] = defaultdict(dict)
+    families: dict[tuple[str, str, bool], dict[str, float]] = defaultdict(dict)
     for index, score in enumerate(scores):
-        families[score.role, score.attribute is None][str(index)] = score.p_cluster
+        families[score.arm, score.role, score.attribute is None][str(index)] = score.p_cluster
     adjusted = list(scores)
-    for (role, whole), members in families.items():
-        family = adjust(
-            members, family="task scores of this run" if whole else f"{role} attributes × tasks of this run"
-        )
+    for (arm, role, whole), members in families.items():
+        what = "task scores" if whole else f"{role} attributes × tasks"
+        family = adjust(members, family=f"{what} of this run, arm {arm}")
         for place, q in family.q.items():
             if not math.isnan(q):
                 adjusted[int(place)] = replace(scores[int(place)], q=q, family_size=family.size)

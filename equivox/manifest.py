@@ -42,24 +42,24 @@ def run_identity(
     seed: int,
 ) -> dict[str, Any]:
     """Return what makes a run this run: two runs with equal identities request exactly the same responses."""
-    return {
+    identity = {
         "model": engine.as_dict(),
         "tasks": {task.name: task.fingerprint for task in tasks},
         "corpora": {name: corpus.fingerprint for name, corpus in sorted(corpora.items())},
         "limit": limit,
         "seed": seed,
     }
+    # Through JSON, so that a fresh identity and a stored one compare alike (tuples become lists).
+    return dict(json.loads(json.dumps(identity)))
 
 
-def new_manifest(
-    identity: Mapping[str, Any], *, model: str, data: str | None, task_files: Sequence[str], annotator: str
-) -> dict[str, Any]:
+def new_manifest(identity: Mapping[str, Any], command: Mapping[str, Any]) -> dict[str, Any]:
     """Return a manifest for a run that starts now."""
     return {
         "format": FORMAT,
         "equivox": equivox.__version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": {"model": model, "data": data, "task_files": list(task_files), "annotator": annotator},
+        "command": dict(command),
         "identity": dict(identity),
         "environment": {
             "python": platform.python_version(),

@@ -226,6 +226,21 @@ def _words(error: Exception) -> str:
     return " ".join(str(reason).split()).rstrip(".") or type(error).__name__
 
 
+def silent_wav(seconds: float, *, sampling_rate: int = 16_000) -> bytes:
+    """Return a WAV file of silence, mono, 32-bit float; at least one sample.
+
+    >>> decode_audio(silent_wav(0.5), name="silence").shape
+    (8000,)
+    """
+    import numpy as np
+    import soundfile
+
+    buffer = io.BytesIO()
+    samples = np.zeros(max(1, round(seconds * sampling_rate)), dtype=np.float32)
+    soundfile.write(buffer, samples, sampling_rate, format="WAV", subtype="FLOAT")
+    return buffer.getvalue()
+
+
 LARGEST_IMAGE_PIXELS = 50_000_000
 """An image with more pixels is refused before it is decoded: a small file can unfold to gigabytes."""
 _SENT_AS_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,9 @@ from typing import Any
 from equivox.corpus import Corpus, Item
 from equivox.engines.base import EngineIdentity, Labels, MediaPart, Request, request_key
 from equivox.errors import RequestError
-from equivox.task import Task, digest
+from equivox.media import silent_wav
+from equivox.task import Media, Task, digest
+from equivox.variants import AUDIO_ARM, SHUFFLED, SILENCE, audio_name
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _JOIN = " × "
@@ -19,8 +22,14 @@ _JOIN = " × "
 
 @dataclass(frozen=True)
 class PlannedRequest:
-    """A request, and why its item cannot be sent (None when it can)."""
+    """A request of one task, the group it counts for, and why its item cannot be sent (None when it can).
 
+    Only in the shuffled arm does `group` differ from the group that the request's item belongs to.
+    """
+
+    task: str
+    arm: str
+    group: str
     request: Request
     problem: str | None
 
@@ -39,18 +48,18 @@ class Plan:
         """Return the plan as rows: what scoring needs to know of each request, without engine or media."""
         return [
             {
-                "key": r.key,
-                "task": r.task,
-                "item_id": r.item_id,
-                "repeat": r.repeat,
-                "arm": r.arm,
-                "seed": r.seed,
-                "media_sha256": [part.sha256 for part in r.media],
-                "group": r.labels.group,
-                "cluster": r.labels.cluster,
-                "stratum": r.labels.stratum,
+                "key": planned.request.key,
+                "task": planned.task,
+                "item_id": planned.request.item_id,
+                "repeat": planned.request.repeat,
+                "arm": planned.arm,
+                "seed": planned.request.seed,
+                "media_sha256": [part.sha256 for part in planned.request.media],
+                "group": planned.group,
+                "cluster": planned.request.labels.cluster,
+                "stratum": planned.request.labels.stratum,
             }
-            for r in (planned.request for planned in self.requests)
+            for planned in self.requests
         ]
 
 
@@ -89,13 +98,35 @@ def make_plan(
             )
         _check_clusters(grouped, task)
         position = {item.item_id: place for place, item in enumerate(corpus.items)}
-        for item in spread(grouped, task, limit):
+        chosen = spread(grouped, task, limit)
+        group_of = _shuffled_groups(chosen, task, seed) if task.arm == SHUFFLED else None
+        for item in chosen:
             for repeat in range(task.sampling.repeats):
                 request = _request(task, item, groups, identity, repeat=repeat, seed=seed)
+                group = group_of[request.labels.cluster] if group_of else request.labels.group
                 place = (corpus.name, position[item.item_id], order)
-                planned.append((place, PlannedRequest(request, item.problem)))
+                planned.append((place, PlannedRequest(task.name, task.arm, group, request, _problem(item, task))))
     planned.sort(key=lambda entry: entry[0])
     return Plan(tuple(entry[1] for entry in planned), left_out)
+
+
+def _shuffled_groups(items: Sequence[Item], task: Task, seed: int) -> dict[str, str]:
+    """Deal the groups to the clusters anew, as many clusters to each as before; one deal for all tasks of a family."""
+    true = {_text(item, (task.cluster,)): _label(item, task.group) or "" for item in items}
+    clusters = sorted(true)
+    dealt = [true[cluster] for cluster in clusters]
+    random.Random(digest([seed, task.family, "shuffled"])).shuffle(dealt)
+    return dict(zip(clusters, dealt, strict=True))
+
+
+def _problem(item: Item, task: Task) -> str | None:
+    """Say why `item` cannot be sent in `task`: media that it needs and cannot use, or a text that is not there."""
+    if task.media and task.arm != SILENCE and item.problem is not None:
+        return item.problem
+    if task.arm == SILENCE and item.duration_s is None:
+        return item.problem or f"{item.file_name}: its length is not known"
+    missing = [column for column in placeholders(task) if item.columns[column] in (None, "")]
+    return f"{item.item_id}: the column {missing[0]} is empty" if missing else None
 
 
 def placeholders(task: Task) -> list[str]:
@@ -164,31 +195,45 @@ def _request(
         cluster=_text(item, (task.cluster,)),
         stratum=_text(item, task.strata),
     )
-    parts = tuple(
-        MediaPart(kind=medium.kind, sha256=item.sha256, name=item.file_name, duration_s=item.duration_s, load=item.load)
-        for medium in task.media
-    )
+    parts = tuple(_media_part(medium, item, task.arm) for medium in task.media)
     text = _PLACEHOLDER.sub(lambda match: str(item.columns[match.group(1)]), task.prompt.text)
     request_seed = int(digest([seed, item.item_id, repeat])[:8], 16)
+    # Shuffling changes what an answer counts for, not the answer: it is the same request as without.
+    name, arm = (audio_name(task.name), AUDIO_ARM) if task.arm == SHUFFLED else (task.name, task.arm)
     key = request_key(
         identity,
-        task=task.name,
+        task=name,
         text=text,
         media=parts,
         sampling=task.sampling,
         seed=request_seed,
-        arm=task.arm,
+        arm=arm,
         labels=labels,
     )
     return Request(
         key=key,
-        task=task.name,
+        task=name,
         item_id=item.item_id,
         repeat=repeat,
-        arm=task.arm,
+        arm=arm,
         media=parts,
         text=text,
         sampling=task.sampling,
         seed=request_seed,
         labels=labels,
+    )
+
+
+def _media_part(medium: Media, item: Item, arm: str) -> MediaPart:
+    if arm == SILENCE and medium.kind == "audio":
+        seconds = item.duration_s or 0.0
+        return MediaPart(
+            kind="audio",
+            sha256=digest(["silence", seconds]),
+            name=f"silence of {item.file_name}",
+            duration_s=seconds,
+            load=lambda: silent_wav(seconds),
+        )
+    return MediaPart(
+        kind=medium.kind, sha256=item.sha256, name=item.file_name, duration_s=item.duration_s, load=item.load
     )

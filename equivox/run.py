@@ -32,6 +32,7 @@ from equivox.scores import Score, ScoringOptions
 from equivox.scoring import score
 from equivox.store import Store, plan_schema, response_schema, write_table, write_text
 from equivox.task import Task
+from equivox.variants import ARMS, AUDIO_ARM, vary
 
 DEFAULT_OPTIONS = ScoringOptions()
 
@@ -46,6 +47,8 @@ class RunSpec:
     data: str | None = None
     limit: int | None = None
     seed: int = 0
+    group: tuple[str, ...] | None = None
+    arms: tuple[str, ...] = (AUDIO_ARM,)
     annotator: str = "rules"
     options: ScoringOptions = DEFAULT_OPTIONS
     retry_failed: bool = False
@@ -61,16 +64,17 @@ def execute(
     """
     if spec.limit is not None and spec.limit < 1:
         raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every item")
-    tasks = resolve_tasks(spec.tasks)
+    tasks = vary(resolve_tasks(spec.tasks), group=spec.group, arms=spec.arms)
     _check_output(spec.output)
     engine = open_engine(spec.model, tasks)
     with closing(open_annotator(spec.annotator)) as annotator, closing(engine):
         annotator.check(tasks)
         opened = _open_corpora(tasks, spec.data, {} if corpora is None else corpora)
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
+        identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
+        _check_same_run(spec.output, identity)
         if pending := pending_requests(spec.output, plan, retry_failed=spec.retry_failed):
             engine.check([planned.request for planned in pending if planned.problem is None])
-        identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
         with writing(spec.output):
             _begin(spec, identity, plan, tasks, annotator.identity.name)
             try:
@@ -118,6 +122,9 @@ def run_tasks(folder: Path) -> list[Task]:
     known = dict(builtin_tasks())
     for file in sorted((folder / "tasks").glob("*.y*ml")):
         known |= {task.name: task for task in resolve_tasks(str(file))}
+    group = manifest["command"]["group"]
+    every = vary(list(known.values()), group=tuple(group) if group else None, arms=ARMS)
+    known = {task.name: task for task in every}
     tasks = []
     for name, fingerprint in manifest["identity"]["tasks"].items():
         task = known.get(name)
@@ -245,24 +252,34 @@ def writing(folder: Path) -> Iterator[None]:
         lock.release()
 
 
+def _check_same_run(folder: Path, identity: Mapping[str, Any]) -> None:
+    if not (folder / "manifest.json").exists():
+        return
+    found = differences(read_manifest(folder)["identity"], identity)
+    if found:
+        raise RequestError(
+            f"`output` {folder} holds another run ({'; '.join(found[:4])}); "
+            "repeat its arguments to resume it, or name another folder"
+        )
+
+
 def _begin(spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequence[Task], annotator: str) -> None:
     import pyarrow as pa
 
     folder = spec.output
-    # Through JSON, so that a stored identity and a fresh one compare alike (tuples become lists).
-    fresh = json.loads(json.dumps(identity))
-    if (folder / "manifest.json").exists():
-        found = differences(read_manifest(folder)["identity"], fresh)
-        if found:
-            raise RequestError(
-                f"`output` {folder} holds another run ({'; '.join(found[:4])}); "
-                "repeat its arguments to resume it, or name another folder"
-            )
-    else:
+    if not (folder / "manifest.json").exists():
         # The manifest comes first: it tells a folder with a run that was killed here from a folder with other files.
         left_out = {task.data.corpus: plan.left_out[task.name] for task in tasks if plan.left_out[task.name]}
         files = [file.name for file in _task_files(spec)]
-        manifest = new_manifest(fresh, model=spec.model, data=spec.data, task_files=files, annotator=annotator)
+        command = {
+            "model": spec.model,
+            "data": spec.data,
+            "task_files": files,
+            "group": spec.group,
+            "arms": spec.arms,
+            "annotator": annotator,
+        }
+        manifest = new_manifest(identity, command)
         write_manifest(folder, manifest | {"items_without_group": left_out})
     for file in _task_files(spec):
         write_text(folder / "tasks" / file.name, file.read_text("utf-8"))

@@ -107,6 +107,7 @@ class Score:
     """
 
     task: str
+    arm: str
     dimension: str
     attribute: str | None
     role: Role

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from equivox.errors import RunError
+from equivox.errors import StorageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ _SHARD = "shard-{:06d}.parquet"
 def write_whole(path: Path, write: Any) -> None:
     """Call `write(temporary)` and rename the result to `path`; on any failure nothing is left behind.
 
-    Raises RunError when the disk refuses (full, read-only, over quota).
+    Raises StorageError when the disk refuses (full, read-only, over quota).
     """
     temporary = path.with_name(_TEMPORARY + path.name)
     try:
@@ -36,7 +36,7 @@ def write_whole(path: Path, write: Any) -> None:
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise RunError(
+        raise StorageError(
             f"cannot write {path}: {error.strerror or error}; nothing half-written was left; "
             "free space or permissions there, then give the same command again to go on"
         ) from error
@@ -138,8 +138,8 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A failed write must not be tried again while its own error travels up.
-        if not isinstance(error, RunError):
+        # A write that the disk refused is not tried again while its own error travels up.
+        if not isinstance(error, StorageError):
             self.flush()
 
 

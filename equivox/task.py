@@ -201,6 +201,11 @@ class Task:
             }
         )
 
+    @cached_property
+    def attributes_digest(self) -> str:
+        """SHA-256 over what is read out of a response: tasks that read the same share their annotations."""
+        return digest([dataclasses.asdict(a) for a in self.attributes])
+
 
 def digest(content: Any) -> str:
     """Return the SHA-256 hex digest of `content` in canonical JSON.

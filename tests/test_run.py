@@ -110,6 +110,8 @@ def test_the_manifest_says_with_what_the_run_was_made(tmp_path: Path) -> None:
         "model": "reference:oracle",
         "data": "sample",
         "task_files": [],
+        "group": None,
+        "arms": ["audio"],
         "annotator": "rules",
     }
     assert manifest["identity"]["tasks"] == {TASK.name: TASK.fingerprint}

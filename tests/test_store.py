@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from equivox.errors import RunError
+from equivox.errors import RunError, StorageError
 from equivox.store import Store, response_schema, write_whole
 
 
@@ -75,6 +75,14 @@ def test_compacting_keeps_everything_and_few_files(tmp_path: Path) -> None:
     assert len(texts(tmp_path)) == 40
 
 
+@pytest.mark.parametrize("error", [RunError("the audio did not arrive"), KeyboardInterrupt()])
+def test_what_was_answered_before_an_error_is_stored(tmp_path: Path, error: BaseException) -> None:
+    with pytest.raises(type(error)), Store(tmp_path, response_schema()) as store:
+        store.append(record("a"))
+        raise error
+    assert texts(tmp_path) == {"a": "words"}
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "scores.json"
     target.write_text("old")
@@ -83,7 +91,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         path.write_text("ne")
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(RunError, match="No space left"):
+    with pytest.raises(StorageError, match="No space left"):
         write_whole(target, fails)
     assert [p.name for p in tmp_path.iterdir()] == ["scores.json"]
     assert target.read_text() == "old"

@@ -92,4 +92,4 @@ class Annotator(Protocol):
 
 def annotation_key(identity: AnnotatorIdentity, task: Task, response_key: str, text: str) -> str:
     """Return the hash of everything that determines an annotation: reader, attributes, response and its words."""
-    return digest([identity.as_dict(), task.name, task.fingerprint, response_key, text])
+    return digest([identity.as_dict(), task.attributes_digest, response_key, text])

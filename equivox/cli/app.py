@@ -64,6 +64,10 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         ] = None,
         limit: Annotated[int | None, typer.Option(help="Items per task, spread over groups and speakers.")] = None,
         seed: Annotated[int, typer.Option(help="From which every request's own seed is derived.")] = 0,
+        group: Annotated[
+            str | None, typer.Option(help="Compare another column of the corpus, or several: gender×accent.")
+        ] = None,
+        arms: Annotated[str, typer.Option(help="audio, text_only, silence, shuffled, or all.")] = "audio",
         annotator: Annotated[str, typer.Option(help="Who reads the responses: a name or a YAML file.")] = "rules",
         min_count: MinCountOption = None,
         min_coverage: MinCoverageOption = 0.8,
@@ -74,6 +78,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
     ) -> int:
         from equivox.run import RunSpec
         from equivox.scores import ScoringOptions
+        from equivox.variants import parse_arms, parse_group
 
         spec = RunSpec(
             model=model if scheme is None else f"{scheme}:{model}",
@@ -82,6 +87,8 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
             data=data,
             limit=limit,
             seed=seed,
+            group=None if group is None else parse_group(group),
+            arms=parse_arms(arms),
             annotator=annotator,
             options=ScoringOptions(
                 min_count=min_count, n_resamples=resamples, min_coverage=min_coverage, seed=scoring_seed

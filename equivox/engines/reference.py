@@ -35,6 +35,7 @@ from equivox.engines.base import EngineIdentity, Labels, Request, Response
 from equivox.errors import RequestError, nearest
 from equivox.statistics.distance import shift_ceiling
 from equivox.task import Attribute, Task
+from equivox.variants import audio_name
 
 VERSION = "1"
 """Raised whenever a reference model's answers change."""
@@ -102,7 +103,7 @@ class ReferenceEngine:
             settings={f.name: getattr(settings, f.name) for f in fields(settings)},
             reads_labels=True,
         )
-        self._tasks = {task.name: task for task in tasks}
+        self._tasks = {audio_name(task.name): task for task in tasks}
         self._vocabulary: Vocabulary = load_vocabulary()
         self._prose = load_config("reference/prose.yaml")
         for task in tasks:
@@ -140,7 +141,7 @@ class ReferenceEngine:
         if self.model != "planted":
             return
         for name, labels in {request.task: request.labels for request in requests}.items():
-            for attribute in self._tasks[name].attributes:
+            for attribute in self._tasks[audio_name(name)].attributes:
                 if attribute.role != "refusal":
                     values = self._vocabulary.of(attribute).values
                     self._own_probability(attribute, values, labels, own_values(values, labels, attribute.count))
@@ -155,7 +156,7 @@ class ReferenceEngine:
         if rng.random() < declines:
             return str(self._prose["refusal"])
         sentences = [rng.choice(self._prose["openings"])]
-        for attribute in self._tasks[request.task].attributes:
+        for attribute in self._tasks[audio_name(request.task)].attributes:
             if attribute.role == "refusal":
                 continue
             words = self._vocabulary.of(attribute).words

@@ -35,6 +35,7 @@ from equivox.engines.transformers_loading import (
     generation,
     load,
     logprobs,
+    on_device,
     version,
 )
 from equivox.errors import RequestError
@@ -215,7 +216,7 @@ class TransformersEngine:
         torch.manual_seed(first.seed)
         with torch.inference_mode():
             output = loaded.model.generate(
-                **inputs.to(loaded.model.device, dtype=loaded.model.dtype),
+                **on_device(inputs, loaded.model),
                 **generation(sampling, loaded.tokenizer, width),
                 return_dict_in_generate=True,
                 output_logits=bool(sampling["logprobs"]),

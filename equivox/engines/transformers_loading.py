@@ -68,11 +68,12 @@ def configuration(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> tuple
         raise RequestError(f"transformers cannot read {checkpoint.name}: {one_line(error, 400)}") from error
     from transformers.models.auto import modeling_auto
 
-    if type(config) in modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING:
-        return config, transformers.AutoModelForMultimodalLM, tokenizer
-    if type(config) in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING or "AutoModelForCausalLM" in getattr(
-        config, "auto_map", {}
-    ):
+    # A model that can also speak is asked for text alone: its talker is not even loaded.
+    inner = getattr(config, "thinker_config", config)
+    if type(inner) in modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING:
+        return inner, transformers.AutoModelForMultimodalLM, tokenizer
+    remote = "AutoModelForCausalLM" in getattr(config, "auto_map", {})
+    if type(config) in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING or remote:
         return config, transformers.AutoModelForCausalLM, tokenizer
     raise RequestError(
         f"transformers {transformers.__version__} has no class that generates text with "
@@ -99,18 +100,18 @@ def _load(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> Loaded:
     import torch
 
     transformers = import_transformers()
-    _, model_class, tokenizer = configuration(checkpoint, arguments)
+    config, model_class, tokenizer = configuration(checkpoint, arguments)
     options = _options(checkpoint, arguments)
     placing = {"device_map": "auto"} if arguments.get("model_parallel") else {}
     model = model_class.from_pretrained(
         checkpoint.location,
+        config=config,
         dtype=arguments.get("dtype", "auto"),
         **options,
         **placing,
         **arguments.get("model_loading_kwargs", {}),
     )
-    # A model that can also speak is asked for text alone.
-    model = getattr(model, "thinker", model).eval()
+    model = model.eval()
     if not placing:
         model = model.to(arguments.get("device", "cuda" if torch.cuda.is_available() else "cpu"))
     own = model.generation_config
@@ -162,6 +163,12 @@ def arrived(loaded: Loaded, inputs: Any, kinds: Sequence[str], row: int, rows: i
             items += min(len(tensor) // rows, kinds.count(kind))
             tokens += places
     return items, tokens
+
+
+def on_device(inputs: Any, model: Any) -> dict[str, Any]:
+    """Return a processor's tensors where the model is, its features in the model's own precision."""
+    tensors = inputs.to(model.device)
+    return {name: value.to(model.dtype) if value.is_floating_point() else value for name, value in tensors.items()}
 
 
 def generation(sampling: Mapping[str, Any], tokenizer: Any, prompt: int) -> dict[str, Any]:

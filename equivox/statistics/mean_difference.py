@@ -77,7 +77,8 @@ def mean_difference(
     -------
     MeanDifference
         Each cluster has one vote: means are means of cluster means. Zero means no difference. NaN with a reason
-        when a group has no known value, no pair is complete, or all values are the same.
+        when a group has no known value, no pair is complete, or all values are the same; the interval alone is NaN
+        when a group has one cluster or its clusters do not vary.
 
     Raises
     ------

@@ -144,13 +144,8 @@ def _design(task: Task, table: ScoringTable, rows: Sequence[Row]) -> dict[str, A
 
 
 def _identity(task: Task, attribute: str | None, role: Any) -> dict[str, Any]:
-    return {
-        "task": task.name,
-        "dimension": task.dimension,
-        "attribute": attribute,
-        "role": role,
-        **_DESCRIPTION,
-    }
+    named = {"task": task.name, "arm": task.arm, "dimension": task.dimension, "attribute": attribute, "role": role}
+    return {**named, **_DESCRIPTION}
 
 
 def _numbers(shift: DistributionShift | JointShift) -> dict[str, Any]:
