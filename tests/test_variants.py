@@ -110,23 +110,24 @@ def test_an_item_without_a_transcript_is_counted_in_the_arm_that_needs_it(
     assert "voices_gender:advisory: 48 requested" not in out
 
 
-def test_any_column_and_crossed_columns_of_a_corpus(equivox: Cli, tmp_path: Path) -> None:
-    for group, dimension, groups in (
-        ("race", "race", 3),
-        ("gender×race", "gender × race", 6),
-        ("age_group", "age_group", 5),
-    ):
-        folder = tmp_path / group
-        code, out, err = equivox(
-            *("run", "reference:biased", "vibe_gender:advisory", "--group", group, "--data", "sample"),
-            *("--output", folder, "--resamples", 199),
-        )
-        assert code == 0, err
-        (whole,) = (s for s in json.loads((folder / "scores.json").read_text())["scores"] if not s["attribute"])
-        assert whole["dimension"] == dimension
-        assert len(whole["coverage"]["used_by_group"]) == groups
-        assert whole["value"] == pytest.approx(100)
-        assert equivox("score", folder, "--resamples", 199)[1] == out
+@pytest.mark.parametrize(
+    ("group", "dimension", "groups"),
+    [("race", "race", 3), ("gender×race", "gender × race", 6), ("age_group", "age_group", 5)],
+)
+def test_any_column_and_crossed_columns_of_a_corpus(
+    group: str, dimension: str, groups: int, equivox: Cli, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    code, out, err = equivox(
+        *("run", "reference:biased", "vibe_gender:advisory", "--group", group, "--data", "sample"),
+        *("--output", folder, "--resamples", 199),
+    )
+    assert code == 0, err
+    (whole,) = (s for s in json.loads((folder / "scores.json").read_text())["scores"] if not s["attribute"])
+    assert whole["dimension"] == dimension
+    assert len(whole["coverage"]["used_by_group"]) == groups
+    assert whole["value"] == pytest.approx(100)
+    assert equivox("score", folder, "--resamples", 199)[1] == out
 
 
 def test_the_same_answers_serve_every_dimension_of_a_real_model() -> None:
@@ -138,8 +139,8 @@ def test_the_same_answers_serve_every_dimension_of_a_real_model() -> None:
 
 @pytest.mark.parametrize(
     ("option", "value", "hint"),
-    [("--arms", "sound", "audio"), ("--arms", ",", "known"), ("--group", "mood", "'mood'"), ("--group", "×", "each once"),
-     ("--group", "gender×gender", "each once"), ("--group", "sentence", "two groups")],
+    [("--arms", "sound", "audio"), ("--arms", ",", "known"), ("--group", "mood", "'mood'"),
+     ("--group", "×", "each once"), ("--group", "gender×gender", "each once"), ("--group", "sentence", "two groups")],
 )  # fmt: skip
 def test_wrong_variants_are_one_line(option: str, value: str, hint: str, equivox: Cli, tmp_path: Path) -> None:
     code, _, err = equivox(
