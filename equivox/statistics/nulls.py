@@ -62,13 +62,15 @@ def null_over_clusters(
     tuple
         B x A nTVDs, the number of distinct labellings, and whether all of them were enumerated.
     """
+    from scipy import sparse
+
     sizes = sizes_by_stratum(group, stratum, n_groups)
     n_labellings = count_labellings(sizes)
     exact = n_labellings <= n_resamples
     # Units in stratum order, then by what they answered: draws depend on the data, not on names or row order.
     keys = [*counts.T[::-1], np.zeros_like(group) if stratum is None else stratum]
-    profile = counts[np.lexsort(keys)].astype(np.float64)
-    step = max(1, BLOCK_CELLS // (n_groups * max(counts.shape)))
+    of_cluster = sparse.csr_array(counts[np.lexsort(keys)].T)
+    step = max(1, LABEL_CELLS // len(counts))
 
     def labellings() -> Iterator[Labels]:
         if exact:
@@ -79,14 +81,7 @@ def null_over_clusters(
             for size in blocks(n_resamples, step):
                 yield random_labellings(sizes, size, rng)
 
-    total = profile.sum(axis=0)
-    parts = []
-    for labels in labellings():
-        tables = np.empty((len(labels), n_groups, profile.shape[1]))
-        for code in range(n_groups - 1):
-            tables[:, code] = (labels == code).astype(np.float64) @ profile
-        tables[:, -1] = total - tables[:, :-1].sum(axis=1)
-        parts.append(ntvd_per_attribute(tables, slices))
+    parts = [_distances(labels, of_cluster, n_groups, slices) for labels in labellings()]
     return np.concatenate(parts), n_labellings, exact
 
 
@@ -194,19 +189,28 @@ def _from_rows(
     sizes: Ints, of_row: sparse.csr_array, slices: Sequence[slice], n_resamples: int, rng: np.random.Generator
 ) -> Floats:
     """Deal labels to the responses one by one; `of_row` is V x responses."""
-    n_groups, n_rows = len(sizes), of_row.shape[1]
-    total = of_row @ np.ones(n_rows)
-    of_row = of_row.astype(_counter(total))
-    few_columns = int(np.clip(CACHED_CELLS // n_rows, 16, 96))
-    many = max(1, min(LABEL_CELLS // n_rows, 8 * BLOCK_CELLS // (n_groups * of_row.shape[0])))
     parts = []
-    for size in blocks(n_resamples, many):
-        labels = np.ascontiguousarray(random_row_labellings(sizes, size, rng).T)
-        tables = np.empty((size, n_groups, of_row.shape[0]))
-        for start in range(0, size, few_columns):
-            few = labels[:, start : start + few_columns]
-            for code in range(n_groups - 1):
-                tables[start : start + few.shape[1], code] = (of_row @ (few == code).astype(of_row.dtype)).T
+    for size in blocks(n_resamples, max(1, LABEL_CELLS // of_row.shape[1])):
+        parts.append(_distances(random_row_labellings(sizes, size, rng), of_row, len(sizes), slices))
+    return np.concatenate(parts)
+
+
+def _distances(labels: Labels, of_unit: sparse.csr_array, n_groups: int, slices: Sequence[slice]) -> Floats:
+    """Compute nTVD under each labelling (B x units) of units whose value counts are `of_unit` (V x units).
+
+    A sparse product counts as fast as a dense one here, and starts no threads that wait for one another.
+    """
+    n_values, n_units = of_unit.shape
+    total = of_unit @ np.ones(n_units)
+    of_unit = of_unit.astype(_counter(total))
+    by_unit = np.ascontiguousarray(labels.T)
+    few = max(16, min(CACHED_CELLS // n_units, BLOCK_CELLS // (n_groups * n_values), 96))
+    parts = []
+    for start in range(0, len(labels), few):
+        chunk = by_unit[:, start : start + few]
+        tables = np.empty((chunk.shape[1], n_groups, n_values))
+        for code in range(n_groups - 1):
+            tables[:, code] = (of_unit @ (chunk == code).astype(of_unit.dtype)).T
         tables[:, -1] = total - tables[:, :-1].sum(axis=1)
         parts.append(ntvd_per_attribute(tables, slices))
     return np.concatenate(parts)

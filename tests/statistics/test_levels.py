@@ -81,6 +81,22 @@ def test_interval_holds_the_planted_reference(n_groups, correlation):
     assert held >= 134
 
 
+def test_interval_of_a_task_mean_holds_the_truth():
+    # Attributes with shifts of 20, 0 and 40 points: the mean is 20 by construction.
+    rng = np.random.default_rng(18)
+    held = 0
+    for _ in range(120):
+        drawn = [
+            population(rng, n_clusters=24, responses=20, n_values=6, n_groups=2, correlation=0.02, shift=shift)
+            for shift in (0.2, 0.0, 0.4)
+        ]
+        _, groups, clusters = drawn[0]
+        task = {str(index): values for index, (values, _, _) in enumerate(drawn)}
+        found = joint_shift(task, groups, clusters=clusters, min_count=1, n_resamples=1, rng=rng)
+        held += found.ci_low <= 20 <= found.ci_high
+    assert held >= 107  # 95 % of 120 is 114 ± 2.4
+
+
 def test_interval_of_independent_responses_holds_the_planted_reference():
     rng = np.random.default_rng(15)
     held = 0

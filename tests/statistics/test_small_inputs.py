@@ -1,0 +1,71 @@
+"""Tiny, ragged and degenerate inputs: every number is defined and in range, or NaN with a reason; nothing warns."""
+
+import math
+
+import numpy as np
+import pytest
+
+from equivox.statistics import (
+    association_test,
+    cluster_correlation,
+    compare_shift,
+    joint_shift,
+    mean_difference,
+    ntvd_bounds,
+    parity_deviation,
+    sign_flip_test,
+)
+
+
+def drawn(rng):
+    """Up to 40 responses of up to 7 speakers in up to 3 groups, many of them missing."""
+    n_groups, n = int(rng.integers(1, 4)), int(rng.integers(1, 40))
+    cluster = rng.integers(0, rng.integers(1, 8), size=n)
+    values = [[f"v{code}" for code in rng.integers(0, 4, size=k)] for k in rng.integers(0, 3, size=n)]
+    return values, [f"g{code % n_groups}" for code in cluster], [f"c{code}" for code in cluster]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_shifts_are_in_range_or_undefined(seed):
+    rng = np.random.default_rng(seed)
+    values, groups, clusters = drawn(rng)
+    fewer = [answer[:1] for answer in values]
+    for given in (clusters, None):
+        task = joint_shift({"a": values, "b": fewer}, groups, clusters=given, min_count=2, n_resamples=30, rng=rng)
+        for shift in (task, *task.attributes.values()):
+            if shift.undefined is not None:
+                assert math.isnan(shift.ntvd)
+                assert math.isnan(shift.ci_low)
+                continue
+            assert 0 <= shift.ntvd <= shift.ceiling + 1e-9
+            assert 0 <= shift.ci_low <= shift.ci_high <= shift.ceiling
+            assert 0 < shift.p_response <= 1
+            assert math.isnan(shift.p_cluster) if given is None else 0 < shift.p_cluster <= 1
+            assert 0 <= shift.floor <= shift.ceiling
+    compared = compare_shift(values, fewer, groups, clusters=clusters, min_count=1, n_resamples=30, rng=rng)
+    assert (compared.undefined is None) == math.isfinite(compared.difference)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_other_tests_are_in_range_or_undefined(seed):
+    rng = np.random.default_rng(seed)
+    _, groups, clusters = drawn(rng)
+    outcome = np.where(rng.random(len(groups)) < 0.1, np.nan, rng.integers(0, 2, size=len(groups))).tolist()
+    label = rng.integers(0, 2, size=len(groups))
+    asked = {"clusters": clusters, "n_resamples": 50, "rng": rng}
+    found = [
+        parity_deviation(outcome, **asked),
+        sign_flip_test(outcome, **asked),
+        cluster_correlation(label.astype(float).tolist(), outcome, **asked),
+    ]
+    if len(set(label.tolist())) == 2:
+        sexes = ["m" if code else "f" for code in label]
+        found.append(mean_difference(outcome, sexes, first="m", second="f", paired=True, **asked))
+    if {"g0", "g1"} <= set(groups):
+        found.append(mean_difference(outcome, groups, first="g0", second="g1", paired=False, **asked))
+    table = rng.integers(0, 5, size=rng.integers(2, 4, size=2))
+    found.append(association_test(table, n_resamples=30, rng=rng))
+    for result in found:
+        assert math.isnan(result.p) if result.undefined is not None else 0 < result.p <= 1
+    bounds = ntvd_bounds(table + (table.sum(axis=1) == 0)[:, None], rng.integers(0, 4, size=len(table)).tolist())
+    assert 0 <= bounds.low <= bounds.observed + 1e-7 <= bounds.high + 2e-7 <= 100 + 1e-6
