@@ -68,13 +68,13 @@ def execute(
     _check_output(spec.output)
     engine = open_engine(spec.model, tasks)
     with closing(open_annotator(spec.annotator)) as annotator, closing(engine):
-        annotator.check(tasks)
         opened = _open_corpora(tasks, spec.data, {} if corpora is None else corpora)
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
         identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
         _check_same_run(spec.output, identity)
         if pending := pending_requests(spec.output, plan, retry_failed=spec.retry_failed):
             engine.check([planned.request for planned in pending if planned.problem is None])
+            annotator.check(tasks)
         with writing(spec.output):
             _begin(spec, identity, plan, tasks, annotator.identity.name)
             try:

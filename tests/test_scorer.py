@@ -112,6 +112,16 @@ def test_whatever_is_lost_is_counted_and_never_a_value(lost: str) -> None:
     assert lenient.value == pytest.approx(100)
 
 
+@pytest.mark.parametrize("lost", ["missing", "failed", "unparsed", "refused"])
+def test_nothing_usable_is_undefined_even_without_a_floor(lost: str) -> None:
+    lenient = ScoringOptions(min_count=1, n_resamples=199, min_coverage=0.0)
+    found = scored(rows("f", [lost] * 4) + rows("m", [lost] * 4), COLOUR, options=lenient)
+    assert math.isnan(found["colour"].value) and found["colour"].undefined == "no response could be used"
+    assert math.isnan(found[None].value) and math.isnan(found["refusal"].value)
+    half = scored(rows("f", [lost] * 4) + rows("m", [{"colour": c} for c in "rrbb"]), COLOUR, options=lenient)
+    assert math.isnan(half["colour"].value) and half["colour"].undefined is not None
+
+
 def test_unstated_attributes_lower_the_coverage_of_that_attribute_alone() -> None:
     table = rows("f", [{"colour": "red", "shape": "round"}] * 5 + [{"colour": "red"}] * 5)
     table += rows("m", [{"colour": "blue", "shape": "round"}] * 10)

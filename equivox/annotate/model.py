@@ -49,9 +49,9 @@ class ModelAnnotator:
         )
 
     def check(self, tasks: Sequence[Task]) -> None:
-        """Refuse a task whose attributes make no form; the model itself is not loaded before it is needed."""
-        for task in tasks:
-            json_schema(task)
+        """Refuse what the model or its server cannot do with these tasks; weights are not loaded."""
+        jobs = [Job(key=task.name, response_key="", task=task, text="A text.") for task in tasks]
+        self._engine.check([self._request(job, 0) for job in jobs])
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield the reading of each job as it is done; a response that says nothing is not sent."""
@@ -61,8 +61,6 @@ class ModelAnnotator:
                 pending[job.key] = job
             else:
                 yield _annotation(job, "empty", attempts=0)
-        if pending:
-            self._engine.check([self._request(job, 0) for job in pending.values()])
         outputs: dict[str, str | None] = {}
         for attempt in range(self._attempts):
             for response in self._engine.generate(self._request(job, attempt) for job in list(pending.values())):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -56,11 +57,16 @@ def print_attribute_scores(console: Console, scores: Sequence[Score]) -> None:
 
 
 def print_reasons(console: Console, rows: Sequence[tuple[str, Score]]) -> None:
-    """Print why each undefined score is undefined."""
+    """Print why each undefined score is undefined, and, once each, what to know about the others."""
+    notes: Counter[str] = Counter()
     for model, score in rows:
         if not score.defined:
             where = " ".join(filter(None, (model, score.task, score.attribute)))
             console.print(Text(f"  {DASH} {where}: {score.undefined}", style="yellow"))
+        elif score.attribute is None:
+            notes.update(score.notes)
+    for note, count in notes.items():
+        console.print(Text(f"  note on {count} of {len(rows)} scores: {note}", style="dim"))
 
 
 def _table(title: str, *names: str) -> Table:

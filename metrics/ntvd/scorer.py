@@ -46,7 +46,7 @@ def _joint(task: Task, table: ScoringTable, attributes: Sequence[Attribute]) -> 
     coverages = {a.name: count_coverage(rows, [a.name]) for a in attributes}
     short = {name: coverage.shortfall(options.min_coverage) for name, coverage in coverages.items()}
     used = [row for row in rows if row.status == "parsed"]
-    enough = [a.name for a in attributes if short[a.name] is None]
+    enough = [a.name for a in attributes if short[a.name] is None and coverages[a.name].used]
     joint: JointShift | None = None
     if enough:
         joint = joint_shift(
@@ -94,7 +94,7 @@ def _attribute_score(
     shortfall: str | None,
     shift: DistributionShift | None,
 ) -> Score:
-    reason = shortfall or (shift.undefined if shift else "nothing could be scored")
+    reason = shortfall or (shift.undefined if shift else "no response could be used")
     defined = shift if reason is None else None
     worst_low, worst_high = _worst_case(rows, attribute, coverage, shift)
     return Score(
@@ -115,7 +115,7 @@ def _refusal(task: Task, table: ScoringTable, attribute: Attribute) -> Score:
 
     coverage = count_coverage(table.rows, [attribute.name], refusal_counts=True)
     used = [row for row in table.rows if row.values.get(attribute.name)]
-    reason = coverage.shortfall(table.options.min_coverage)
+    reason = coverage.shortfall(table.options.min_coverage) or (None if used else "no response could be used")
     if reason is None and not any("yes" in row.values[attribute.name] for row in used):
         reason = "no response declines: there are no refusals to compare"
     shift = None
