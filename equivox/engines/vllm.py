@@ -11,6 +11,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from queue import Empty
 from typing import Any
 
 from equivox.engines.base import EngineIdentity, Request, Response
@@ -22,6 +23,7 @@ from equivox.engines.vllm_arguments import VLLMArguments, engine_fields, version
 from equivox.engines.vllm_loading import configuration, load, modalities, unload
 from equivox.errors import RequestError, RunError
 
+_PATIENCE_S = 1.0
 _DEATHS = 2
 """How often vLLM may die in a row without a single answer in between."""
 _TOO_LONG = ("maximum model length", "maximum context length", "longer than the maximum")
@@ -172,11 +174,15 @@ class VLLMEngine:
         """Return how many requests vLLM holds at a time, loading the model if it is not."""
         if self._llm is None:
             self._llm, self._noise = load(self.arguments.engine, self.checkpoint)
-            self._watch_arrivals()
+            self._watch()
         return 2 * int(self._llm.llm_engine.vllm_config.scheduler_config.max_num_seqs)
 
-    def _watch_arrivals(self) -> None:
-        """Note, of each request that vLLM hands to its core, which media features it holds and where they stand."""
+    def _watch(self) -> None:
+        """Note what vLLM hands to its core, and notice when the core's process dies.
+
+        Of each request: which media features it holds and where they stand. And vLLM waits for ever for a core that
+        was killed (by the system when memory runs out): its own monitor sees the death and wakes nobody.
+        """
         core = self._llm.llm_engine.engine_core
         hand_over = core.add_request
 
@@ -185,6 +191,19 @@ class VLLMEngine:
             return hand_over(request)
 
         core.add_request = add_request
+        if not hasattr(core, "outputs_queue"):
+            return  # the core is in this process
+        resources, wait = core.resources, core.outputs_queue.get
+
+        def get() -> Any:
+            while True:
+                try:
+                    return wait(timeout=_PATIENCE_S)
+                except Empty:
+                    if resources.engine_dead:
+                        raise RuntimeError("the engine process was killed (out of memory?)") from None
+
+        core.outputs_queue.get = get
 
     def _send(self, request: Request, sent: dict[str, _Sent]) -> Response | None:
         """Read the request's media and put it into vLLM; returns its failure if it cannot be sent."""

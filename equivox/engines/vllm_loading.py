@@ -16,6 +16,7 @@ _ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",  # no network by surprise
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a core forked after the first one died hangs in its start
     "TOKENIZERS_PARALLELISM": "false",
 }
 _UNSUPPORTED = (
