@@ -43,6 +43,13 @@ def test_a_seed_says_the_same_alone_and_inside_a_batch(engine: Callable[..., Any
     assert len({text_of(response) for response in others}) == 16
 
 
+def test_prompts_that_fill_more_than_one_batch_keep_their_seeds(engine: Callable[..., Any]) -> None:
+    """Sixteen prompts of 400 tokens exceed the 2,048 of a batch: taken in parts, vLLM would die on a CPU."""
+    requests = [request(n, f"{n} " + "w " * 190, temperature=1.0) for n in range(16)]
+    together = [text_of(response) for response in answers(engine("llama"), *requests)]
+    assert [text_of(answers(engine("llama"), entry)[0]) for entry in requests[:3]] == together[:3]
+
+
 def test_greedy_answers_ignore_the_seed(engine: Callable[..., Any]) -> None:
     texts = {text_of(response) for response in answers(engine("llama"), *[request(n) for n in range(4)])}
     assert len(texts) == 1
