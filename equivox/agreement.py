@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from equivox.annotate.base import annotation_key
-from equivox.reading import (
-    annotators_of,
-    plan_rows,
-    stored_annotations,
-    stored_annotator,
-    stored_responses,
-    values_by_attribute,
-)
+from equivox.reading import annotators_of
+from equivox.scores import Row
+from equivox.scoring import scoring_rows
 from equivox.task import UNSTATED, Task
 
 
@@ -37,47 +31,44 @@ class AttributeAgreement:
 
 def agreement(folder: Path, tasks: Sequence[Task]) -> list[AttributeAgreement]:
     """Return the agreement of all annotators of the run in `folder`; empty with fewer than two."""
-    from equivox.statistics import krippendorff_alpha
-
     names = annotators_of(folder)
     if len(names) < 2:
         return []
-    readings = {name: _readings(folder, tasks, name) for name in names}
-    found = []
-    for task in tasks:
-        keys = [row["key"] for row in plan_rows(folder) if row["task"] == task.name]
-        for attribute in task.attributes:
-            result = krippendorff_alpha(
-                [[readings[name].get((task.name, key, attribute.name)) for name in names] for key in keys]
-            )
-            found.append(
-                AttributeAgreement(
-                    task=task.name,
-                    attribute=attribute.name,
-                    annotators=tuple(names),
-                    n_responses=result.n_pairable_units,
-                    alpha=result.alpha,
-                    undefined=result.undefined,
-                )
-            )
-    return found
+    read = {name: scoring_rows(folder, tasks, name) for name in names}
+    return [entry for task in tasks for entry in _of_task(task, {name: read[name][task.name] for name in names})]
 
 
-def _readings(folder: Path, tasks: Sequence[Task], name: str) -> dict[tuple[str, str, str], str]:
-    by_name = {task.name: task for task in tasks}
-    identity, annotations = stored_annotator(folder, name), stored_annotations(folder, name)
-    responses = stored_responses(folder)
+def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[AttributeAgreement]:
+    from equivox.statistics import krippendorff_alpha
+
+    names = tuple(rows)
+    readings = {name: _readings(rows[name]) for name in names}
+    units = sorted({unit for of_name in readings.values() for unit in of_name})
+    for part, attribute in dict.fromkeys((part, attribute) for _, part, attribute in units):
+        result = krippendorff_alpha(
+            [[readings[name].get(unit) for name in names] for unit in units if unit[1:] == (part, attribute)]
+        )
+        yield AttributeAgreement(
+            task=task.name,
+            attribute=f"{part}: {attribute}" if part else attribute,
+            annotators=names,
+            n_responses=result.n_pairable_units,
+            alpha=result.alpha,
+            undefined=result.undefined,
+        )
+
+
+def _readings(rows: Sequence[Row]) -> dict[tuple[str, str, str], str]:
+    """Return what was read, by response, part and attribute; every attribute of a part that could be read."""
+    attributes: dict[str, set[str]] = {}
+    for row in rows:
+        for name, part in row.parts.items():
+            attributes.setdefault(name, set()).update(part.values)
     readings: dict[tuple[str, str, str], str] = {}
-    for row in plan_rows(folder):
-        response = responses.get(row["key"])
-        if response is None or response["text"] is None:
-            continue
-        task = by_name[row["task"]]
-        annotation = annotations.get(annotation_key(identity, task, row["key"], response["text"]))
-        if annotation is None or annotation["status"] not in {"parsed", "refused"}:
-            continue
-        values = values_by_attribute(annotation["values"])
-        for attribute in task.attributes:
-            stated = sorted(values.get(attribute.name, ())) or [UNSTATED]
-            readings[task.name, row["key"], attribute.name] = " + ".join(stated)
+    for row in rows:
+        for name, part in row.parts.items():
+            if part.status in {"parsed", "refused"}:
+                for attribute in attributes[name]:
+                    stated = sorted(part.values.get(attribute, ())) or [UNSTATED]
+                    readings[row.key, name, attribute] = " + ".join(stated)
     return readings

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox import media
 from equivox.errors import RequestError
-from equivox.task import DataSource
+from equivox.task import Column, DataSource
 
 if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 SAMPLE = "sample"
 """What `--data` calls the embedded sample."""
 
-_NOT_COLUMNS = frozenset({"audio", "audio_sha256", "audio_problem", "clip_id", "sampling_rate", "duration_s"})
-
-Column = str | int | float | None
+_MEDIA = ("audio", "image")
+_NOT_COLUMNS = frozenset({"clip_id", "item_id", "sampling_rate", "duration_s"}) | {
+    f"{kind}{suffix}" for kind in _MEDIA for suffix in ("", "_sha256", "_problem")
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One row of a corpus: its columns, and its clip by content digest.
+    """One row of a corpus: its columns, and its clip or image, if it has one, by content digest.
 
-    `problem` says why the clip cannot be used, None when it can; an item with a problem stays in the plan and is
-    counted in coverage.
+    `problem` says why that cannot be used, None when it can; an item with a problem stays in the plan and is counted
+    in coverage.
     """
 
     item_id: str
@@ -65,12 +66,19 @@ class Corpus:
                 )
 
 
+Opener = Callable[[DataSource, "str | Path | None"], Corpus]
+OPENERS: dict[str, Opener] = {}
+"""Corpora that are not clips, by name: each from its source and what `--data` says."""
+
+
 def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
     """Return the corpus of `source`, found through `data`.
 
     `data` is `sample`, or the folder into which `equivox data build` wrote (it holds `<corpus>/build.json`). A source
     with a table of its own needs no `data`.
     """
+    if source.corpus in OPENERS:
+        return OPENERS[source.corpus](source, data)
     if source.table is not None:
         from equivox.dataset_builders import ClipFolder
 
@@ -142,9 +150,10 @@ def _from_parquet(name: str, folder: Path) -> Corpus:
     build = json.loads((folder / "build.json").read_text("utf-8"))
     items: list[Item] = []
     for shard in sorted(folder.glob("train-*.parquet")):
-        reader = _ShardReader(shard)
-        wanted = [c for c in pq.read_schema(shard).names if c != "audio"]
-        for row, record in enumerate(pq.read_table(shard, columns=wanted).to_pylist()):
+        names = pq.read_schema(shard).names
+        kind = next((kind for kind in _MEDIA if kind in names), None)
+        reader = None if kind is None else _ShardReader(shard, kind)
+        for row, record in enumerate(pq.read_table(shard, columns=[c for c in names if c != kind]).to_pylist()):
             items.append(_item(record, reader, row))
     if not items:
         raise RequestError(f"`--data` {folder} holds no rows; build the corpus {name} again")
@@ -156,29 +165,43 @@ def _from_parquet(name: str, folder: Path) -> Corpus:
     )
 
 
-def _item(record: dict[str, Any], reader: _ShardReader, row: int) -> Item:
+def _item(record: dict[str, Any], reader: _ShardReader | None, row: int) -> Item:
+    item_id = record["clip_id"] if "clip_id" in record else record["item_id"]
+    columns = {key: value for key, value in record.items() if key not in _NOT_COLUMNS}
+    if reader is None:
+        return text_item(item_id, columns)
     return Item(
-        item_id=record["clip_id"],
-        columns={key: value for key, value in record.items() if key not in _NOT_COLUMNS},
-        sha256=record["audio_sha256"] or _digest(None, record["clip_id"]),
-        file_name=record["clip_id"],
-        problem=_named(record["clip_id"], record["audio_problem"]),
-        duration_s=record["duration_s"],
+        item_id=item_id,
+        columns=columns,
+        sha256=record[f"{reader.kind}_sha256"] or _digest(None, item_id),
+        file_name=item_id,
+        problem=_named(item_id, record[f"{reader.kind}_problem"]),
+        duration_s=record.get("duration_s"),
         load=lambda: reader.read(row),
     )
 
 
-class _ShardReader:
-    """Reads clips out of one parquet shard, one row group at a time: neighbours come from memory."""
+def text_item(item_id: str, columns: Mapping[str, Column]) -> Item:
+    """Return an item that has neither clip nor image."""
+    return Item(item_id=item_id, columns=columns, sha256="", file_name="", problem=None, load=_no_media)
 
-    def __init__(self, path: Path) -> None:
+
+def _no_media() -> bytes:
+    raise RequestError("this corpus has neither clips nor images; a task that sends them cannot use it")
+
+
+class _ShardReader:
+    """Reads clips or images out of one parquet shard, one row group at a time: neighbours come from memory."""
+
+    def __init__(self, path: Path, kind: str) -> None:
         self._path = path
+        self.kind = kind
         self._group = lru_cache(maxsize=1)(self._read_group)
 
     def _read_group(self, index: int) -> list[bytes]:
         import pyarrow.parquet as pq
 
-        column = pq.ParquetFile(self._path).read_row_group(index, columns=["audio"]).column("audio")
+        column = pq.ParquetFile(self._path).read_row_group(index, columns=[self.kind]).column(self.kind)
         return [entry["bytes"] for entry in column.to_pylist()]
 
     @lru_cache(maxsize=1)  # noqa: B019 - one reader lives as long as its corpus

@@ -13,17 +13,20 @@ from equivox.scores import Score
 def with_q(scores: Sequence[Score]) -> list[Score]:
     """Return `scores` with `q` (Benjamini-Hochberg over p_cluster) and `family_size` filled in.
 
-    Within an arm, all attributes with one role over all tasks of the run are one family, and so are all task scores.
+    Within an arm and a metric, all attributes with one role over all tasks of the run are one family, so are all task
+    scores, and so are the scores of each kind of breakdown.
     A score without a p-value keeps q NaN and does not count towards its family.
     """
     from equivox.statistics import adjust
 
-    families: dict[tuple[str, str, bool], dict[str, float]] = defaultdict(dict)
+    families: dict[tuple[str, str, str, str, bool], dict[str, float]] = defaultdict(dict)
     for index, score in enumerate(scores):
-        families[score.arm, score.role, score.attribute is None][str(index)] = score.p_cluster
+        kind = score.subset.partition("=")[0]
+        families[score.arm, score.name, kind, score.role, score.attribute is None][str(index)] = score.p_cluster
     adjusted = list(scores)
-    for (arm, role, whole), members in families.items():
+    for (arm, _, kind, role, whole), members in families.items():
         what = "task scores" if whole else f"{role} attributes × tasks"
+        what += f" by {kind}" if kind else ""
         family = adjust(members, family=f"{what} of this run, arm {arm}")
         for place, q in family.q.items():
             if not math.isnan(q):

@@ -14,7 +14,7 @@ from equivox.engines.base import EngineIdentity, Labels, MediaPart, Request, req
 from equivox.errors import RequestError
 from equivox.media import silent_wav
 from equivox.task import Media, Task, digest
-from equivox.variants import AUDIO_ARM, SHUFFLED, SILENCE, audio_name
+from equivox.variants import SHUFFLED, SILENCE, declared_arm, declared_name
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _JOIN = " × "
@@ -58,6 +58,7 @@ class Plan:
                 "group": planned.group,
                 "cluster": planned.request.labels.cluster,
                 "stratum": planned.request.labels.stratum,
+                "facts": dict(planned.request.labels.facts),
             }
             for planned in self.requests
         ]
@@ -82,11 +83,11 @@ def make_plan(
     left_out: dict[str, int] = {}
     for order, task in enumerate(tasks):
         corpus = corpora[task.data.corpus]
-        corpus.require([*task.group, task.cluster, *task.strata, *placeholders(task)], task=task.name)
+        corpus.require(_columns(task, corpus, seed), task=task.name)
         grouped = [item for item in corpus.items if _label(item, task.group) is not None]
         left_out[task.name] = len(corpus.items) - len(grouped)
         groups = tuple(sorted({_label(item, task.group) or "" for item in grouped}))
-        if len(groups) < 2:
+        if task.group and len(groups) < 2:
             raise RequestError(
                 f"{task.name} compares groups by {task.dimension!r}, but the corpus {corpus.name} has "
                 f"{len(groups)} ({', '.join(groups) or 'none'}); at least two are needed"
@@ -101,11 +102,14 @@ def make_plan(
         chosen = spread(grouped, task, limit)
         group_of = _shuffled_groups(chosen, task, seed) if task.arm == SHUFFLED else None
         for item in chosen:
+            ways = _presentations(task, item, seed)
             for repeat in range(task.sampling.repeats):
-                request = _request(task, item, groups, identity, repeat=repeat, seed=seed)
-                group = group_of[request.labels.cluster] if group_of else request.labels.group
-                place = (corpus.name, position[item.item_id], order)
-                planned.append((place, PlannedRequest(task.name, task.arm, group, request, _problem(item, task))))
+                for presentation in ways:
+                    request = _request(task, item, groups, identity, presentation, repeat=repeat, seed=seed)
+                    group = group_of[request.labels.cluster] if group_of else request.labels.group
+                    place = (corpus.name, position[item.item_id], order)
+                    problem = _problem(item, task, presentation)
+                    planned.append((place, PlannedRequest(task.name, task.arm, group, request, problem)))
     planned.sort(key=lambda entry: entry[0])
     return Plan(tuple(entry[1] for entry in planned), left_out)
 
@@ -119,13 +123,32 @@ def _shuffled_groups(items: Sequence[Item], task: Task, seed: int) -> dict[str, 
     return dict(zip(clusters, dealt, strict=True))
 
 
-def _problem(item: Item, task: Task) -> str | None:
+def _presentations(task: Task, item: Item, seed: int) -> Sequence[Mapping[str, str]]:
+    """Return the ways in which `item` is asked: once, as it is, unless the task says otherwise."""
+    if task.presentations is None:
+        return [{}]
+    return task.presentations(item.columns, random.Random(digest([seed, item.item_id, "presentations"])))
+
+
+def _columns(task: Task, corpus: Corpus, seed: int) -> list[str]:
+    """Return the columns that `task` needs of its corpus; what a presentation fills in is not among them."""
+    filled_in = {name for item in corpus.items[:1] for way in _presentations(task, item, seed) for name in way}
+    return [
+        *task.group,
+        task.cluster,
+        *task.strata,
+        *task.keeps,
+        *(n for n in placeholders(task) if n not in filled_in),
+    ]
+
+
+def _problem(item: Item, task: Task, presentation: Mapping[str, str]) -> str | None:
     """Say why `item` cannot be sent in `task`: media that it needs and cannot use, or a text that is not there."""
     if task.media and task.arm != SILENCE and item.problem is not None:
         return item.problem
     if task.arm == SILENCE and item.duration_s is None:
         return item.problem or f"{item.file_name}: its length is not known"
-    missing = [column for column in placeholders(task) if item.columns[column] in (None, "")]
+    missing = [c for c in placeholders(task) if c not in presentation and item.columns[c] in (None, "")]
     return f"{item.item_id}: the column {missing[0]} is empty" if missing else None
 
 
@@ -187,19 +210,30 @@ def _check_clusters(items: Iterable[Item], task: Task) -> None:
 
 
 def _request(
-    task: Task, item: Item, groups: tuple[str, ...], identity: EngineIdentity, *, repeat: int, seed: int
+    task: Task,
+    item: Item,
+    groups: tuple[str, ...],
+    identity: EngineIdentity,
+    presentation: Mapping[str, str],
+    *,
+    repeat: int,
+    seed: int,
 ) -> Request:
+    kept = {column: str(item.columns[column]) for column in task.keeps if item.columns[column] is not None}
     labels = Labels(
         group=_label(item, task.group) or "",
         groups=groups,
         cluster=_text(item, (task.cluster,)),
         stratum=_text(item, task.strata),
+        facts={**kept, **presentation},
     )
     parts = tuple(_media_part(medium, item, task.arm) for medium in task.media)
-    text = _PLACEHOLDER.sub(lambda match: str(item.columns[match.group(1)]), task.prompt.text)
-    request_seed = int(digest([seed, item.item_id, repeat])[:8], 16)
+    filled = {**item.columns, **presentation}
+    text = _PLACEHOLDER.sub(lambda match: str(filled[match.group(1)]), task.prompt.text)
+    asked = [presentation] if task.presentations else []
+    request_seed = int(digest([seed, item.item_id, repeat, *asked])[:8], 16)
     # Shuffling changes what an answer counts for, not the answer: it is the same request as without.
-    name, arm = (audio_name(task.name), AUDIO_ARM) if task.arm == SHUFFLED else (task.name, task.arm)
+    name, arm = (declared_name(task.name), declared_arm(task)) if task.arm == SHUFFLED else (task.name, task.arm)
     key = request_key(
         identity,
         task=name,

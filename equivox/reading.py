@@ -3,47 +3,135 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from equivox.annotate.base import Annotator, AnnotatorIdentity, Job, annotation_key
+from equivox.annotate.base import Annotation, Annotator, AnnotatorIdentity, Job, Status, Value, annotation_key
+from equivox.annotate.parts import Part, PartReading, reading_of
 from equivox.errors import RequestError
 from equivox.progress import Progress, no_progress
 from equivox.store import Store, annotation_schema, response_schema, write_text
-from equivox.task import Task
+from equivox.task import Task, digest
+
+READERS = "readers"
+"""Where the readings lie that no annotator has a part in: those of the readers that parts bring with them."""
+
+
+class Readings:
+    """What has been read of a run: by one annotator, and by the readers that parts bring with them."""
+
+    def __init__(self, folder: Path, identity: AnnotatorIdentity) -> None:
+        self._identity = identity
+        self._records = stored_annotations(folder, identity.name) | stored_annotations(folder, READERS)
+
+    def settle(
+        self, task: Task, planned: Mapping[str, Any], text: str
+    ) -> tuple[dict[str, PartReading], dict[str, Part]]:
+        """Return what has been read of a response, by part, and the parts that can be read now, by annotation key."""
+        done: dict[str, PartReading] = {}
+        while True:
+            found: dict[str, PartReading] = {}
+            pending: dict[str, Part] = {}
+            for part in reading_of(task).parts(task, planned["facts"], text, done):
+                if part.name in done:
+                    continue
+                key = annotation_key(self._identity, part, planned["key"])
+                record = self._records.get(key)
+                if record is None:
+                    pending[key] = part
+                else:
+                    found[part.name] = _part_reading(record)
+            if not found:
+                return done, pending
+            done |= found
+
+    def add(self, annotation: Annotation) -> None:
+        """Take an annotation that has just been made."""
+        self._records[annotation.key] = annotation.as_record()
 
 
 def annotate(folder: Path, tasks: Sequence[Task], annotator: Annotator, *, progress: Progress = no_progress) -> None:
-    """Have `annotator` read every stored response that it has not read yet.
+    """Have `annotator` read every stored response that it has not read yet, round by round until nothing is left.
 
     Who it is is kept beside its readings, so that they can be told apart and scored later without it. Readings by
     another version of the same annotator stay in the store and no longer count.
     """
-    by_name = {task.name: task for task in tasks}
-    texts = {
-        key: response["text"] for key, response in stored_responses(folder).items() if response["text"] is not None
-    }
     own = annotations_folder(folder, annotator.identity.name)
-    with Store(own, annotation_schema()) as store:
-        done = store.keys()
-        jobs = []
-        for row in plan_rows(folder):
-            text = texts.get(row["key"])
-            if text is None:
-                continue
-            task = by_name[row["task"]]
-            key = annotation_key(annotator.identity, task, row["key"], text)
-            if key not in done:
-                done.add(key)
-                jobs.append(Job(key=key, response_key=row["key"], task=task, text=text))
-        write_text(own / "annotator.json", json.dumps(annotator.identity.as_dict(), indent=1) + "\n")
-        progress("annotate", 0, len(jobs))
-        for number, annotation in enumerate(annotator.annotate(jobs), start=1):
-            store.append(annotation.as_record())
-            progress("annotate", number, len(jobs))
-        store.flush()
+    readings = Readings(folder, annotator.identity)
+    write_text(own / "annotator.json", json.dumps(annotator.identity.as_dict(), indent=1) + "\n")
+    shared = Store(annotations_folder(folder, READERS), annotation_schema())
+    done = 0
+    progress("annotate", 0, 0)
+    with Store(own, annotation_schema()) as store, shared:
+        while jobs := _jobs(folder, tasks, readings):
+            total = done + len(jobs)
+            for annotation in _read(list(jobs.values()), annotator):
+                (shared if jobs[annotation.key].part.alone else store).append(annotation.as_record())
+                readings.add(annotation)
+                done += 1
+                progress("annotate", done, total)
+            store.flush()
+            shared.flush()
         store.compact()
+        shared.compact()
+
+
+def _jobs(folder: Path, tasks: Sequence[Task], readings: Readings) -> dict[str, Job]:
+    by_name = {task.name: task for task in tasks}
+    texts = {key: response["text"] for key, response in stored_responses(folder).items()}
+    jobs: dict[str, Job] = {}
+    for row in plan_rows(folder):
+        text = texts.get(row["key"])
+        if text is not None:
+            for key, part in readings.settle(by_name[row["task"]], row, text)[1].items():
+                jobs.setdefault(key, Job(key=key, response_key=row["key"], task=row["task"], part=part))
+    return jobs
+
+
+def _read(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
+    """Yield one annotation per job: by the part's own reader where it has one that can tell, else by the annotator."""
+    left = [job for job in jobs if job.part.reader is None]
+    by_reader: dict[str, list[Job]] = {}
+    for job in jobs:
+        if job.part.reader is not None:
+            by_reader.setdefault(digest(dict(job.part.reader.identity)), []).append(job)
+    for members in by_reader.values():
+        reader = members[0].part.reader
+        if reader is None:
+            continue
+        spoken = [job for job in members if job.part.text.strip()]
+        yield from (_by_reader(job, "empty", ()) for job in members if not job.part.text.strip())
+        for job, values in zip(spoken, reader.read([job.part for job in spoken]), strict=True):
+            if values is not None:
+                yield _by_reader(job, _status(job.part, values), values)
+            elif job.part.alone:
+                yield _by_reader(job, "unparsed", ())
+            else:
+                left.append(job)
+    yield from annotator.annotate(left)
+
+
+def _status(part: Part, values: Sequence[Value]) -> Status:
+    refusals = {attribute.name for attribute in part.attributes if attribute.role == "refusal"}
+    return "refused" if any(v.attribute in refusals and v.value == "yes" for v in values) else "parsed"
+
+
+def _by_reader(job: Job, status: Status, values: Sequence[Value]) -> Annotation:
+    return Annotation(
+        key=job.key,
+        response_key=job.response_key,
+        task=job.task,
+        status=status,
+        values=tuple(values),
+        part=job.part.name,
+    )
+
+
+def _part_reading(record: Mapping[str, Any]) -> PartReading:
+    return PartReading(
+        record["status"], values_by_attribute(record["values"]), values_by_attribute(record["values"], "raw")
+    )
 
 
 def annotations_folder(folder: Path, annotator: str) -> Path:
@@ -75,11 +163,11 @@ def stored_annotations(folder: Path, name: str) -> dict[str, dict[str, Any]]:
     return {record["key"]: record for record in store.records()}
 
 
-def values_by_attribute(values: Sequence[Mapping[str, str]]) -> dict[str, tuple[str, ...]]:
-    """Group the values of one annotation record by attribute, in the order stored."""
+def values_by_attribute(values: Sequence[Mapping[str, str]], field: str = "value") -> dict[str, tuple[str, ...]]:
+    """Group the values of one annotation record (or, by `field`, their raw words) by attribute, in the order stored."""
     grouped: dict[str, tuple[str, ...]] = {}
     for value in values:
-        grouped[value["attribute"]] = (*grouped.get(value["attribute"], ()), value["value"])
+        grouped[value["attribute"]] = (*grouped.get(value["attribute"], ()), value[field])
     return grouped
 
 
@@ -95,4 +183,7 @@ def plan_rows(folder: Path) -> list[dict[str, Any]]:
     path = folder / "plan.parquet"
     if not path.is_file():
         raise RequestError(f"{folder} has no plan.parquet: the run was stopped before it began; run it again")
-    return list(pq.read_table(path).to_pylist())
+    rows = pq.read_table(path).to_pylist()
+    for row in rows:
+        row["facts"] = dict(row["facts"])
+    return list(rows)

@@ -32,7 +32,7 @@ from equivox.scores import Score, ScoringOptions
 from equivox.scoring import score
 from equivox.store import Store, plan_schema, response_schema, write_table, write_text
 from equivox.task import Task
-from equivox.variants import ARMS, AUDIO_ARM, vary
+from equivox.variants import DECLARED, EVERY_ARM, vary
 
 DEFAULT_OPTIONS = ScoringOptions()
 
@@ -48,7 +48,7 @@ class RunSpec:
     limit: int | None = None
     seed: int = 0
     group: tuple[str, ...] | None = None
-    arms: tuple[str, ...] = (AUDIO_ARM,)
+    arms: tuple[str, ...] = (DECLARED,)
     annotator: str = "rules"
     options: ScoringOptions = DEFAULT_OPTIONS
     retry_failed: bool = False
@@ -123,7 +123,7 @@ def run_tasks(folder: Path) -> list[Task]:
     for file in sorted((folder / "tasks").glob("*.y*ml")):
         known |= {task.name: task for task in resolve_tasks(str(file))}
     group = manifest["command"]["group"]
-    every = vary(list(known.values()), group=tuple(group) if group else None, arms=ARMS)
+    every = vary(list(known.values()), group=tuple(group) if group else None, arms=(EVERY_ARM,))
     known = {task.name: task for task in every}
     tasks = []
     for name, fingerprint in manifest["identity"]["tasks"].items():

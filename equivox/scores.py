@@ -6,10 +6,13 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.coverage import Coverage
 from equivox.task import Role
+
+if TYPE_CHECKING:
+    from equivox.annotate.parts import PartReading
 
 NAN = math.nan
 
@@ -18,7 +21,9 @@ NAN = math.nan
 class Row:
     """One planned request with what became of it.
 
-    `status` is `missing` (not generated yet), `failed` (the engine or the media), or an annotation's status.
+    `status` is `missing` (not generated yet), `failed` (the engine or the media), or the status of the reading of the
+    whole, whose values are in `values`; `parts` holds every part's reading by its name. `facts` is what the plan kept
+    of the item and of how it was asked, `text` the response (None when there is none).
     """
 
     group: str
@@ -26,6 +31,12 @@ class Row:
     stratum: str
     status: str
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    key: str = ""
+    item_id: str = ""
+    repeat: int = 0
+    facts: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
+    parts: Mapping[str, PartReading] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +56,11 @@ class ScoringOptions:
 
 @dataclass(frozen=True)
 class ScoringTable:
-    """All rows of one task and how to score them."""
+    """All rows of one task and how to score them; `others` holds the same rows as further annotators read them."""
 
     rows: Sequence[Row]
     options: ScoringOptions
+    others: Mapping[str, Sequence[Row]] = field(default_factory=dict)
 
 
 def effective_min_count(options: ScoringOptions, n_responses: int) -> int:
@@ -83,6 +95,10 @@ class Score:
         The metric, its unit and what zero says.
     attribute, role
         What was scored: an attribute, or the whole task (attribute None).
+    subset
+        A breakdown, such as `speaker=1091`; empty for all items together.
+    target
+        The value that says "no bias".
     value
         NaN when undefined; `undefined` then gives the reason.
     ceiling
@@ -114,6 +130,8 @@ class Score:
     name: str
     unit: str
     zero_means: str
+    subset: str = ""
+    target: float = 0.0
     value: float = NAN
     ceiling: float = NAN
     floor: float = NAN
@@ -141,6 +159,17 @@ class Score:
         """Whether the value is a number."""
         return self.undefined is None
 
+    @property
+    def family(self) -> str:
+        """The family of the task, its arm included."""
+        name, at, arm = self.task.partition("@")
+        return f"{name.partition(':')[0]}{at}{arm}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the score is of a whole task, rather than of one attribute or a breakdown of it."""
+        return self.attribute is None and not self.subset
+
     def as_dict(self) -> dict[str, Any]:
         """Return the score as plain JSON values; NaN becomes None."""
         return {key: _plain(value) for key, value in dataclasses.asdict(self).items()}
@@ -157,6 +186,14 @@ class Score:
         values["parts"] = tuple(values["parts"])
         values["notes"] = tuple(values["notes"])
         return cls(**values)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a scorer makes: scores, and tables worth keeping, by name, each a sequence of rows of plain values."""
+
+    scores: Sequence[Score]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
 
 def _plain(value: Any) -> Any:

@@ -3,43 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from equivox.annotate.base import annotation_key
+from equivox.annotate.parts import WHOLE, PartReading
 from equivox.errors import RequestError
 from equivox.families import with_q
 from equivox.manifest import read_manifest
 from equivox.progress import Progress, no_progress
-from equivox.reading import plan_rows, stored_annotations, stored_annotator, stored_responses, values_by_attribute
-from equivox.scores import Row, Score, ScoringOptions, ScoringTable
-from equivox.store import write_text
+from equivox.reading import Readings, plan_rows, stored_annotator, stored_responses
+from equivox.scores import Row, Score, Scored, ScoringOptions, ScoringTable
+from equivox.store import write_table, write_text, write_whole
 from equivox.task import Task
 
 
 def scoring_rows(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, list[Row]]:
     """Return, for each task, one row per planned request with what became of it."""
     by_name = {task.name: task for task in tasks}
-    identity = stored_annotator(folder, annotator)
-    responses, annotations = stored_responses(folder), stored_annotations(folder, annotator)
+    readings = Readings(folder, stored_annotator(folder, annotator))
+    responses = stored_responses(folder)
     rows: dict[str, list[Row]] = {task.name: [] for task in tasks}
     for planned in plan_rows(folder):
         response = responses.get(planned["key"])
-        status, values = "missing", {}
-        if response is not None and response["text"] is None:
-            status = "failed"
-        elif response is not None:
-            key = annotation_key(identity, by_name[planned["task"]], planned["key"], response["text"])
-            annotation = annotations.get(key)
-            status = annotation["status"] if annotation else "unparsed"
-            values = values_by_attribute(annotation["values"]) if annotation else {}
+        text = None if response is None else response["text"]
+        parts: Mapping[str, PartReading] = {}
+        status = "missing" if response is None else "failed"
+        if text is not None:
+            parts = readings.settle(by_name[planned["task"]], planned, text)[0]
+            status = parts[WHOLE].status if WHOLE in parts else "unparsed"
         rows[planned["task"]].append(
             Row(
                 group=planned["group"],
                 cluster=planned["cluster"],
                 stratum=planned["stratum"],
                 status=status,
-                values=values,
+                values=parts[WHOLE].values if WHOLE in parts else {},
+                key=planned["key"],
+                item_id=planned["item_id"],
+                repeat=planned["repeat"],
+                facts=planned["facts"],
+                text=text,
+                parts=parts,
             )
         )
     return rows
@@ -51,24 +56,73 @@ def score(
     annotator: str,
     options: ScoringOptions,
     *,
+    others: Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> list[Score]:
-    """Compute all scores of the run in `folder` from the readings of `annotator`, store them, and return them."""
+    """Compute all scores of the run in `folder` from the readings of `annotator`, store them, and return them.
+
+    `others` names further annotators whose readings scorers may use beside.
+    """
     rows = scoring_rows(folder, tasks, annotator)
+    beside = {name: scoring_rows(folder, tasks, name) for name in others}
+    tables = {
+        task.name: ScoringTable(rows[task.name], options, {name: rows_[task.name] for name, rows_ in beside.items()})
+        for task in tasks
+    }
     scores: list[Score] = []
+    kept: dict[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {}
     progress("score", 0, len(tasks))
     for number, task in enumerate(tasks, start=1):
-        scores += task.scorer(task, ScoringTable(rows[task.name], options))
+        scored = _scored(task.scorer(task, tables[task.name]))
+        scores += scored.scores
+        kept[task.name] = scored.tables
         progress("score", number, len(tasks))
+    for family, members in _families(tasks).items():
+        if members[0].overall is not None:
+            scored = _scored(members[0].overall([(task, tables[task.name]) for task in members]))
+            scores += scored.scores
+            kept[family] = scored.tables
     scores = with_q(scores)
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
+        "others": list(others),
         "options": vars(options),
         "scores": [entry.as_dict() for entry in scores],
     }
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-    write_text(scores_path(folder, annotator), text + "\n")
+    path = scores_path(folder, annotator)
+    for name, members_ in kept.items():
+        for table, records in members_.items():
+            _write_table(folder / path.stem.replace("scores", "tables") / _file_name(name), table, records)
+    write_text(path, text + "\n")
     return scores
+
+
+def _scored(result: Sequence[Score] | Scored) -> Scored:
+    return result if isinstance(result, Scored) else Scored(result)
+
+
+def _families(tasks: Sequence[Task]) -> dict[str, list[Task]]:
+    """Group tasks by family and arm, under the name that such a group has: `family` or `family@arm`."""
+    families: dict[str, list[Task]] = {}
+    for task in tasks:
+        _, at, arm = task.name.partition("@")
+        families.setdefault(f"{task.family}{at}{arm}", []).append(task)
+    return families
+
+
+def _file_name(name: str) -> str:
+    return name.replace(":", "-")
+
+
+def _write_table(folder: Path, name: str, records: Sequence[Mapping[str, Any]]) -> None:
+    """Write one table of plain values as parquet, and as CSV for whoever has no tool for that."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    table = pa.Table.from_pylist([dict(record) for record in records])
+    write_table(folder / f"{name}.parquet", table)
+    write_whole(folder / f"{name}.csv", lambda temporary: csv.write_csv(table, temporary))
 
 
 def scores_path(folder: Path, annotator: str) -> Path:

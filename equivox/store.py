@@ -177,6 +177,7 @@ def annotation_schema() -> pa.Schema:
             pa.field("values", pa.list_(value), nullable=False),
             pa.field("output", pa.string()),
             pa.field("attempts", pa.int32(), nullable=False),
+            pa.field("part", pa.string(), nullable=False),
         ]
     )
 
@@ -192,5 +193,6 @@ def plan_schema() -> pa.Schema:
             pa.field("repeat", pa.int32(), nullable=False),
             pa.field("seed", pa.int64(), nullable=False),
             pa.field("media_sha256", pa.list_(pa.string()), nullable=False),
+            pa.field("facts", pa.map_(pa.string(), pa.string()), nullable=False),
         ]
     )

@@ -18,7 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from equivox.errors import RequestError
 
 if TYPE_CHECKING:
-    from equivox.scores import Score, ScoringTable
+    import random
+
+    from equivox.annotate.parts import Reading
+    from equivox.engines.reference import Script
+    from equivox.scores import Score, Scored, ScoringTable
 
 Role = Literal["outcome", "echo", "refusal"]
 
@@ -44,6 +48,8 @@ class Attribute:
         open attribute, whose value is a short noun phrase.
     count
         How many values one response gives (three hobbies); every one of them counts in the scores.
+    at_least
+        Fewer values than `count` will do, down to this many; None asks for exactly `count`.
     role
         `outcome` enters the task's score; `echo` (what the model took the person for) and `refusal` are scored
         apart and never averaged into it.
@@ -54,6 +60,12 @@ class Attribute:
     options: tuple[str, ...] = ()
     count: int = 1
     role: Role = "outcome"
+    at_least: int | None = None
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the annotator answers with a list."""
+        return self.count > 1 or self.at_least is not None
 
 
 REFUSAL = Attribute(
@@ -120,8 +132,37 @@ class DataSource:
     where: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
 
 
-Scorer = Callable[["Task", "ScoringTable"], Sequence["Score"]]
-"""Pure: the task and the table of its annotated responses → scores."""
+@dataclass(frozen=True, kw_only=True)
+class WorkedExample:
+    """A made-up text and how it is to be read, shown to a model that annotates.
+
+    `values` holds one value per attribute, several for a list; an attribute that is not named is `unstated`, a
+    refusal that is not named is "no".
+    """
+
+    text: str
+    values: Mapping[str, str | tuple[str, ...]]
+
+    @classmethod
+    def of(cls, text: str, values: Mapping[str, str | Sequence[str]]) -> WorkedExample:
+        """Build one from plain values, as a YAML file gives them."""
+        return cls(text=text, values={k: v if isinstance(v, str) else tuple(v) for k, v in values.items()})
+
+
+Column = str | int | float | None
+
+Presentations = Callable[[Mapping[str, Column], "random.Random"], Sequence[Mapping[str, str]]]
+"""An item's columns → the ways in which it is asked (the orders of its options): each gives further placeholders of
+the prompt, kept as facts. The generator is seeded by the run's seed and the item."""
+
+Scorer = Callable[["Task", "ScoringTable"], "Sequence[Score] | Scored"]
+"""Pure: the task and the table of its annotated responses → scores, and tables worth keeping."""
+
+OverallScorer = Callable[[Sequence[tuple["Task", "ScoringTable"]]], "Sequence[Score] | Scored"]
+"""Pure: all tasks of one family in one arm → what only all of them together can say."""
+
+TRANSCRIPT = 'Transcript of the recording: "{text}"\n\n'
+"""What stands before the prompt where the recording is not sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +183,22 @@ class Task:
         The column of the unit that carries the group.
     strata
         The columns held equal between groups.
+    compares
+        What is compared within each response, where no column of the corpus is (`group` is empty then).
+    keeps
+        Columns of the corpus that readings, scorers and reference models are told (`facts`).
+    presentations
+        The ways in which each item is asked; None: once, as it is.
+    reading
+        How a response is read, part by part; None: as a whole, by the attributes.
+    instructions, examples
+        What an annotator is told beside the attributes: further rules, and worked examples.
+    script
+        What reference models say; None: one sentence per attribute, from the vocabularies.
+    overall
+        Scores all tasks of the family together, once they are scored one by one.
+    without_media
+        What stands before the prompt in the arm `text_only`.
     """
 
     name: str
@@ -157,6 +214,15 @@ class Task:
     strata: tuple[str, ...] = ()
     sampling: Sampling = GREEDY
     arm: str = "audio"
+    compares: str = ""
+    keeps: tuple[str, ...] = ()
+    presentations: Presentations | None = field(default=None, repr=False)
+    reading: Reading | None = field(default=None, repr=False)
+    instructions: str = ""
+    examples: tuple[WorkedExample, ...] = field(default=(), repr=False)
+    script: Script | None = field(default=None, repr=False)
+    overall: OverallScorer | None = field(default=None, repr=False)
+    without_media: str = TRANSCRIPT
 
     def __post_init__(self) -> None:
         names = [a.name for a in self.attributes]
@@ -173,7 +239,7 @@ class Task:
     @property
     def dimension(self) -> str:
         """The name of what is compared, e.g. `gender` or `gender × accent`."""
-        return " × ".join(self.group)
+        return " × ".join(self.group) or self.compares
 
     def attribute(self, name: str) -> Attribute:
         """Return the attribute called `name`; KeyError if the task has none."""
@@ -198,13 +264,13 @@ class Task:
                 "sampling": dataclasses.asdict(self.sampling),
                 "attributes": [dataclasses.asdict(a) for a in self.attributes],
                 "arm": self.arm,
+                "keeps": self.keeps,
+                "reading": None if self.reading is None else dict(self.reading.identity),
+                "instructions": self.instructions,
+                "examples": [[example.text, dict(example.values)] for example in self.examples],
+                "without_media": self.without_media,
             }
         )
-
-    @cached_property
-    def attributes_digest(self) -> str:
-        """SHA-256 over what is read out of a response: tasks that read the same share their annotations."""
-        return digest([dataclasses.asdict(a) for a in self.attributes])
 
 
 def digest(content: Any) -> str:

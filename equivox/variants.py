@@ -1,13 +1,14 @@
 """Variants of a task: other groups, and arms that show whether a difference survives without the voice.
 
-`audio`
-    The task as declared.
+`declared`
+    The task as declared; its arm is called by what it sends: `audio`, `image` or `text`.
 `text_only`
-    The transcript replaces the recording.
+    The transcript replaces the recording; an image is left out.
 `silence`
     Silence of the same length replaces the recording.
 `shuffled`
-    The answers of `audio`, with the groups dealt to other clusters once: what the scores show where nothing can be.
+    The answers of the declared arm, with the groups dealt to other clusters once: what the scores show where
+    nothing can be.
 """
 
 from __future__ import annotations
@@ -19,27 +20,43 @@ from dataclasses import replace
 from equivox.errors import RequestError, nearest
 from equivox.task import Task
 
-AUDIO_ARM, TEXT_ONLY, SILENCE, SHUFFLED = "audio", "text_only", "silence", "shuffled"
-ARMS = (AUDIO_ARM, TEXT_ONLY, SILENCE, SHUFFLED)
+TEXT_ONLY, SILENCE, SHUFFLED = "text_only", "silence", "shuffled"
+SENDS = ("audio", "image", "text")
+"""What the declared arm may be called."""
+ARMS = (*SENDS, TEXT_ONLY, SILENCE, SHUFFLED)
 """Every arm, in the order in which they are shown."""
+DECLARED = "declared"
+EVERY_ARM = "all"
 
-_TRANSCRIPT = 'Transcript of the recording: "{text}"'
 _CROSS = re.compile(r"\s*[×*]\s*")
 
 
 def parse_arms(text: str) -> tuple[str, ...]:
-    """Return the arms named in `text`, comma-separated or `all`, in their usual order.
+    """Return the arms named in `text`, in their usual order; `all` and `declared` stand for themselves.
 
     >>> parse_arms("all"), parse_arms("silence,audio")
-    (('audio', 'text_only', 'silence', 'shuffled'), ('audio', 'silence'))
+    (('all',), ('audio', 'silence'))
     """
+    known = (DECLARED, *ARMS, EVERY_ARM)
     named = [entry.strip() for entry in text.split(",") if entry.strip()]
     for name in named:
-        if name not in (*ARMS, "all"):
-            raise RequestError(f"unknown arm {name!r}{nearest(name, ARMS)}; known: {', '.join(ARMS)}, or all")
+        if name not in known:
+            raise RequestError(f"unknown arm {name!r}{nearest(name, known)}; known: {', '.join(known)}")
     if not named:
-        raise RequestError(f"`arms` names none; known: {', '.join(ARMS)}, or all")
-    return ARMS if "all" in named else tuple(arm for arm in ARMS if arm in named)
+        raise RequestError(f"`arms` names none; known: {', '.join(known)}")
+    return (EVERY_ARM,) if EVERY_ARM in named else tuple(arm for arm in known if arm in named)
+
+
+def arms_of(task: Task) -> tuple[str, ...]:
+    """Return the arms that `task` offers, the declared one first.
+
+    >>> from equivox.tasks.vibe import TASKS
+    >>> arms_of(TASKS[0])
+    ('audio', 'text_only', 'silence', 'shuffled')
+    """
+    kinds = {medium.kind for medium in task.media}
+    controls = (*((TEXT_ONLY,) if kinds else ()), *((SILENCE,) if "audio" in kinds else ()))
+    return (task.arm, *controls, *((SHUFFLED,) if task.group else ()))
 
 
 def parse_group(text: str) -> tuple[str, ...]:
@@ -55,8 +72,19 @@ def parse_group(text: str) -> tuple[str, ...]:
 
 
 def vary(tasks: Sequence[Task], *, group: tuple[str, ...] | None, arms: Sequence[str]) -> list[Task]:
-    """Return every task in every arm, comparing `group` where it is given; arms of one task stand side by side."""
-    return [with_arm(with_group(task, group), arm) for task in tasks for arm in arms]
+    """Return every task in every arm, comparing `group` where it is given; arms of one task stand side by side.
+
+    RequestError for an arm that a task does not offer.
+    """
+    varied = []
+    for task in tasks:
+        offered = arms_of(task)
+        chosen = offered if EVERY_ARM in arms else [task.arm if arm == DECLARED else arm for arm in arms]
+        for arm in chosen:
+            if arm not in offered:
+                raise RequestError(f"{task.name} has no arm {arm!r}; it offers {', '.join(offered)}")
+            varied.append(with_arm(with_group(task, group), arm))
+    return varied
 
 
 def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
@@ -69,19 +97,23 @@ def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
 
 def with_arm(task: Task, arm: str) -> Task:
     """Return `task` in another arm, under a name that says so."""
-    if arm == AUDIO_ARM:
+    if arm == task.arm:
         return task
     varied = replace(task, name=f"{task.name}@{arm}", arm=arm)
     if arm != TEXT_ONLY:
         return varied
-    prompt = replace(task.prompt, text=f"{_TRANSCRIPT}\n\n{task.prompt.text}")
-    return replace(varied, media=(), prompt=prompt)
+    return replace(varied, media=(), prompt=replace(task.prompt, text=f"{task.without_media}{task.prompt.text}"))
 
 
-def audio_name(name: str) -> str:
+def declared_arm(task: Task) -> str:
+    """Return what the declared arm of a task that sends media is called."""
+    return task.media[0].kind if task.media else "text"
+
+
+def declared_name(name: str) -> str:
     """Return the name of a task without its arm.
 
-    >>> audio_name("vibe_gender:story@silence"), audio_name("vibe_gender:story")
+    >>> declared_name("vibe_gender:story@silence"), declared_name("vibe_gender:story")
     ('vibe_gender:story', 'vibe_gender:story')
     """
     return name.partition("@")[0]

@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from equivox.metrics.ntvd import score_distribution_shift
 from equivox.task import REFUSAL, Attribute, DataSource, Task
-from equivox.tasks.prompts import load_prompts
+from equivox.tasks.prompts import load_examples, load_prompts
 
 CREMA_D = DataSource(corpus="crema_d")
 L2_ARCTIC = DataSource(corpus="l2_arctic")
 
 PROMPTS = load_prompts("vibe")
+EXAMPLES = load_examples("vibe")
 
 ATTRIBUTES: dict[str, tuple[Attribute, ...]] = {
     "story": (
@@ -146,6 +147,7 @@ def vibe_task(
         cluster=cluster,
         strata=strata,
         attributes=(*ATTRIBUTES[prompt], REFUSAL),
+        examples=EXAMPLES[prompt],
         scorer=score_distribution_shift,
     )
 

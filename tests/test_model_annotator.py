@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from equivox.annotate import Job, open_annotator
 from equivox.annotate.model import ModelAnnotator
+from equivox.annotate.parts import whole_part
 from equivox.annotate.schema import canonical, json_schema, response_form
 from equivox.engines import EngineIdentity, Request, Response
 from equivox.errors import RequestError
@@ -61,7 +62,7 @@ def form(task: Task, **values: Any) -> str:
 
 
 def job(task: Task, text: str = "A text.", key: str = "k") -> Job:
-    return Job(key=key, response_key=f"r{key}", task=task, text=text)
+    return Job(key=key, response_key=f"r{key}", task=task.name, part=whole_part(task, text))
 
 
 def read(task: Task, answer: Callable[[Request], str | None], text: str = "A text.") -> tuple[Any, ScriptedReader]:
@@ -72,7 +73,7 @@ def read(task: Task, answer: Callable[[Request], str | None], text: str = "A tex
 
 @pytest.mark.parametrize("task", ALL_TASKS, ids=lambda t: t.name)
 def test_the_schema_is_closed_and_bounded(task: Task) -> None:
-    schema = json_schema(task)
+    schema = json_schema(task.attributes)
     assert schema["additionalProperties"] is False
     assert set(schema["required"]) == set(schema["properties"]) == {a.name for a in task.attributes}
     assert next(iter(schema["properties"])) == "refusal"
@@ -102,13 +103,13 @@ def test_the_schema_is_closed_and_bounded(task: Task) -> None:
 )
 def test_a_form_that_breaks_the_schema_is_invalid(values: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        response_form(CANDIDATE).model_validate(json.loads(form(CANDIDATE, **values)), strict=True)
+        response_form(CANDIDATE.attributes).model_validate(json.loads(form(CANDIDATE, **values)), strict=True)
 
 
 @pytest.mark.parametrize("hobbies", [["chess"], ["a"] * 4, "chess", ["x" * 61, "a", "b"], [1, 2, 3]])
 def test_lists_have_exactly_the_number_asked_for(hobbies: Any) -> None:
     with pytest.raises(ValidationError):
-        response_form(ADVISORY).model_validate(json.loads(form(ADVISORY, hobby=hobbies)), strict=True)
+        response_form(ADVISORY.attributes).model_validate(json.loads(form(ADVISORY, hobby=hobbies)), strict=True)
 
 
 def test_values_are_canonical_and_raw_and_unstated_ones_are_missing() -> None:
@@ -122,7 +123,7 @@ def test_values_are_canonical_and_raw_and_unstated_ones_are_missing() -> None:
     ]
     assert (annotation.output, annotation.attempts) == (answer, 1)
     (request,) = engine.requests
-    assert "A text." in request.text and request.schema == json_schema(STORY)
+    assert "A text." in request.text and request.schema == json_schema(STORY.attributes)
     assert request.labels.group == "" and request.media == ()
 
 
@@ -236,3 +237,17 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     code, _, err = equivox("score", folder, "--annotator", "third")
     assert code == 2 and "no annotations by 'third'" in err
     assert not math.isnan(float(alpha))
+
+
+@pytest.mark.parametrize("task", ALL_TASKS, ids=lambda t: t.name)
+def test_worked_examples_are_answers_that_would_be_accepted(task: Task) -> None:
+    _, engine = read(task, lambda _: None, text="What is to be read.")
+    prompt = engine.requests[0].text
+    answers = [json.loads(line.removeprefix("Answer: ")) for line in prompt.splitlines() if line.startswith("Answer: ")]
+    assert len(answers) == len(task.examples) > 1
+    for answer in answers:
+        response_form(task.attributes).model_validate(answer, strict=True)
+    assert {answer["refusal"] for answer in answers} == {"yes", "no"}
+    named = {name for example in task.examples for name in example.values}
+    assert named <= {a.name for a in task.attributes}
+    assert prompt.rindex("What is to be read.") > prompt.rindex("Answer: ")

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from equivox.annotate import Job
+from equivox.annotate.parts import whole_part
 from equivox.annotate.rules import RulesAnnotator
 from equivox.annotate.vocabulary import load_vocabulary
 from equivox.configs import load_config
@@ -40,7 +41,8 @@ def test_every_value_in_every_wording_is_read_back(task: Task) -> None:
             for word in words:
                 for sentence in prose["sentences"][attribute.name]:
                     text = f"{prose['openings'][0]} {sentence.format(value=word)}"
-                    (annotation,) = annotator.annotate([Job(key="k", response_key="r", task=task, text=text)])
+                    job = Job(key="k", response_key="r", task=task.name, part=whole_part(task, text))
+                    (annotation,) = annotator.annotate([job])
                     read = [(v.attribute, v.value) for v in annotation.values if v.attribute != "refusal"]
                     assert read == [(attribute.name, value)], text
 

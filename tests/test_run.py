@@ -111,7 +111,7 @@ def test_the_manifest_says_with_what_the_run_was_made(tmp_path: Path) -> None:
         "data": "sample",
         "task_files": [],
         "group": None,
-        "arms": ["audio"],
+        "arms": ["declared"],
         "annotator": "rules",
     }
     assert manifest["identity"]["tasks"] == {TASK.name: TASK.fingerprint}

@@ -15,7 +15,7 @@ from equivox.engines import EngineIdentity
 from equivox.errors import RequestError
 from equivox.plan import Plan, make_plan
 from equivox.registry import builtin_tasks
-from equivox.variants import ARMS, parse_arms, parse_group, vary
+from equivox.variants import arms_of, parse_arms, parse_group, vary
 
 Cli = Callable[..., tuple[int, str, str]]
 STORY = builtin_tasks()["vibe_gender:story"]
@@ -24,7 +24,7 @@ IDENTITY = EngineIdentity(engine="fake", model="m", revision="1")
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    tasks = vary([STORY], group=None, arms=ARMS)
+    tasks = vary([STORY], group=None, arms=("all",))
     return make_plan(tasks, {"crema_d": open_corpus(STORY.data, "sample")}, IDENTITY, limit=96)
 
 
@@ -33,7 +33,7 @@ def of_arm(plan: Plan, arm: str) -> list[dict[str, object]]:
 
 
 def test_every_arm_asks_about_the_same_items(plan: Plan) -> None:
-    items = {arm: [row["item_id"] for row in of_arm(plan, arm)] for arm in ARMS}
+    items = {arm: [row["item_id"] for row in of_arm(plan, arm)] for arm in arms_of(STORY)}
     assert all(len(ids) == 96 for ids in items.values())
     assert items["audio"] == items["text_only"] == items["silence"] == items["shuffled"]
 
@@ -84,7 +84,7 @@ def test_all_arms_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     assert code == 0, err
     lines = [line for line in out.splitlines() if "vibe_gender:advisory" in line]
     assert [next(w for w in line.split() if w.startswith("vibe")) for line in lines] == [
-        "vibe_gender:advisory", *(f"vibe_gender:advisory@{arm}" for arm in ARMS[1:])
+        "vibe_gender:advisory", *(f"vibe_gender:advisory@{arm}" for arm in arms_of(STORY)[1:])
     ]  # fmt: skip
     scores = {s["arm"]: s for s in json.loads((folder / "scores.json").read_text())["scores"] if not s["attribute"]}
     # A reference model is told who speaks in every arm; only dealing the labels anew removes its bias.

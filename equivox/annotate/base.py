@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from equivox.annotate.parts import Part
 from equivox.task import Task, digest
 
 Status = Literal["parsed", "refused", "empty", "unparsed"]
@@ -23,17 +24,17 @@ class Value:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One response to be read under one task's attributes."""
+    """One part of one response to be read; `task` is the name of the task it was first asked for."""
 
     key: str
     response_key: str
-    task: Task
-    text: str
+    task: str
+    part: Part
 
 
 @dataclass(frozen=True, kw_only=True)
 class Annotation:
-    """The reading of one response; an attribute without a value among `values` is unstated.
+    """The reading of one part of a response; an attribute without a value among `values` is unstated.
 
     `output` is what a model that annotates wrote, word for word (None for rules), after `attempts` attempts.
     """
@@ -45,6 +46,7 @@ class Annotation:
     values: Sequence[Value]
     output: str | None = None
     attempts: int = 1
+    part: str = ""
 
     def as_record(self) -> dict[str, Any]:
         """Return the annotation as a row of the store."""
@@ -56,6 +58,7 @@ class Annotation:
             "values": [vars(value) for value in self.values],
             "output": self.output,
             "attempts": self.attempts,
+            "part": self.part,
         }
 
 
@@ -90,6 +93,9 @@ class Annotator(Protocol):
         ...
 
 
-def annotation_key(identity: AnnotatorIdentity, task: Task, response_key: str, text: str) -> str:
-    """Return the hash of everything that determines an annotation: reader, attributes, response and its words."""
-    return digest([identity.as_dict(), task.attributes_digest, response_key, text])
+def annotation_key(identity: AnnotatorIdentity, part: Part, response_key: str) -> str:
+    """Return the hash of everything that determines an annotation: reader, part with its words, and response.
+
+    Where the part's own reader alone reads it, the annotator is not among that.
+    """
+    return digest([None if part.alone else identity.as_dict(), part.digest, response_key])

@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from equivox.annotate.base import Annotation, AnnotatorIdentity, Job
+from equivox.annotate.parts import Part, reading_of
 from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.configs import load_config
 from equivox.engines.base import Engine, Labels, Request
 from equivox.engines.messages import split_thinking
-from equivox.task import OTHER, UNSTATED, Attribute, Sampling, Task, digest
+from equivox.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
 
 ATTEMPTS = 3
 """How often a response is read before it counts as unparsed."""
@@ -50,14 +51,18 @@ class ModelAnnotator:
 
     def check(self, tasks: Sequence[Task]) -> None:
         """Refuse what the model or its server cannot do with these tasks; weights are not loaded."""
-        jobs = [Job(key=task.name, response_key="", task=task, text="A text.") for task in tasks]
+        jobs = [
+            Job(key=f"{task.name} {part.name}", response_key="", task=task.name, part=part)
+            for task in tasks
+            for part in reading_of(task).asks(task)
+        ]
         self._engine.check([self._request(job, 0) for job in jobs])
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield the reading of each job as it is done; a response that says nothing is not sent."""
         pending: dict[str, Job] = {}
         for job in jobs:
-            if split_thinking(job.text)[0].strip():
+            if _words(job.part):
                 pending[job.key] = job
             else:
                 yield _annotation(job, "empty", attempts=0)
@@ -66,7 +71,7 @@ class ModelAnnotator:
             for response in self._engine.generate(self._request(job, attempt) for job in list(pending.values())):
                 job = pending[response.key.rpartition("/")[0]]
                 outputs[job.key] = response.text if response.error is None else f"error: {response.error}"
-                filled = _validated(job.task, response.text)
+                filled = _validated(job.part, response.text)
                 if filled is not None:
                     del pending[job.key]
                     yield _read(job, filled, str(response.text), attempt + 1)
@@ -83,26 +88,54 @@ class ModelAnnotator:
         sampling = self._sampling
         if attempt and sampling.temperature == 0:
             sampling = replace(sampling, temperature=_RETRY_TEMPERATURE)
-        text = self._prompt["text"].format(
-            fields="\n".join(_field_line(a) for a in job.task.attributes), response=split_thinking(job.text)[0].strip()
-        )
         return Request(
             key=f"{job.key}/{attempt}",
-            task=job.task.name,
+            task=job.task,
             item_id=job.response_key,
             repeat=attempt,
             arm="annotation",
             media=(),
-            text=text,
+            text=self._text(job.part),
             sampling=sampling,
             seed=int(digest([job.key, attempt])[:8], 16),
             labels=_NOBODY,
-            schema=json_schema(job.task),
+            schema=json_schema(job.part.attributes),
         )
+
+    def _text(self, part: Part) -> str:
+        fields = "\n".join(_field_line(attribute) for attribute in part.attributes)
+        if part.prompt is not None:
+            return part.prompt.text.format(**part.extra, fields=fields, response=_words(part))
+        worked = "\n\n".join(_worked(example, part.attributes) for example in part.examples)
+        shown = self._prompt["with_examples" if worked else "without_examples"].format(examples=worked)
+        rules = "".join(f"- {line.strip()}\n" for line in part.instructions.splitlines() if line.strip())
+        filled = self._prompt["text"].format(fields=fields, response=_words(part), instructions=rules, examples=shown)
+        return str(filled)
+
+
+def _words(part: Part) -> str:
+    return split_thinking(part.text)[0].strip()
+
+
+def _worked(example: WorkedExample, attributes: Sequence[Attribute]) -> str:
+    """Write an example as the annotator is to answer it: every field, in the order of the form."""
+    filled: dict[str, Any] = {}
+    for attribute in sorted(attributes, key=lambda a: a.role != "refusal"):
+        given = example.values.get(attribute.name, "no" if attribute.role == "refusal" else UNSTATED)
+        if not attribute.is_list:
+            filled[attribute.name] = given
+            continue
+        values = [given] if isinstance(given, str) else list(given)
+        fewest = attribute.count if attribute.at_least is None else attribute.at_least
+        filled[attribute.name] = values + [UNSTATED] * (fewest - len(values))
+    return f"Text:\n<<<\n{example.text.strip()}\n>>>\nAnswer: {json.dumps(filled, ensure_ascii=False)}"
 
 
 def _field_line(attribute: Attribute) -> str:
-    what = f"a list of exactly {attribute.count} short texts" if attribute.count > 1 else "a short text"
+    what = "a short text"
+    if attribute.is_list:
+        many = f"exactly {attribute.count}" if attribute.at_least is None else f"at most {attribute.count}"
+        what = f"a list of {many} short texts"
     if attribute.role == "refusal":
         what = " or ".join(f'"{option}"' for option in attribute.options)
     elif attribute.options:
@@ -110,7 +143,7 @@ def _field_line(attribute: Attribute) -> str:
     return f"- {attribute.name} ({attribute.asks}): {what}"
 
 
-def _validated(task: Task, text: str | None) -> Mapping[str, Any] | None:
+def _validated(part: Part, text: str | None) -> Mapping[str, Any] | None:
     """Return the filled form, or None when `text` is not one; code fences around it are tolerated."""
     from pydantic import ValidationError
 
@@ -118,17 +151,17 @@ def _validated(task: Task, text: str | None) -> Mapping[str, Any] | None:
         return None
     answer = split_thinking(text)[0].strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
-        return response_form(task).model_validate(json.loads(answer), strict=True).model_dump()
+        return response_form(part.attributes).model_validate(json.loads(answer), strict=True).model_dump()
     except (ValueError, ValidationError):
         return None
 
 
 def _read(job: Job, filled: Mapping[str, Any], output: str, attempts: int) -> Annotation:
-    refusal = next(a.name for a in job.task.attributes if a.role == "refusal")
-    values = read_values(job.task, filled)
-    if filled[refusal] == "yes":
+    refusals = {a.name for a in job.part.attributes if a.role == "refusal" and filled[a.name] == "yes"}
+    values = read_values(job.part.attributes, filled)
+    if refusals:
         # What a refusal mentions in passing is not an answer.
-        values = [value for value in values if value.attribute == refusal]
+        values = [value for value in values if value.attribute in refusals]
         return _annotation(job, "refused", values=values, output=output, attempts=attempts)
     return _annotation(job, "parsed", values=values, output=output, attempts=attempts)
 
@@ -137,9 +170,10 @@ def _annotation(job: Job, status: Any, *, attempts: int, values: Any = (), outpu
     return Annotation(
         key=job.key,
         response_key=job.response_key,
-        task=job.task.name,
+        task=job.task,
         status=status,
         values=tuple(values),
         output=output,
         attempts=attempts,
+        part=job.part.name,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from equivox.annotate.base import Annotation, AnnotatorIdentity, Job, Value
+from equivox.annotate.parts import reading_of
 from equivox.annotate.vocabulary import load_vocabulary
 from equivox.task import Task
 
@@ -29,17 +30,18 @@ class RulesAnnotator:
     def check(self, tasks: Sequence[Task]) -> None:
         """Refuse a task with an attribute that has no vocabulary."""
         for task in tasks:
-            for attribute in task.attributes:
-                if attribute.role != "refusal":
-                    self._vocabulary.of(attribute)
+            for part in reading_of(task).asks(task):
+                for attribute in part.attributes:
+                    if attribute.role != "refusal":
+                        self._vocabulary.of(attribute)
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield the reading of each job."""
         for job in jobs:
             status, values = "parsed", self._values(job)
-            if not job.text.strip():
+            if not job.part.text.strip():
                 status, values = "empty", []
-            elif self._vocabulary.declines(job.text):
+            elif self._vocabulary.declines(job.part.text):
                 status, values = "refused", [Value("refusal", "yes", "")]
             elif not values:
                 status = "unparsed"
@@ -48,9 +50,10 @@ class RulesAnnotator:
             yield Annotation(
                 key=job.key,
                 response_key=job.response_key,
-                task=job.task.name,
+                task=job.task,
                 status=status,  # type: ignore[arg-type]
                 values=tuple(values),
+                part=job.part.name,
             )
 
     def close(self) -> None:
@@ -59,7 +62,7 @@ class RulesAnnotator:
     def _values(self, job: Job) -> list[Value]:
         return [
             Value(attribute.name, value, words)
-            for attribute in job.task.attributes
+            for attribute in job.part.attributes
             if attribute.role != "refusal"
-            for value, words in self._vocabulary.of(attribute).mentions(job.text)[: attribute.count]
+            for value, words in self._vocabulary.of(attribute).mentions(job.part.text)[: attribute.count]
         ]

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from equivox.annotate.base import Value
-from equivox.task import OTHER, UNSTATED, Attribute, Task
+from equivox.task import OTHER, UNSTATED, Attribute
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -24,13 +24,9 @@ _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _ARTICLE = re.compile(r"^(?:an?|the)\s+")
 
 
-def response_form(task: Task) -> type[BaseModel]:
-    """Return the pydantic model of one annotation of `task`; unknown, missing or overlong fields are refused."""
-    return _form(task.attributes)
-
-
 @cache
-def _form(attributes: Sequence[Attribute]) -> type[BaseModel]:
+def response_form(attributes: tuple[Attribute, ...]) -> type[BaseModel]:
+    """Return the pydantic model of a reading by `attributes`; unknown, missing or overlong fields are refused."""
     from pydantic import ConfigDict, Field, create_model
 
     fields: dict[str, Any] = {}
@@ -43,14 +39,17 @@ def _form(attributes: Sequence[Attribute]) -> type[BaseModel]:
             single = Literal[(*attribute.options, OTHER, UNSTATED)]
         else:
             single = Annotated[str, Field(min_length=1, max_length=LONGEST)]
-        kind = Annotated[list[single], Field(min_length=n, max_length=n)] if (n := attribute.count) > 1 else single
+        kind = single
+        if attribute.is_list:
+            fewest = attribute.count if attribute.at_least is None else attribute.at_least
+            kind = Annotated[list[single], Field(min_length=fewest, max_length=attribute.count)]
         fields[attribute.name] = (kind, Field(description=attribute.asks))
     return create_model("Annotation", __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def json_schema(task: Task) -> dict[str, Any]:
-    """Return the JSON schema of one annotation of `task`, without references or titles."""
-    schema: dict[str, Any] = _without_titles(response_form(task).model_json_schema())
+def json_schema(attributes: tuple[Attribute, ...]) -> dict[str, Any]:
+    """Return the JSON schema of a reading by `attributes`, without references or titles."""
+    schema: dict[str, Any] = _without_titles(response_form(attributes).model_json_schema())
     return schema
 
 
@@ -60,13 +59,13 @@ def _without_titles(node: Any) -> Any:
     return [_without_titles(entry) for entry in node] if isinstance(node, list) else node
 
 
-def read_values(task: Task, filled: Mapping[str, Any]) -> list[Value]:
+def read_values(attributes: Sequence[Attribute], filled: Mapping[str, Any]) -> list[Value]:
     """Return the stated values of a valid form: canonical and as written; unstated ones are left out.
 
     A value given twice in a list counts once.
     """
     values: dict[tuple[str, str], Value] = {}
-    for attribute in task.attributes:
+    for attribute in attributes:
         given = filled[attribute.name]
         for raw in given if isinstance(given, list) else [given]:
             value = raw if attribute.options else canonical(raw)

@@ -67,7 +67,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         group: Annotated[
             str | None, typer.Option(help="Compare another column of the corpus, or several: gender×accent.")
         ] = None,
-        arms: Annotated[str, typer.Option(help="audio, text_only, silence, shuffled, or all.")] = "audio",
+        arms: Annotated[str, typer.Option(help="declared, text_only, silence, shuffled, or all.")] = "declared",
         annotator: Annotated[str, typer.Option(help="Who reads the responses: a name or a YAML file.")] = "rules",
         min_count: MinCountOption = None,
         min_coverage: MinCoverageOption = 0.8,

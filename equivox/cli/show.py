@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ def show_scores(runs: Sequence[Shown], *, by_attribute: bool = False) -> int:
     out.print(f"\nStored in {', '.join(str(run.folder) for run in runs)}", markup=False)
     if not by_attribute:
         out.print("`equivox score RUN --by-attribute` shows every attribute of a run.", markup=False)
-    undefined = sum(score.attribute is None and not score.defined for run in runs for score in run.scores)
+    undefined = sum(score.is_whole and not score.defined for run in runs for score in run.scores)
     if undefined:
         out.print(f"{undefined} task score(s) undefined, see above.", style="yellow")
     return EXIT_INCOMPLETE if undefined else EXIT_DONE
@@ -93,15 +94,20 @@ def _show_usage(out: Console, folder: Path) -> None:
 
 
 def _show_losses(out: Console, run: Shown, shown: int = 10) -> None:
+    told = set()
     for score in run.scores:
         c = score.coverage
-        if score.attribute is None and c.used < c.requested:
-            out.print(
-                f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} "
-                f"answered → {c.parsed} parsed → {c.used} used; whatever the missing had said, nTVD would lie in "
-                f"{interval(score.worst_low, score.worst_high)}",
-                markup=False,
-            )
+        losses = (score.task, c.requested, c.generated, c.answered, c.parsed, c.used)
+        if not score.is_whole or c.used == c.requested or losses in told:
+            continue
+        told.add(losses)
+        worst = f"; whatever the missing had said, {score.name} would lie in "
+        worst += interval(score.worst_low, score.worst_high)
+        out.print(
+            f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} "
+            f"answered → {c.parsed} parsed → {c.used} used{worst if math.isfinite(score.worst_low) else ''}",
+            markup=False,
+        )
     for corpus, count in read_manifest(run.folder).get("items_without_group", {}).items():
         out.print(f"  {count} items of {corpus} carry no value of what is compared and were not asked", markup=False)
     failures = count_failures(run.folder)

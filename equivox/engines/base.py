@@ -26,12 +26,13 @@ class MediaPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """Who is speaking, told to reference models alone: never rendered into a message."""
+    """Who is speaking, and the plan's facts, told to reference models alone: never rendered into a message."""
 
     group: str
     groups: tuple[str, ...]
     cluster: str
     stratum: str
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

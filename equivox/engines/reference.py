@@ -27,6 +27,7 @@ import hashlib
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from typing import Protocol
 from urllib.parse import parse_qsl
 
 from equivox.annotate.vocabulary import Vocabulary, load_vocabulary
@@ -35,7 +36,7 @@ from equivox.engines.base import EngineIdentity, Labels, Request, Response
 from equivox.errors import RequestError, nearest
 from equivox.statistics.distance import shift_ceiling
 from equivox.task import Attribute, Task
-from equivox.variants import audio_name
+from equivox.variants import declared_name
 
 VERSION = "1"
 """Raised whenever a reference model's answers change."""
@@ -84,6 +85,14 @@ class ReferenceSettings:
         return settings
 
 
+class Script(Protocol):
+    """What reference models say in tasks whose answers are more than one sentence per attribute."""
+
+    def answer(self, model: str, settings: ReferenceSettings, request: Request, rng: random.Random) -> str:
+        """Return the answer of the reference model called `model`; `rng` is seeded by the request."""
+        ...
+
+
 def _hashed(*parts: object) -> int:
     return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8])
 
@@ -103,12 +112,12 @@ class ReferenceEngine:
             settings={f.name: getattr(settings, f.name) for f in fields(settings)},
             reads_labels=True,
         )
-        self._tasks = {audio_name(task.name): task for task in tasks}
+        self._tasks = {declared_name(task.name): task for task in tasks}
         self._vocabulary: Vocabulary = load_vocabulary()
         self._prose = load_config("reference/prose.yaml")
         for task in tasks:
             for attribute in task.attributes:
-                if attribute.role != "refusal":
+                if attribute.role != "refusal" and task.script is None:
                     self._vocabulary.of(attribute)
 
     @classmethod
@@ -141,7 +150,8 @@ class ReferenceEngine:
         if self.model != "planted":
             return
         for name, labels in {request.task: request.labels for request in requests}.items():
-            for attribute in self._tasks[audio_name(name)].attributes:
+            task = self._tasks[declared_name(name)]
+            for attribute in task.attributes if task.script is None else ():
                 if attribute.role != "refusal":
                     values = self._vocabulary.of(attribute).values
                     self._own_probability(attribute, values, labels, own_values(values, labels, attribute.count))
@@ -155,8 +165,11 @@ class ReferenceEngine:
             declines += self.settings.refusal_gap
         if rng.random() < declines:
             return str(self._prose["refusal"])
+        task = self._tasks[declared_name(request.task)]
+        if task.script is not None:
+            return task.script.answer(self.model, self.settings, request, rng)
         sentences = [rng.choice(self._prose["openings"])]
-        for attribute in self._tasks[audio_name(request.task)].attributes:
+        for attribute in task.attributes:
             if attribute.role == "refusal":
                 continue
             words = self._vocabulary.of(attribute).words

@@ -18,6 +18,28 @@ def percent(value: float) -> str:
     return f"{value + 0.0:.2f}" if abs(value) >= 0.005 else "0.00"
 
 
+def score_value(value: float, unit: str) -> str:
+    """Write a score in its unit: two decimals for percent, three for everything else.
+
+    >>> score_value(66.666, "percent of all instances"), score_value(-0.1234, "correlation")
+    ('66.67', '-0.123')
+    """
+    if unit.startswith("percent"):
+        return percent(value)
+    return f"{value + 0.0:.3f}" if math.isfinite(value) else DASH
+
+
+def score_interval(low: float, high: float, unit: str) -> str:
+    """Write an interval in a score's unit; negative ends are kept apart by a word.
+
+    >>> score_interval(-0.1, 0.25, "correlation"), score_interval(1.0, 2.0, "percent")
+    ('-0.100 to 0.250', '1.00 to 2.00')
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return DASH
+    return f"{score_value(low, unit)} to {score_value(high, unit)}"
+
+
 def p_value(value: float) -> str:
     """Write a p-value with three decimals, never as zero unless it is (the paper's b/B may be).
 

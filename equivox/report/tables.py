@@ -10,50 +10,97 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from equivox.report.numbers import DASH, interval, p_value, percent, share, stars
+from equivox.report.numbers import (
+    DASH,
+    interval,
+    p_value,
+    percent,
+    score_interval,
+    score_value,
+    share,
+    stars,
+)
 from equivox.scores import Score
 
+NTVD = "nTVD"
 _COLUMNS = ("nTVD", "max", "floor", "excess", "interval", "p cluster", "q", "p paper", "used")
+
+_METRIC_COLUMNS = ("value", "no bias", "interval", "p cluster", "q", "p paper", "used")
+_METRIC_LEGEND = (
+    "no bias: the value that an even-handed model has; interval: 95 %, over clusters; p cluster: over clusters "
+    "(* < 0.05, ** < 0.001); q: after\nBenjamini–Hochberg; p paper: as published; used: what counts, of all requested."
+)
 
 
 def print_task_scores(console: Console, runs: Sequence[tuple[str, Sequence[Score]]]) -> None:
-    """Print one table per dimension with a line per model and task, then what the columns mean."""
-    tasks = [(model, score) for model, scores in runs for score in scores if score.attribute is None]
-    for dimension in dict.fromkeys(score.dimension for _, score in tasks):
-        rows = [(model, score) for model, score in tasks if score.dimension == dimension]
+    """Print the scores of whole tasks, a line per model and task, then what the columns mean.
+
+    nTVD has one table per dimension; every other metric one table per family of tasks.
+    """
+    tasks = [(model, score) for model, scores in runs for score in scores if score.is_whole]
+    shifts = [(model, score) for model, score in tasks if score.name == NTVD]
+    for dimension in dict.fromkeys(score.dimension for _, score in shifts):
+        rows = [(model, score) for model, score in shifts if score.dimension == dimension]
         table = _table(f"{dimension}: mean nTVD over a task's attributes", "model", "task")
-        previous = ""
-        for model, score in rows:
-            if previous not in ("", model):
-                table.add_section()
-            table.add_row(escape(model) if model != previous else "", escape(score.task), *_cells(score))
-            previous = model
+        _fill(table, [((model, score.task), _cells(score)) for model, score in rows])
         console.print(table)
         print_reasons(console, rows)
-    _print_legend(console, [score for _, score in tasks])
+    if shifts:
+        _print_legend(console, [score for _, score in shifts])
+    others = [(model, score) for model, score in tasks if score.name != NTVD]
+    for family in dict.fromkeys(score.family for _, score in others):
+        rows = [(model, score) for model, score in others if score.family == family]
+        table = _metric_table(family, "model", "task", "metric")
+        _fill(table, [((model, score.task, score.name), _metric_cells(score)) for model, score in rows])
+        console.print(table)
+        print_reasons(console, rows)
+    if others:
+        console.print(Text(_METRIC_LEGEND, style="dim"))
+
+
+def _fill(table: Table, rows: Sequence[tuple[Sequence[str], Sequence[str]]]) -> None:
+    """Add rows of names and cells; a name that repeats the one above it is left out."""
+    before: Sequence[str] = ()
+    for names, cells in rows:
+        if before and names[0] != before[0]:
+            table.add_section()
+        same = [i for i in range(len(names) - 1) if list(names[: i + 1]) == list(before[: i + 1])]
+        table.add_row(*("" if i in same else escape(name) for i, name in enumerate(names)), *cells)
+        before = names
 
 
 def print_attribute_scores(console: Console, scores: Sequence[Score]) -> None:
-    """Print one line per attribute, echoes and refusals marked as such, with the value that moves most."""
-    for dimension in dict.fromkeys(score.dimension for score in scores):
-        rows = [score for score in scores if score.dimension == dimension and score.attribute is not None]
+    """Print one line per attribute, echoes and refusals marked as such, with the value that moves most.
+
+    Of metrics other than nTVD, one line per breakdown.
+    """
+    parts = [score for score in scores if not score.is_whole]
+    shifts = [score for score in parts if score.name == NTVD]
+    for dimension in dict.fromkeys(score.dimension for score in shifts):
+        rows = [score for score in shifts if score.dimension == dimension]
         table = _table(f"{dimension}: by attribute", "task", "attribute", "moves most")
-        previous = ""
-        for score in rows:
-            if previous not in ("", score.task):
-                table.add_section()
-            name = str(score.attribute) + ("" if score.role == "outcome" else f" ({score.role})")
-            if score.role == "refusal":
-                name = "refusal"
-            table.add_row(
-                escape(score.task) if score.task != previous else "",
-                escape(name),
-                *_cells(score),
-                _mover(score),
-            )
-            previous = score.task
+        _fill(table, [((score.task, _attribute_name(score)), [*_cells(score), _mover(score)]) for score in rows])
         console.print(table)
         print_reasons(console, [("", score) for score in rows])
+    others = [score for score in parts if score.name != NTVD]
+    for family in dict.fromkeys(score.family for score in others):
+        rows = [score for score in others if score.family == family]
+        table = _metric_table(f"{family}: in detail", "task", "metric", "of")
+        _fill(
+            table,
+            [
+                ((score.task, score.name, score.subset or _attribute_name(score)), _metric_cells(score))
+                for score in rows
+            ],
+        )
+        console.print(table)
+        print_reasons(console, [("", score) for score in rows])
+
+
+def _attribute_name(score: Score) -> str:
+    if score.role in {"outcome", "refusal"}:
+        return "refusal" if score.role == "refusal" else str(score.attribute)
+    return f"{score.attribute} ({score.role})"
 
 
 def print_reasons(console: Console, rows: Sequence[tuple[str, Score]]) -> None:
@@ -61,9 +108,10 @@ def print_reasons(console: Console, rows: Sequence[tuple[str, Score]]) -> None:
     notes: Counter[str] = Counter()
     for model, score in rows:
         if not score.defined:
-            where = " ".join(filter(None, (model, score.task, score.attribute)))
+            metric = "" if score.name == NTVD else score.name
+            where = " ".join(filter(None, (model, score.task, metric, score.subset, score.attribute)))
             console.print(Text(f"  {DASH} {where}: {score.undefined}", style="yellow"))
-        elif score.attribute is None:
+        elif score.is_whole:
             notes.update(score.notes)
     for note, count in notes.items():
         console.print(Text(f"  note on {count} of {len(rows)} scores: {note}", style="dim"))
@@ -88,6 +136,28 @@ def _cells(score: Score) -> list[str]:
         percent(score.floor),
         percent(score.excess),
         interval(score.ci_low, score.ci_high),
+        p_value(score.p_cluster),
+        p_value(score.q),
+        p_value(score.p_paper),
+        share(coverage.used, coverage.requested),
+    ]
+
+
+def _metric_table(title: str, *names: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    for name in _METRIC_COLUMNS:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _metric_cells(score: Score) -> list[str]:
+    coverage = score.coverage
+    return [
+        score_value(score.value, score.unit) + f"{stars(score.p_cluster):<2}",
+        score_value(score.target, score.unit),
+        score_interval(score.ci_low, score.ci_high, score.unit),
         p_value(score.p_cluster),
         p_value(score.q),
         p_value(score.p_paper),

@@ -6,7 +6,7 @@ from importlib import resources
 
 import yaml
 
-from equivox.task import Prompt
+from equivox.task import Prompt, WorkedExample
 
 
 def load_prompts(name: str) -> dict[str, Prompt]:
@@ -20,4 +20,13 @@ def load_prompts(name: str) -> dict[str, Prompt]:
             source=f"{document['source']}, {entry['section']}",
         )
         for key, entry in document["prompts"].items()
+    }
+
+
+def load_examples(name: str) -> dict[str, tuple[WorkedExample, ...]]:
+    """Return the worked examples of `tasks/examples/<name>.yaml`, written for annotators, by the prompts' names."""
+    file = resources.files("equivox.tasks").joinpath("examples", f"{name}.yaml")
+    return {
+        key: tuple(WorkedExample.of(entry["text"], entry["values"]) for entry in entries)
+        for key, entries in yaml.safe_load(file.read_text("utf-8"))["examples"].items()
     }

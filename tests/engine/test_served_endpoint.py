@@ -19,6 +19,7 @@ from asking import answers, audio, image, need_torchvision, request, text_of
 from equivox import cli
 from equivox.annotate.base import Job
 from equivox.annotate.model import ModelAnnotator
+from equivox.annotate.parts import whole_part
 from equivox.engines.endpoint import EndpointEngine
 from equivox.errors import RequestError
 from equivox.task import GREEDY
@@ -107,7 +108,8 @@ def test_a_model_behind_a_server_annotates_by_the_schema(served: str) -> None:
     """Random weights fill the form with noise, but every form is valid."""
     task = next(task for task in TASKS if task.name == "vibe_gender:candidate")
     reader = ModelAnnotator("served", endpoint(served), sampling=GREEDY)
-    jobs = [Job(key=f"k{n}", response_key=f"r{n}", task=task, text=f"A junior novice, number {n}.") for n in range(12)]
+    parts = [whole_part(task, f"A junior novice, number {n}.") for n in range(12)]
+    jobs = [Job(key=f"k{n}", response_key=f"r{n}", task=task.name, part=part) for n, part in enumerate(parts)]
     readings = list(reader.annotate(jobs))
     assert len(readings) == 12
     assert {reading.status for reading in readings} <= {"parsed", "refused"}
