@@ -72,6 +72,10 @@ def execute(
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
         identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
         _check_same_run(spec.output, identity)
+        if spec.options.merge == "embedding":
+            from equivox.unify import load_encoder
+
+            load_encoder(spec.options.encoder)
         if pending := pending_requests(spec.output, plan, retry_failed=spec.retry_failed):
             engine.check([planned.request for planned in pending if planned.problem is None])
             annotator.check(tasks)

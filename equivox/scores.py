@@ -6,15 +6,19 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from equivox.coverage import Coverage
+from equivox.errors import RequestError, nearest
 from equivox.task import Role
 
 if TYPE_CHECKING:
     from equivox.annotate.parts import PartReading
 
 NAN = math.nan
+
+Merge = Literal["none", "lemma", "embedding"]
+"""Which open values count as one: those written alike, those with the same lemmas, or those that mean the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +48,8 @@ class ScoringOptions:
     """How scores are computed; part of the manifest.
 
     `min_count` (VIBE's τ) None scales with the number of responses, see `effective_min_count`. `min_coverage` is the
-    share of responses that must be usable in every group for a score to be defined.
+    share of responses that must be usable in every group for a score to be defined. `merge` says which open values
+    count as one (`none`, `lemma`, `embedding`), `encoder` and `merge_threshold` how near is near for the last.
     """
 
     min_count: int | None = None
@@ -52,6 +57,21 @@ class ScoringOptions:
     confidence: float = 0.95
     min_coverage: float = 0.8
     seed: int = 0
+    merge: Merge = "lemma"
+    encoder: str = "sentence-transformers/all-mpnet-base-v2"
+    merge_threshold: float = 0.63
+
+
+def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
+    """Return options from what a user typed; RequestError for a way of merging that there is not."""
+    if merge not in get_args(Merge):
+        raise RequestError(
+            f"`merge` is one of {', '.join(get_args(Merge))}, got {merge!r}{nearest(merge, get_args(Merge))}"
+        )
+    options = ScoringOptions(merge=merge, **given)  # type: ignore[arg-type]
+    if not 0 < options.merge_threshold <= 1:
+        raise RequestError(f"`merge-threshold` is a cosine above 0 and up to 1, got {options.merge_threshold:g}")
+    return options
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,11 @@ def score(
 
     `others` names further annotators whose readings scorers may use beside.
     """
-    rows = scoring_rows(folder, tasks, annotator)
-    beside = {name: scoring_rows(folder, tasks, name) for name in others}
+    from equivox.canonical import merge_values
+
+    how: dict[str, Any] = {"merge": options.merge, "encoder": options.encoder, "threshold": options.merge_threshold}
+    rows, merged = merge_values(scoring_rows(folder, tasks, annotator), tasks, **how)
+    beside = {name: merge_values(scoring_rows(folder, tasks, name), tasks, **how)[0] for name in others}
     tables = {
         task.name: ScoringTable(rows[task.name], options, {name: rows_[task.name] for name, rows_ in beside.items()})
         for task in tasks
@@ -91,6 +94,8 @@ def score(
     }
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     path = scores_path(folder, annotator)
+    if merged:
+        kept[""] = {"open_values": [vars(value) for value in merged]}
     for name, members_ in kept.items():
         for table, records in members_.items():
             _write_table(folder / path.stem.replace("scores", "tables") / _file_name(name), table, records)

@@ -35,6 +35,14 @@ MinCoverageOption = Annotated[
     float, typer.Option(min=0.0, max=1.0, help="Share of usable responses that a score needs in every group.")
 ]
 ScoringSeedOption = Annotated[int, typer.Option(help="Seed of the permutations and intervals.")]
+MergeOption = Annotated[
+    str, typer.Option(help="Which open values count as one: none, lemma, or embedding (lemma, then by meaning).")
+]
+EncoderOption = Annotated[str, typer.Option(help="The sentence-transformers model for --merge embedding.")]
+MergeThresholdOption = Annotated[
+    float, typer.Option(help="The cosine from which --merge embedding counts values as one, above 0 and up to 1.")
+]
+DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD = "sentence-transformers/all-mpnet-base-v2", 0.63
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 ByAttributeOption = Annotated[bool, typer.Option("--by-attribute", help="Show every attribute too.")]
 
@@ -73,11 +81,14 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         min_coverage: MinCoverageOption = 0.8,
         resamples: ResamplesOption = 10_000,
         scoring_seed: ScoringSeedOption = 0,
+        merge: MergeOption = "lemma",
+        encoder: EncoderOption = DEFAULT_ENCODER,
+        merge_threshold: MergeThresholdOption = DEFAULT_MERGE_THRESHOLD,
         retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed before.")] = False,
         quiet: QuietOption = False,
     ) -> int:
         from equivox.run import RunSpec
-        from equivox.scores import ScoringOptions
+        from equivox.scores import scoring_options
         from equivox.variants import parse_arms, parse_group
 
         spec = RunSpec(
@@ -90,8 +101,14 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
             group=None if group is None else parse_group(group),
             arms=parse_arms(arms),
             annotator=annotator,
-            options=ScoringOptions(
-                min_count=min_count, n_resamples=resamples, min_coverage=min_coverage, seed=scoring_seed
+            options=scoring_options(
+                min_count=min_count,
+                n_resamples=resamples,
+                min_coverage=min_coverage,
+                seed=scoring_seed,
+                merge=merge,
+                encoder=encoder,
+                merge_threshold=merge_threshold,
             ),
             retry_failed=retry_failed,
         )
@@ -120,13 +137,24 @@ def score(
     min_coverage: MinCoverageOption = 0.8,
     resamples: ResamplesOption = 10_000,
     scoring_seed: ScoringSeedOption = 0,
+    merge: MergeOption = "lemma",
+    encoder: EncoderOption = DEFAULT_ENCODER,
+    merge_threshold: MergeThresholdOption = DEFAULT_MERGE_THRESHOLD,
     by_attribute: ByAttributeOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
-    from equivox.scores import ScoringOptions
+    from equivox.scores import scoring_options
 
-    options = ScoringOptions(min_count=min_count, n_resamples=resamples, min_coverage=min_coverage, seed=scoring_seed)
+    options = scoring_options(
+        min_count=min_count,
+        n_resamples=resamples,
+        min_coverage=min_coverage,
+        seed=scoring_seed,
+        merge=merge,
+        encoder=encoder,
+        merge_threshold=merge_threshold,
+    )
     return run_commands.score(run, annotator, options, by_attribute=by_attribute, quiet=quiet)
 
 
