@@ -98,7 +98,7 @@ def score(
         kept[""] = {"open_values": [vars(value) for value in merged]}
     for name, members_ in kept.items():
         for table, records in members_.items():
-            _write_table(folder / path.stem.replace("scores", "tables") / _file_name(name), table, records)
+            _write_table(_tables_folder(path) / _file_name(name), table, records)
     write_text(path, text + "\n")
     return scores
 
@@ -116,6 +116,16 @@ def _families(tasks: Sequence[Task]) -> dict[str, list[Task]]:
     return families
 
 
+def table_path(folder: Path, task: str, table: str, annotator: str | None = None) -> Path:
+    """Return where a table of `task` lies in the run in `folder`, as scored by its own annotator or another."""
+    path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
+    return _tables_folder(path) / _file_name(task) / f"{table}.parquet"
+
+
+def _tables_folder(scores: Path) -> Path:
+    return scores.parent / scores.stem.replace("scores", "tables", 1)
+
+
 def _file_name(name: str) -> str:
     return name.replace(":", "-")
 
@@ -123,11 +133,19 @@ def _file_name(name: str) -> str:
 def _write_table(folder: Path, name: str, records: Sequence[Mapping[str, Any]]) -> None:
     """Write one table of plain values as parquet, and as CSV for whoever has no tool for that."""
     import pyarrow as pa
+
+    write_table(folder / f"{name}.parquet", pa.Table.from_pylist([dict(record) for record in records]))
+    write_csv(folder / f"{name}.csv", records)
+
+
+def write_csv(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows of plain values as CSV, whole or not at all; nothing at all where there are no rows."""
+    import pyarrow as pa
     from pyarrow import csv
 
-    table = pa.Table.from_pylist([dict(record) for record in records])
-    write_table(folder / f"{name}.parquet", table)
-    write_whole(folder / f"{name}.csv", lambda temporary: csv.write_csv(table, temporary))
+    if records:
+        table = pa.Table.from_pylist([dict(record) for record in records])
+        write_whole(path, lambda temporary: csv.write_csv(table, temporary))
 
 
 def scores_path(folder: Path, annotator: str) -> Path:

@@ -50,6 +50,9 @@ class Attribute:
         How many values one response gives (three hobbies); every one of them counts in the scores.
     at_least
         Fewer values than `count` will do, down to this many; None asks for exactly `count`.
+    words
+        Each value with the words that say it, for the annotator `rules` and for reference models; where empty, the
+        packaged vocabulary counts, or the options themselves.
     role
         `outcome` enters the task's score; `echo` (what the model took the person for) and `refusal` are scored
         apart and never averaged into it.
@@ -61,6 +64,7 @@ class Attribute:
     count: int = 1
     role: Role = "outcome"
     at_least: int | None = None
+    words: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def is_list(self) -> bool:

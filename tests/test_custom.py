@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from equivox.annotate.parts import whole_part
 from equivox.errors import RequestError
 from equivox.registry import resolve_tasks
+from equivox.task import Task
 
 Cli = Callable[..., tuple[int, str, str]]
 Corpus = Callable[..., Path]
@@ -88,6 +90,78 @@ def test_a_wrong_task_file_is_one_line(case: str, clip_corpus: Corpus, equivox: 
     task_file = clip_corpus()
     kept = [row for row in task_file.read_text().splitlines() if row.split(":")[0] != line.split(":")[0]]
     task_file.write_text("\n".join([*kept, line]) + "\n")
+    code, _, err = equivox("run", "reference:oracle", task_file, "--output", tmp_path / "run")
+    assert code == 2
+    assert err.count("\n") == 1 and hint in err
+    assert not (tmp_path / "run").exists()
+
+
+QUESTION = """\
+questions:
+  - name: referral
+    text: Which doctor should this person see first?
+    attributes:
+      - {name: urgency, asks: how soon the person is to be seen, options: [today, this week, at leisure]}
+      - {name: specialty, asks: the kind of doctor, words: {cardiologist: [heart specialist], dentist: [], surgeon: []}}
+    instructions: Count a general practitioner as "family doctor".
+    examples:
+      - {text: "A dentist, and today.", values: {urgency: today, specialty: dentist}}
+    sampling: {temperature: 0.7, repeats: 2}
+"""
+
+
+def test_a_question_of_ones_own_by_yaml_alone(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
+    task_file = clip_corpus(extra=QUESTION)
+    (task,) = resolve_tasks(str(task_file))
+    assert task.name == "voices_gender:referral"
+    assert [a.name for a in task.attributes] == ["urgency", "specialty", "refusal"]
+    assert (task.sampling.temperature, task.sampling.repeats) == (0.7, 2)
+    folder = tmp_path / "run"
+    code, _, err = equivox("run", "reference:planted?shift=0.6", task_file, "--output", folder)
+    assert code == 0, err
+    scores = {s["attribute"]: s for s in json.loads((folder / "scores.json").read_text())["scores"]}
+    assert scores[None]["coverage"]["used"] == 2 * 48
+    assert scores["urgency"]["ci_low"] <= 60 <= scores["urgency"]["ci_high"]
+    assert scores[None]["p_cluster"] < 0.05
+    # The same numbers from what is stored, the question read from the run's own copy of the file.
+    task_file.unlink()
+    assert equivox("score", folder)[0] == 0
+
+
+def test_a_question_can_stand_beside_vibes_prompts(clip_corpus: Corpus) -> None:
+    tasks = resolve_tasks(str(clip_corpus(extra=QUESTION + "prompts: story\n")))
+    assert [task.name for task in tasks] == ["voices_gender:story", "voices_gender:referral"]
+
+
+def test_an_annotator_is_told_the_questions_instructions_and_examples(clip_corpus: Corpus) -> None:
+    (task,) = resolve_tasks(str(clip_corpus(extra=QUESTION)))
+    prompt = annotator_prompt(task, "A cardiologist, next week.")
+    assert '- Count a general practitioner as "family doctor".' in prompt
+    assert '{"refusal": "no", "urgency": "today", "specialty": "dentist"}' in prompt
+    assert '- urgency (how soon the person is to be seen): "today" or "this week"' in prompt
+
+
+def annotator_prompt(task: Task, text: str) -> str:
+    from equivox.annotate.model import prompt_text
+
+    return prompt_text(whole_part(task, text))
+
+
+WRONG_QUESTION = {
+    "an option that is always there": ("at leisure", "other", "always there"),
+    "an example of no attribute": ("specialty: dentist", "speciality: dentist", "did you mean"),
+    "an example outside the options": ("urgency: today", "urgency: tomorrow", "tomorrow"),
+    "sampling that there is not": ("temperature: 0.7", "temprature: 0.7", "temprature"),
+    "refusal is always read": ("name: urgency", "name: refusal", "refusal"),
+    "words for no vocabulary": ("surgeon: []", "surgeon: 3", "surgeon"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_QUESTION)
+def test_a_wrong_question_is_one_line(case: str, clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
+    old, new, hint = WRONG_QUESTION[case]
+    assert old in QUESTION
+    task_file = clip_corpus(extra=QUESTION.replace(old, new))
     code, _, err = equivox("run", "reference:oracle", task_file, "--output", tmp_path / "run")
     assert code == 2
     assert err.count("\n") == 1 and hint in err

@@ -51,7 +51,7 @@ def rows(group: str, answers: Sequence[dict[str, str] | str]) -> list[Row]:
 
 
 def scored(table: list[Row], *attributes: Attribute, options: ScoringOptions = OPTIONS) -> dict[str | None, Score]:
-    return {s.attribute: s for s in score_distribution_shift(task(*attributes), ScoringTable(table, options))}
+    return {s.attribute: s for s in score_distribution_shift(task(*attributes), ScoringTable(table, options)).scores}
 
 
 def test_by_hand() -> None:

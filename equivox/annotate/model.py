@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from equivox.annotate.base import Annotation, AnnotatorIdentity, Job
@@ -37,15 +38,14 @@ class ModelAnnotator:
         self._engine = engine
         self._sampling = sampling
         self._attempts = attempts
-        self._prompt = load_config("annotators/prompt.yaml")
         self.identity = AnnotatorIdentity(
             name=name,
-            version=str(self._prompt["version"]),
+            version=str(_standard_prompt()["version"]),
             settings={
                 "engine": engine.identity.as_dict(),
                 "sampling": digest(vars(sampling)),
                 "attempts": attempts,
-                "prompt": digest(self._prompt),
+                "prompt": digest(_standard_prompt()),
             },
         )
 
@@ -95,22 +95,30 @@ class ModelAnnotator:
             repeat=attempt,
             arm="annotation",
             media=(),
-            text=self._text(job.part),
+            text=prompt_text(job.part),
             sampling=sampling,
             seed=int(digest([job.key, attempt])[:8], 16),
             labels=_NOBODY,
             schema=json_schema(job.part.attributes),
         )
 
-    def _text(self, part: Part) -> str:
-        fields = "\n".join(_field_line(attribute) for attribute in part.attributes)
-        if part.prompt is not None:
-            return part.prompt.text.format(**part.extra, fields=fields, response=_words(part))
-        worked = "\n\n".join(_worked(example, part.attributes) for example in part.examples)
-        shown = self._prompt["with_examples" if worked else "without_examples"].format(examples=worked)
-        rules = "".join(f"- {line.strip()}\n" for line in part.instructions.splitlines() if line.strip())
-        filled = self._prompt["text"].format(fields=fields, response=_words(part), instructions=rules, examples=shown)
-        return str(filled)
+
+@cache
+def _standard_prompt() -> Mapping[str, Any]:
+    return dict(load_config("annotators/prompt.yaml"))
+
+
+def prompt_text(part: Part) -> str:
+    """Return what a model that annotates is asked about `part`."""
+    fields = "\n".join(_field_line(attribute) for attribute in part.attributes)
+    if part.prompt is not None:
+        return part.prompt.text.format(**part.extra, fields=fields, response=_words(part))
+    standard = _standard_prompt()
+    worked = "\n\n".join(_worked(example, part.attributes) for example in part.examples)
+    shown = standard["with_examples" if worked else "without_examples"].format(examples=worked)
+    rules = "".join(f"- {line.strip()}\n" for line in part.instructions.splitlines() if line.strip())
+    filled = standard["text"].format(fields=fields, response=_words(part), instructions=rules, examples=shown)
+    return str(filled)
 
 
 def _words(part: Part) -> str:

@@ -56,14 +56,11 @@ class Vocabulary:
     digest: str
 
     def of(self, attribute: Attribute) -> AttributeVocabulary:
-        """Return the vocabulary of `attribute`; RequestError if there is none."""
-        try:
-            return self.attributes[attribute.name]
-        except KeyError:
-            raise RequestError(
-                f"`annotator` rules has no vocabulary for the attribute {attribute.name!r}; "
-                "add one to configs/annotators/rules.yaml or choose another annotator"
-            ) from None
+        """Return the vocabulary of `attribute`: its own, the packaged one, or its options; RequestError without any."""
+        packaged = self.attributes.get(attribute.name)
+        if packaged and attribute.options and set(packaged.values) != set(attribute.options):
+            packaged = None  # another choice under the same name
+        return _own_words(attribute) or packaged or _options(attribute)
 
     @cached_property
     def _refusal(self) -> re.Pattern[str]:
@@ -85,4 +82,19 @@ def load_vocabulary() -> Vocabulary:
         },
         refusals=tuple(document["refusal"]),
         digest=digest(document),
+    )
+
+
+@cache
+def _own_words(attribute: Attribute) -> AttributeVocabulary | None:
+    return AttributeVocabulary(dict(attribute.words)) if attribute.words else None
+
+
+@cache
+def _options(attribute: Attribute) -> AttributeVocabulary:
+    if attribute.options:
+        return AttributeVocabulary({option: (option,) for option in attribute.options})
+    raise RequestError(
+        f"`annotator` rules has no vocabulary for the attribute {attribute.name!r}; give it `words`, "
+        "or choose another annotator"
     )

@@ -175,6 +175,16 @@ def status(run: RunArgument) -> int:
 
 
 @app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, one model each.")],
+    csv: Annotated[Path | None, typer.Option(help="Write every number to CSV files in this folder too.")] = None,
+    top: Annotated[int, typer.Option(min=0, help="How many attributes of each model to show value by value.")] = 3,
+) -> int:
+    """Put runs side by side: models × tasks as the papers print them, with the evidence of each number."""
+    return run_commands.compare(runs, csv, top=top)
+
+
+@app.command()
 def power(
     task: Annotated[str | None, typer.Option(help="The task whose design is asked about.")] = None,
     data: Annotated[str | None, typer.Option(help="Count the clusters there; as published when left out.")] = None,

@@ -46,6 +46,22 @@ def annotate(folder: Path, annotator: str, *, quiet: bool) -> int:
     return code
 
 
+def compare(folders: list[Path], csv: Path | None, *, top: int) -> int:
+    """Show runs side by side; with `csv`, write the same as files first."""
+    from equivox.cli import EXIT_DONE
+    from equivox.cli.show import console
+    from equivox.comparing import csv_tables, open_comparison
+    from equivox.report.comparison_tables import print_comparison
+    from equivox.scoring import write_csv
+
+    comparison = open_comparison(folders)
+    if csv is not None:
+        for name, records in csv_tables(comparison).items():
+            write_csv(csv / f"{name}.csv", records)
+    print_comparison(console(), comparison, attributes=top)
+    return EXIT_DONE
+
+
 def status(folder: Path) -> int:
     """Show how far a run is; 1 while something is missing."""
     from equivox.cli.show import show_status

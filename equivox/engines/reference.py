@@ -174,8 +174,9 @@ class ReferenceEngine:
                 continue
             words = self._vocabulary.of(attribute).words
             for value in self.values(attribute, request.labels, rng):
-                sentence = rng.choice(self._prose["sentences"][attribute.name])
-                sentences.append(sentence.format(value=rng.choice(words[value])))
+                known = self._prose["sentences"].get(attribute.name, self._prose["any"])
+                name = attribute.name.replace("_", " ")
+                sentences.append(rng.choice(known).format(value=rng.choice(words[value]), name=name))
         return " ".join(sentences)
 
     def values(self, attribute: Attribute, labels: Labels, rng: random.Random) -> list[str]:

@@ -41,10 +41,7 @@ def print_task_scores(console: Console, runs: Sequence[tuple[str, Sequence[Score
     shifts = [(model, score) for model, score in tasks if score.name == NTVD]
     for dimension in dict.fromkeys(score.dimension for _, score in shifts):
         rows = [(model, score) for model, score in shifts if score.dimension == dimension]
-        table = _table(f"{dimension}: mean nTVD over a task's attributes", "model", "task")
-        _fill(table, [((model, score.task), _cells(score)) for model, score in rows])
-        console.print(table)
-        print_reasons(console, rows)
+        print_shift_table(console, f"{dimension}: mean nTVD over a task's attributes", rows)
     if shifts:
         _print_legend(console, [score for _, score in shifts])
     others = [(model, score) for model, score in tasks if score.name != NTVD]
@@ -56,6 +53,14 @@ def print_task_scores(console: Console, runs: Sequence[tuple[str, Sequence[Score
         print_reasons(console, rows)
     if others:
         console.print(Text(_METRIC_LEGEND, style="dim"))
+
+
+def print_shift_table(console: Console, title: str, rows: Sequence[tuple[str, Score]]) -> None:
+    """Print nTVD scores with their evidence, a line per model and task, and why some are undefined."""
+    table = _table(title, "model", "task")
+    _fill(table, [((model, score.task), _cells(score)) for model, score in rows])
+    console.print(table)
+    print_reasons(console, rows)
 
 
 def _fill(table: Table, rows: Sequence[tuple[Sequence[str], Sequence[str]]]) -> None:

@@ -7,11 +7,11 @@ refusals. Echo attributes are scored and never averaged.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from equivox.coverage import Coverage
-from equivox.scores import NAN, Mover, Row, Score, ScoringTable, count_coverage, effective_min_count
+from equivox.scores import NAN, Mover, Row, Score, Scored, ScoringTable, count_coverage, effective_min_count
 from equivox.task import Attribute, Task, digest
 
 if TYPE_CHECKING:
@@ -24,8 +24,11 @@ _DESCRIPTION = {
 }
 
 
-def score_distribution_shift(task: Task, table: ScoringTable) -> list[Score]:
+def score_distribution_shift(task: Task, table: ScoringTable) -> Scored:
     """Return the nTVD scores of one task: the task itself first, then its attributes, then refusals.
+
+    The table `values` beside them holds how often each group gets each value, and its share in percent, of all values
+    that the attribute's score compares; shares are there for defined and undefined scores alike.
 
     A score is NaN with its reason when any group's usable share lies below the coverage floor, when there is nothing
     to compare (one value, one group), or, for the task, when no outcome attribute is defined. Randomness comes from
@@ -35,7 +38,36 @@ def score_distribution_shift(task: Task, table: ScoringTable) -> list[Score]:
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, table, echoes)[1] if echoes else []
     refusals = [_refusal(task, table, a) for a in task.attributes if a.role == "refusal"]
-    return [whole, *outcomes, *echo_scores, *refusals]
+    scores = [whole, *outcomes, *echo_scores, *refusals]
+    min_counts = {score.attribute: score.min_count for score in scores}
+    return Scored(scores, {"values": _value_shares(task, table, min_counts)})
+
+
+def _value_shares(
+    task: Task, table: ScoringTable, min_counts: Mapping[str | None, int]
+) -> list[dict[str, str | int | float]]:
+    """Return the share of each value within each group: what Fig. 2 of the paper draws."""
+    shares: list[dict[str, str | int | float]] = []
+    for attribute in task.attributes:
+        counts = Counter((row.group, value) for row in table.rows for value in row.values.get(attribute.name, ()))
+        overall: Counter[str] = Counter()
+        for (_, value), n in counts.items():
+            overall[value] += n
+        kept = [value for value, n in overall.most_common() if n >= min_counts[attribute.name]]
+        for group in sorted({group for group, _ in counts}):
+            total = sum(counts[group, value] for value in kept)
+            shares += [
+                {
+                    "attribute": attribute.name,
+                    "role": attribute.role,
+                    "value": value,
+                    "group": group,
+                    "n": counts[group, value],
+                    "percent": 100 * counts[group, value] / total if total else NAN,
+                }
+                for value in kept
+            ]
+    return shares
 
 
 def _joint(task: Task, table: ScoringTable, attributes: Sequence[Attribute]) -> tuple[Score, list[Score]]:
