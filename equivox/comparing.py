@@ -174,13 +174,13 @@ class ValueShares:
         return max(self.by_group.values()) - min(self.by_group.values())
 
 
-def value_shares(run: ComparedRun) -> list[ValueShares]:
+def value_shares(run: ComparedRun, *, annotator: str | None = None) -> list[ValueShares]:
     """Return the shares of every value of every attribute of a run, the most common first."""
     import pyarrow.parquet as pq
 
     found = []
     for task in dict.fromkeys(score.task for score in run.scores if score.name == "nTVD"):
-        path = table_path(run.folder, task, "values")
+        path = table_path(run.folder, task, "values", annotator)
         if not path.is_file():
             raise RequestError(f"{run.folder} has no {path.name}; make it with `equivox score {run.folder}`")
         shares: dict[tuple[str, str], dict[str, float]] = {}

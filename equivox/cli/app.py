@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from equivox.cli import data_commands, run_commands, task_commands
+from equivox.cli import audit_commands, data_commands, run_commands, task_commands
 
 app = typer.Typer(
     name="equivox",
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.add_typer(task_commands.app, name="tasks")
 app.add_typer(data_commands.app, name="data")
+app.add_typer(audit_commands.app, name="audit")
 
 TasksArgument = Annotated[
     str, typer.Argument(metavar="TASKS", help="Tasks, families or task files, separated by commas.")

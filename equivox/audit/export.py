@@ -1,0 +1,215 @@
+"""Blind sheets: responses drawn evenly from runs, shown without the group, the speaker, or what the annotator read."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from equivox.corpus import open_corpus
+from equivox.errors import RequestError, nearest
+from equivox.manifest import read_manifest
+from equivox.media import MediaError, decode_audio
+from equivox.run import run_tasks
+from equivox.scores import Row
+from equivox.scoring import scoring_rows
+from equivox.store import write_whole
+from equivox.task import OTHER, UNSTATED, Attribute, Task, digest
+from equivox.variants import SHUFFLED, TEXT_ONLY
+
+PER = ("model", "task", "arm", "group")
+"""What a sheet can be spread over."""
+
+KEY_FILE, CSV_FILE, HTML_FILE = "key.json", "sheet.csv", "sheet.html"
+
+_RATE = 16_000
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One response on a sheet, under a name that tells nothing."""
+
+    item: str
+    run: Path
+    model: str
+    task: Task
+    row: Row
+
+
+def draw(
+    folders: Sequence[Path], *, n: int, per: Sequence[str], seed: int = 0, annotator: str | None = None
+) -> list[Drawn]:
+    """Return `n` answered responses of every combination of `per`, in an order that tells nothing.
+
+    A response that several tasks share is drawn once. The same runs, numbers and seed draw the same responses.
+    RequestError for an unknown `per`, and where nothing was answered.
+    """
+    for name in per:
+        if name not in PER:
+            raise RequestError(f"`per` names {', '.join(PER)}; got {name!r}{nearest(name, PER)}")
+    cells: dict[tuple[str, ...], list[Drawn]] = {}
+    for folder in folders:
+        manifest = read_manifest(folder)
+        tasks = [task for task in run_tasks(folder) if task.arm != SHUFFLED]
+        reader = annotator or str(manifest["command"]["annotator"])
+        seen: set[str] = set()
+        for name, rows in scoring_rows(folder, tasks, reader).items():
+            task = next(task for task in tasks if task.name == name)
+            for row in rows:
+                if row.text is None or not row.text.strip() or row.key in seen:
+                    continue
+                seen.add(row.key)
+                model = str(manifest["command"]["model"])
+                place = {"model": f"{model} {folder}", "task": task.name, "arm": task.arm, "group": row.group}
+                one = Drawn(digest([seed, "item", model, row.key])[:12], folder, model, task, row)
+                cells.setdefault(tuple(place[name] for name in per), []).append(one)
+    drawn = [
+        one
+        for members in cells.values()
+        for one in sorted(members, key=lambda one: digest([seed, "draw", one.item]))[:n]
+    ]
+    if not drawn:
+        raise RequestError(f"no response of {', '.join(map(str, folders))} can be shown: none was answered")
+    return sorted(drawn, key=lambda one: one.item)
+
+
+def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, media: bool = True) -> list[Path]:
+    """Write the sheet as CSV and as one HTML page, and the key that tells which response is which.
+
+    The page holds the recordings; `media` False leaves them out, `data` says where they lie now if that has changed.
+    Returns the files written, the key last: it stays with whoever evaluates.
+    """
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise RequestError(f"`output` {output} is not an empty folder; name a new one, so that no labels are lost")
+    clips = _clips(drawn, data) if media else {}
+    key = {
+        one.item: {
+            "run": str(one.run.resolve()),
+            "model": one.model,
+            "task": one.task.name,
+            "response": one.row.key,
+            "group": one.row.group,
+            "cluster": one.row.cluster,
+        }
+        for one in drawn
+    }
+    written = []
+    for name, text in (
+        (CSV_FILE, sheet_csv(drawn)),
+        (HTML_FILE, sheet_html(drawn, clips)),
+        (KEY_FILE, json.dumps(key, indent=1, ensure_ascii=False) + "\n"),
+    ):
+        write_whole(output / name, lambda temporary, text=text: temporary.write_text(text, "utf-8", newline=""))
+        written.append(output / name)
+    return written
+
+
+def sheet_csv(drawn: Sequence[Drawn]) -> str:
+    """Return the sheet as CSV: a row per response and attribute, the last column empty, for the label."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(["item", "attribute", "label", "what to say", "choices", "response", "prompt"])
+    for one in drawn:
+        for attribute in one.task.attributes:
+            many = f" ({attribute.count} values, separated by ;)" if attribute.is_list else ""
+            choices = " / ".join(_choices(attribute)) or "a few words, or unstated"
+            writer.writerow(
+                [one.item, attribute.name, "", attribute.asks + many, choices]
+                + [_inert(text) for text in (str(one.row.text), one.task.prompt.text)]
+            )
+    return buffer.getvalue()
+
+
+def _inert(text: str) -> str:
+    """Keep a spreadsheet from taking a response for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _choices(attribute: Attribute) -> tuple[str, ...]:
+    if attribute.role == "refusal" or not attribute.options:
+        return attribute.options
+    return (*attribute.options, OTHER, UNSTATED)
+
+
+def sheet_html(drawn: Sequence[Drawn], clips: Mapping[str, bytes]) -> str:
+    """Return the sheet as one page that needs nothing else: `clips` holds ogg files by item."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    source = resources.files(__package__)
+    script = source.joinpath("sheet.js").read_text("utf-8")
+    style = source.joinpath("sheet.css").read_text("utf-8")
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
+        source.joinpath("sheet.html.j2").read_text("utf-8")
+    )
+    items = [
+        {
+            "item": one.item,
+            "prompt": one.task.prompt.text,
+            "response": one.row.text,
+            "audio": base64.b64encode(clips[one.item]).decode() if one.item in clips else "",
+            "fields": [
+                {"name": a.name, "asks": a.asks, "count": a.count, "options": _choices(a)} for a in one.task.attributes
+            ],
+        }
+        for one in drawn
+    ]
+    # Script and style are files of this package: they are trusted, and nothing else on the page is.
+    return template.render(
+        items=items,
+        script=Markup(script),
+        style=Markup(style),
+        script_hash=_csp_hash(script),
+        style_hash=_csp_hash(style),
+    )
+
+
+def _csp_hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _clips(drawn: Sequence[Drawn], data: str | None) -> dict[str, bytes]:
+    """Return each item's recording as ogg, small enough to travel in the page."""
+    corpora: dict[tuple[str, str], Mapping[str, Any]] = {}
+    clips: dict[str, bytes] = {}
+    for one in drawn:
+        if not one.task.media or one.task.arm == TEXT_ONLY or one.task.media[0].kind != "audio":
+            continue
+        where = data or read_manifest(one.run)["command"]["data"]
+        place = (one.task.data.corpus, str(where))
+        if place not in corpora:
+            corpora[place] = {item.item_id: item for item in open_corpus(one.task.data, where).items}
+        item = corpora[place].get(one.row.item_id)
+        if item is None:
+            raise RequestError(
+                f"{place[1]} has no item {one.row.item_id} of {one.task.data.corpus}, which the run asked about; "
+                "name the data of the run with `--data`, or leave recordings out with `--no-media`"
+            )
+        try:
+            clips[one.item] = _ogg(item.load(), item.file_name)
+        except (MediaError, OSError) as error:
+            raise RequestError(f"{error}; leave recordings out with `--no-media`") from error
+    return clips
+
+
+def _ogg(data: bytes, name: str) -> bytes:
+    import soundfile
+
+    buffer = io.BytesIO()
+    samples = decode_audio(data, name=name, sampling_rate=_RATE)
+    soundfile.write(buffer, samples, _RATE, format="OGG", subtype="VORBIS")
+    return buffer.getvalue()
+
+
+def drawn_counts(drawn: Sequence[Drawn]) -> Counter[tuple[str, str]]:
+    """Count the responses on a sheet by model and group."""
+    return Counter((one.model, one.row.group) for one in drawn)

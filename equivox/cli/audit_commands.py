@@ -1,0 +1,58 @@
+"""`equivox audit`: an annotator checked against people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Check an annotator against people: blind sheets out, labels back.", no_args_is_help=True)
+
+AnnotatorOption = Annotated[str | None, typer.Option(help="Whose readings are checked; the run's own by default.")]
+
+
+@app.command("export")
+def export_sheet(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="A new folder for the sheet and its key.")],
+    n: Annotated[int, typer.Option("--n", min=1, help="Responses of each combination of --per.")] = 10,
+    per: Annotated[str, typer.Option(help="Spread over any of model, task, arm, group.")] = "model,group",
+    seed: Annotated[int, typer.Option(help="Draws other responses.")] = 0,
+    annotator: AnnotatorOption = None,
+    data: Annotated[str | None, typer.Option("--data", "--data-dir", help="Where the recordings lie now.")] = None,
+    media: Annotated[bool, typer.Option("--media/--no-media", help="Put the recordings into the page.")] = True,
+) -> None:
+    """Write a blind sheet (CSV, and a page with the recordings), and the key that tells who is who."""
+    from equivox.audit.export import draw, drawn_counts, export
+
+    chosen = [part.strip() for part in per.split(",") if part.strip()]
+    drawn = draw(runs, n=n, per=chosen, seed=seed, annotator=annotator)
+    sheet, page, key = export(drawn, output, data=data, media=media)
+    for (model, group), count in sorted(drawn_counts(drawn).items()):
+        typer.echo(f"{model}  {group or 'all'}: {count} responses")
+    typer.echo(f"\nGive {page} or {sheet} to people who label; neither names a group or a model.")
+    typer.echo(f"Keep {key}: it tells which response is which. Labels come back with `equivox audit score {output} …`.")
+
+
+@app.command("score")
+def score_sheet(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that `audit export` wrote.")],
+    labels: Annotated[
+        list[Path] | None, typer.Argument(metavar="[LABELS...]", help="One CSV per person; FOLDER/sheet.csv if none.")
+    ] = None,
+    annotator: AnnotatorOption = None,
+) -> None:
+    """Compare the annotator with people: agreement, κ, α, its errors, and what they do to each interval."""
+    from equivox.audit.export import CSV_FILE
+    from equivox.audit.scoring import score_labels
+    from equivox.cli.show import console
+    from equivox.report.audit_tables import print_audit
+    from equivox.store import write_text
+
+    audit = score_labels(folder, labels or [folder / CSV_FILE], annotator=annotator)
+    path = folder / "audit.json"
+    write_text(path, json.dumps(audit.as_dict(), indent=1, ensure_ascii=False) + "\n")
+    print_audit(console(), audit)
+    typer.echo(f"\nStored in {path}")
