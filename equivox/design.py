@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from equivox.errors import RequestError
@@ -27,13 +28,11 @@ def task_design(task: Task, data: str | None = None) -> Design:
     """
     if data is not None or task.data.table is not None:
         return _from_corpus(task, data)
-    from equivox.dataset_builders import BUILDERS
-
-    published = BUILDERS[task.data.corpus].FACTS.published if task.data.corpus in BUILDERS else {}
+    published = _published(task)
     groups = {"gender": 2 if {"male", "female"} <= set(published) else None}.get(
         task.dimension, published.get(f"{task.dimension}s")
     )
-    clips = published.get("clips") or published.get("sentences", 0) * published.get("speakers", 0)
+    clips = published_items(task)
     if not clips or groups is None or "speakers" not in published:
         raise RequestError(
             f"nothing is published about {task.dimension} in {task.data.corpus}; give `--data`, or the numbers "
@@ -45,6 +44,18 @@ def task_design(task: Task, data: str | None = None) -> Design:
         n_groups=groups,
         source=f"{task.data.corpus} as published",
     )
+
+
+def published_items(task: Task) -> int | None:
+    """Return how many items the corpus of `task` has as published; None where that is not known."""
+    published = _published(task)
+    return published.get("clips") or published.get("sentences", 0) * published.get("speakers", 0) or None
+
+
+def _published(task: Task) -> Mapping[str, int]:
+    from equivox.dataset_builders import BUILDERS
+
+    return BUILDERS[task.data.corpus].FACTS.published if task.data.corpus in BUILDERS else {}
 
 
 def _from_corpus(task: Task, data: str | None) -> Design:

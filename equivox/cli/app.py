@@ -221,6 +221,36 @@ def power(
     )
 
 
+RunFileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A packaged run file (vibe) or a YAML file.")]
+
+
+@app.command()
+def plan(
+    file: RunFileArgument,
+    data: Annotated[
+        str | None, typer.Option("--data", "--data-dir", help="Count the items there; as published when left out.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Items per task.")] = None,
+) -> int:
+    """Say what a run file takes, before anything is run: responses, annotator calls, GPU-hours."""
+    return run_commands.plan(file, data, limit)
+
+
+@app.command()
+def reproduce(
+    file: RunFileArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the runs go, a folder per model.")],
+    data: Annotated[
+        str | None,
+        typer.Option("--data", "--data-dir", help="`sample`, or the folder that `equivox data build` wrote into."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Items per task.")] = None,
+    quiet: QuietOption = False,
+) -> int:
+    """Run every model of a run file, one after the other; given again, go on where it stopped."""
+    return run_commands.reproduce(file, output, data, limit, quiet=quiet)
+
+
 @app.command()
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the runs go.")] = Path("runs/demo"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,19 +69,36 @@ def status(folder: Path) -> int:
     return show_status(folder, run_tasks(folder))
 
 
+def plan(name: str, data: str | None, limit: int | None) -> int:
+    """Show what a run file takes."""
+    from equivox.batch import estimate, open_run_file
+    from equivox.cli import EXIT_DONE
+    from equivox.cli.show import console
+    from equivox.report.estimate_table import print_estimate
+
+    print_estimate(console(), estimate(open_run_file(name, data=data, limit=limit)))
+    return EXIT_DONE
+
+
+def reproduce(name: str, output: Path, data: str | None, limit: int | None, *, quiet: bool) -> int:
+    """Run every model of a run file and show them side by side; 1 when one of them could not be run."""
+    from functools import partial
+
+    from equivox.batch import open_run_file, run_all
+    from equivox.cli import EXIT_INCOMPLETE
+    from equivox.cli.show import Shown, console, progress_bars, show_scores
+
+    file = open_run_file(name, data=data, limit=limit)
+    finished = run_all(file, output, lambda model: partial(progress_bars, quiet=quiet)(title=model))
+    failed = [run for run in finished if run.error is not None]
+    code = EXIT_INCOMPLETE
+    if len(failed) < len(finished):
+        code = show_scores([Shown(run.model, run.folder, run.scores) for run in finished if run.error is None])
+    for run in failed:
+        console().print(f"{run.model} was not run: {run.error}", style="red", markup=False)
+    return EXIT_INCOMPLETE if failed else code
+
+
 def demo(output: Path, *, quiet: bool) -> int:
     """Run the packaged demonstration and show all of its models in one table per dimension."""
-    from equivox.cli.show import Shown, progress_bars, show_scores
-    from equivox.configs import load_config
-    from equivox.corpus import Corpus
-    from equivox.run import RunSpec, execute
-
-    config = load_config("runs/demo.yaml")
-    corpora: dict[str, Corpus] = {}
-    runs: list[Shown] = []
-    for model in config["models"]:
-        folder = output / re.sub(r"[^A-Za-z0-9.=]+", "-", model.partition(":")[2])
-        spec = RunSpec(model=model, tasks=config["tasks"], output=folder, data=config["data"])
-        with progress_bars(quiet=quiet, title=model) as progress:
-            runs.append(Shown(model, folder, execute(spec, corpora=corpora, progress=progress)))
-    return show_scores(runs)
+    return reproduce("demo", output, None, None, quiet=quiet)

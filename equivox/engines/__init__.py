@@ -65,16 +65,24 @@ def open_engine(model: str, tasks: Sequence[Task]) -> Engine:
     `model` is `scheme:rest` (`reference:planted?shift=0.2`), the name of a model that comes with the package, or a
     YAML file that names its engine. Raises RequestError for anything else, and for what the scheme does not know.
     """
-    scheme, _, rest = model.partition(":")
-    if scheme == "reference" and rest:
+    scheme, arguments = engine_of(model)
+    if isinstance(arguments, str):
         from equivox.engines.reference import ReferenceEngine
 
-        return ReferenceEngine.from_spec(rest, tasks)
+        return ReferenceEngine.from_spec(arguments, tasks)
+    return engine_from_args(scheme, arguments)
+
+
+def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
+    """Return which engine runs `model` and with what, without opening it; RequestError for a model not known."""
+    scheme, _, rest = model.partition(":")
+    if scheme == "reference" and rest:
+        return scheme, rest
     if scheme in SCHEMES and rest:
-        return engine_from_args(scheme, parse_model_args(rest))
+        return scheme, parse_model_args(rest)
     if model.endswith((".yaml", ".yml")) or model in model_names():
         declared = read_config_file(ModelFile, model, "models")
-        return engine_from_args(declared.engine, declared.model_parameters)
+        return declared.engine, declared.model_parameters
     raise RequestError(
         f"unknown model {model!r}{nearest(model, [*SCHEMES, *model_names()])}; a model is written "
         f"{', '.join(f'{known}:…' for known in SCHEMES)}, or it is the name of a file in configs/models or a .yaml file"
