@@ -140,6 +140,7 @@ def _write(builder: Builder, folder: Path, fingerprint: str, progress: Progress 
     clips, digests = builder.clips(), builder.digests()
     problems: dict[str, str] = {}
     seconds, clipped = 0.0, 0
+    by_rate: dict[int, list[str]] = {}
     with contextlib.closing(_Shards(folder, features(builder.facts))) as shards:
         for done, (row, audio) in enumerate(rows(builder), start=1):
             if row["audio_sha256"] != digests[row["clip_id"]]:
@@ -147,6 +148,8 @@ def _write(builder: Builder, folder: Path, fingerprint: str, progress: Progress 
             shards.add(row)
             seconds += audio.duration_s
             clipped += audio.clipped
+            if audio.sampling_rate:
+                by_rate.setdefault(audio.sampling_rate, []).append(row["clip_id"])
             if audio.problem is not None:
                 problems[row["clip_id"]] = audio.problem
             if progress is not None:
@@ -161,7 +164,8 @@ def _write(builder: Builder, folder: Path, fingerprint: str, progress: Progress 
         "bytes_in_memory": shards.bytes,
         "duration_s": round(seconds, 3),
         "counts": builder.counts(),
-        "differences": builder.differences(),
+        "differences": [*builder.differences(), *_unusual_rates(by_rate)],
+        "sampling_rates": {str(rate): len(ids) for rate, ids in sorted(by_rate.items())},
         "problems": problems,
         "clipped": clipped,
         "files": files,
@@ -170,6 +174,18 @@ def _write(builder: Builder, folder: Path, fingerprint: str, progress: Progress 
     (folder / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / CARD).write_text(card(builder.facts, record, features(builder.facts)), encoding="utf-8")
     return record
+
+
+def _unusual_rates(by_rate: Mapping[int, list[str]]) -> list[str]:
+    """Name the clips whose sampling rate is not the most common one; they are resampled when they are sent."""
+    if len(by_rate) < 2:
+        return []
+    usual = max(by_rate, key=lambda rate: len(by_rate[rate]))
+    return [
+        f"clips at {rate:,} Hz instead of {usual:,} Hz (kept): {len(ids):,} ({listed(ids)})"
+        for rate, ids in sorted(by_rate.items())
+        if rate != usual
+    ]
 
 
 class _Shards:
