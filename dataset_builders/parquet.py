@@ -63,13 +63,21 @@ class BuildReport:
     clipped: int
 
 
-def build(builder: Builder, output: Path | str, *, progress: Progress | None = None) -> BuildReport:
+def build(
+    builder: Builder,
+    output: Path | str,
+    *,
+    progress: Progress | None = None,
+    origin: Mapping[str, str] | None = None,
+) -> BuildReport:
     """Write a corpus to `<output>/<name>/` unless what is there was built from the same source.
 
     Parameters
     ----------
     progress
         Called with (clips done, clips in all) after each clip.
+    origin
+        Where the source came from (a repository and its revision), kept in the record.
 
     Raises
     ------
@@ -95,7 +103,7 @@ def build(builder: Builder, output: Path | str, *, progress: Progress | None = N
     except OSError as error:
         raise _no_place(folder, error) from error
     try:
-        record = _write(builder, partial, fingerprint, progress)
+        record = _write(builder, partial, fingerprint, progress, origin or {})
         _put_in_place(partial, folder)
     except OSError as error:
         raise RunError(f"{builder.facts.name} was not built in {folder}: {error}; nothing was changed there") from error
@@ -134,7 +142,9 @@ def _is_whole(folder: Path, record: Mapping[str, Any]) -> bool:
     )
 
 
-def _write(builder: Builder, folder: Path, fingerprint: str, progress: Progress | None) -> dict[str, Any]:
+def _write(
+    builder: Builder, folder: Path, fingerprint: str, progress: Progress | None, origin: Mapping[str, str]
+) -> dict[str, Any]:
     from equivox.dataset_builders.card import card
 
     clips, digests = builder.clips(), builder.digests()
@@ -158,6 +168,7 @@ def _write(builder: Builder, folder: Path, fingerprint: str, progress: Progress 
     files = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256_of(path)} for path in paths}
     record = {
         "builder": {"name": builder.FACTS.name, "version": builder.facts.version},
+        "origin": dict(origin),
         "facts": dataclasses.asdict(builder.facts),
         "fingerprint": fingerprint,
         "rows": len(clips),

@@ -24,19 +24,43 @@ def list_corpora() -> None:
 @app.command()
 def build(
     corpus: Annotated[str, typer.Argument(help="The corpus, see `equivox data list`.")],
-    source: Annotated[Path, typer.Option(help="The folder of the corpus as distributed.")],
+    source: Annotated[
+        Path | None, typer.Option(help="The folder of the corpus as distributed; with --hub, a snapshot already here.")
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where built corpora go, one folder each.")] = Path(
         "data"
     ),
+    hub: Annotated[str | None, typer.Option(help="A copy on the Hub: a name of configs/hub, or a YAML file.")] = None,
+    revision: Annotated[str | None, typer.Option(help="The commit of that copy, 40 hexadecimal digits.")] = None,
+    demographics: Annotated[
+        Path | None, typer.Option(help="VideoDemographics.csv of CREMA-D, which its copies on the Hub lack.")
+    ] = None,
 ) -> None:
     """Build a corpus: parquet with audio bytes and every label, a data card, and a report of what is odd."""
+    from contextlib import ExitStack
+
     from equivox.cli.show import progress_bars
     from equivox.dataset_builders import build as build_corpus
     from equivox.dataset_builders import open_builder
+    from equivox.dataset_builders.hub import download, open_hub_file, original_layout
+    from equivox.errors import RequestError
 
-    builder = open_builder(corpus, source)
-    with progress_bars(quiet=False) as progress:
-        report = build_corpus(builder, output, progress=lambda done, total: progress("clips", done, total))
+    origin: dict[str, str] = {}
+    with ExitStack() as stack:
+        if hub is not None:
+            copy = open_hub_file(hub)
+            if copy.corpus != corpus:
+                raise RequestError(f"`hub` {hub} is a copy of {copy.corpus}, not of {corpus}")
+            snapshot = source or download(copy, revision)
+            origin = {"hf_repo": copy.hf_repo, "revision": revision or copy.revision or snapshot.name}
+            source = stack.enter_context(original_layout(copy, snapshot, output, demographics=demographics))
+        elif source is None:
+            raise RequestError("give `--source`, the folder of the corpus as distributed, or `--hub`, a copy of it")
+        builder = open_builder(corpus, source)
+        progress = stack.enter_context(progress_bars(quiet=False))
+        report = build_corpus(
+            builder, output, progress=lambda done, total: progress("clips", done, total), origin=origin
+        )
     typer.echo(f"{report.status}: {report.rows:,} rows in {report.folder} (fingerprint {report.fingerprint[:12]})")
     for heading, lines in (
         ("Changed since the last build", report.changes),
