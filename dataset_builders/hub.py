@@ -166,7 +166,7 @@ def _lay_out_l2_arctic(copy: HubFile, shards: list[Path], folder: Path) -> None:
         speaker, text = str(row["speaker"]), " ".join(str(row["text"] or "").split())
         if not _PLAIN_NAME.fullmatch(speaker):
             raise RequestError(
-                f"{copy.hf_repo} has a speaker called {speaker!r}; a speaker's code is letters and digits"
+                f"{copy.hf_repo} calls a speaker {speaker!r}; a code of letters and digits is needed"
             )
         speakers[speaker] = (normal(str(row["gender"])) or "", normal(str(row["accent"])) or "")
         stem = PurePosixPath(name).stem

@@ -62,7 +62,7 @@ def chat_template(audio: str = "", image: str = "") -> str:
     )
 
 
-def llama(folder: Path) -> None:
+def llama(folder: Path, **changes: Any) -> None:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -74,10 +74,15 @@ def llama(folder: Path) -> None:
         eos_token_id=words.eos_token_id,
         pad_token_id=words.pad_token_id,
         bos_token_id=None,
-        **DECODER,
+        **(DECODER | changes),
     )
     LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
     words.save_pretrained(folder)
+
+
+def llama_long(folder: Path) -> None:
+    """A context that holds an annotator's prompt in bytes."""
+    llama(folder, max_position_embeddings=8192)
 
 
 def qwen2audio(folder: Path) -> None:
@@ -185,7 +190,12 @@ def qwen25omni(folder: Path) -> None:
     (folder / "chat_template.jinja").write_text(words.chat_template, "utf-8")
 
 
-MAKERS: dict[str, Callable[[Path], None]] = {"llama": llama, "qwen2audio": qwen2audio, "qwen25omni": qwen25omni}
+MAKERS: dict[str, Callable[[Path], None]] = {
+    "llama": llama,
+    "llama_long": llama_long,
+    "qwen2audio": qwen2audio,
+    "qwen25omni": qwen25omni,
+}
 
 
 def make(folder: Path, name: str) -> Path:
