@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from equivox.annotate import annotator_names
+from equivox.batch import open_run_file
 from equivox.engines import model_names
 from equivox.registry import resolve_tasks
 from equivox.task import Task
@@ -31,23 +32,25 @@ def commands() -> list[str]:
 
 
 def on_a_real_model(command: str) -> bool:
-    return "--data-dir" in command or "runs/omni" in command
+    return any(mark in command for mark in ("--data-dir", "runs/omni", "labels.csv"))
 
 
 def test_commands_on_real_models_know_their_options_and_names(equivox: Cli) -> None:
     """Without the models: each option, task, annotator and model that is named exists."""
     ours = [command for command in commands() if on_a_real_model(command)]
-    assert len(ours) == 4
+    assert len(ours) == 6
     for command in ours:
         words = shlex.split(command)
-        code, out, _ = equivox(words[0], "--help")
+        code, out, _ = equivox(*(words[:2] if words[0] == "audit" else words[:1]), "--help")
         assert code == 0
         assert all(word in out for word in words if word.startswith("--"))
         if words[0] == "run":
             assert words[1] in model_names()
         if "--annotator" in words:
             assert words[words.index("--annotator") + 1] in annotator_names()
-        if len(words) > 2:
+        if words[0] == "reproduce":
+            assert open_run_file(words[1])
+        elif words[0] != "audit" and len(words) > 2:
             assert resolve_tasks(words[2])
 
 
@@ -111,4 +114,26 @@ def test_the_task_example_is_short_and_is_a_task() -> None:
 
 def test_every_file_that_is_linked_exists() -> None:
     for target in re.findall(r"\]\((?!https?:)([^)]+)\)", README):
-        assert (ROOT / target).exists(), target
+        assert (ROOT / target.partition("#")[0]).exists(), target
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "benchmarks").glob("*.md")), ids=lambda page: page.stem)
+def test_a_benchmarks_page_names_commands_files_and_examples_that_exist(
+    page: Path, equivox: Cli, clip_corpus: Callable[..., Path], tmp_path: Path
+) -> None:
+    text = page.read_text("utf-8")
+    for command in re.findall(r"^\$ equivox (.*?)(?:  #.*)?$", text, flags=re.MULTILINE):
+        words = shlex.split(command.replace("\\", ""))
+        named = words[:2] if words[0] in {"data", "tasks", "audit"} else words[:1]
+        code, out, _ = equivox(*named, "--help")
+        assert code == 0, command
+        assert all(word in out for word in words if word.startswith("--")), command
+    for file in re.findall(r"`((?:tests|tasks|configs|dataset_builders|metrics)/[\w/.-]+)`", text):
+        assert (ROOT / file).exists(), file
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (page.parent / target).exists(), target
+    for number, example in enumerate(re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)):
+        if "questions:" in example:
+            file = clip_corpus().parent / f"example-{number}.yaml"
+            file.write_text(example)
+            assert resolve_tasks(str(file))
