@@ -165,9 +165,7 @@ def _lay_out_l2_arctic(copy: HubFile, shards: list[Path], folder: Path) -> None:
         name, data = _clip(copy, row)
         speaker, text = str(row["speaker"]), " ".join(str(row["text"] or "").split())
         if not _PLAIN_NAME.fullmatch(speaker):
-            raise RequestError(
-                f"{copy.hf_repo} calls a speaker {speaker!r}; a code of letters and digits is needed"
-            )
+            raise RequestError(f"{copy.hf_repo} calls a speaker {speaker!r}; a code of letters and digits is needed")
         speakers[speaker] = (normal(str(row["gender"])) or "", normal(str(row["accent"])) or "")
         stem = PurePosixPath(name).stem
         if CLIP_NAME.fullmatch(stem) is None:

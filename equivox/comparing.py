@@ -15,6 +15,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from equivox.engines import model_label
 from equivox.errors import RequestError
 from equivox.manifest import read_manifest
 from equivox.scores import NAN, Score
@@ -57,7 +58,7 @@ def open_comparison(folders: Sequence[Path]) -> Comparison:
     manifests = [read_manifest(folder) for folder in folders]
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise RequestError("`compare` was given a run twice; name each once")
-    asked = [str(manifest["command"]["model"]) for manifest in manifests]
+    asked = [model_label(str(manifest["command"]["model"])) for manifest in manifests]
     twice = {model for model, n in Counter(asked).items() if n > 1}
     runs = []
     for folder, manifest, model in zip(folders, manifests, asked, strict=True):

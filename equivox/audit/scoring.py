@@ -14,6 +14,7 @@ from equivox.annotate.schema import canonical
 from equivox.audit.export import KEY_FILE
 from equivox.canonical import lemmas
 from equivox.comparing import ComparedRun, value_shares
+from equivox.engines import model_label
 from equivox.errors import RequestError, nearest
 from equivox.manifest import read_manifest
 from equivox.run import run_tasks
@@ -303,7 +304,7 @@ def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None)
     found = []
     for run in sorted({unit.run for units in by_attribute.values() for unit in units}):
         manifest = read_manifest(run)
-        model = str(manifest["command"]["model"])
+        model = model_label(str(manifest["command"]["model"]))
         scores = read_scores(run, annotator)
         shares = value_shares(ComparedRun(model, run, annotator or "", scores), annotator=annotator)
         counts_as = _counts_as(run, annotator)

@@ -13,34 +13,37 @@ if TYPE_CHECKING:
 def run(spec: RunSpec, *, quiet: bool) -> int:
     """Run or resume `spec` and show its scores."""
     from equivox.cli.show import Shown, progress_bars, show_scores
+    from equivox.engines import model_label
     from equivox.run import execute
 
     with progress_bars(quiet=quiet) as progress:
         scores = execute(spec, progress=progress)
-    return show_scores([Shown(spec.model, spec.output, scores)])
+    return show_scores([Shown(model_label(spec.model), spec.output, scores)])
 
 
 def score(folder: Path, annotator: str | None, options: ScoringOptions, *, by_attribute: bool, quiet: bool) -> int:
     """Recompute the scores of a run and show them."""
     from equivox.cli.show import Shown, progress_bars, show_scores
+    from equivox.engines import model_label
     from equivox.manifest import read_manifest
     from equivox.run import rescore
 
     with progress_bars(quiet=quiet) as progress:
         scores = rescore(folder, annotator=annotator, options=options, progress=progress)
-    model = read_manifest(folder)["command"]["model"]
+    model = model_label(read_manifest(folder)["command"]["model"])
     return show_scores([Shown(model, folder, scores)], by_attribute=by_attribute)
 
 
 def annotate(folder: Path, annotator: str, *, quiet: bool) -> int:
     """Read a run once more, show the scores and the agreement of all who have read it."""
     from equivox.cli.show import Shown, progress_bars, show_agreement, show_scores
+    from equivox.engines import model_label
     from equivox.manifest import read_manifest
     from equivox.run import reread, run_tasks
 
     with progress_bars(quiet=quiet) as progress:
         scores = reread(folder, annotator, progress=progress)
-    code = show_scores([Shown(read_manifest(folder)["command"]["model"], folder, scores)])
+    code = show_scores([Shown(model_label(read_manifest(folder)["command"]["model"]), folder, scores)])
     show_agreement(folder, run_tasks(folder))
     return code
 

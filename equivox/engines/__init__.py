@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -29,6 +30,7 @@ __all__ = [
     "Request",
     "Response",
     "engine_from_args",
+    "model_label",
     "model_names",
     "open_engine",
     "request_key",
@@ -87,6 +89,22 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
         f"unknown model {model!r}{nearest(model, [*SCHEMES, *model_names()])}; a model is written "
         f"{', '.join(f'{known}:…' for known in SCHEMES)}, or it is the name of a file in configs/models or a .yaml file"
     )
+
+
+def model_label(model: str) -> str:
+    """Return what a model is called in tables: its engine and name, without the rest of its arguments.
+
+    >>> model_label("vllm:model_name=Qwen/Qwen2-Audio-7B-Instruct,dtype=bfloat16"), model_label("reference:biased")
+    ('vllm:Qwen/Qwen2-Audio-7B-Instruct', 'reference:biased')
+    >>> model_label("vllm:/models/omni.yaml"), model_label("transformers:model_name=/models/tiny")
+    ('vllm:omni', 'transformers:tiny')
+    """
+    scheme, _, rest = model.partition(":")
+    if scheme not in SCHEMES or scheme == "reference" or not rest:
+        return model
+    named = dict(part.partition("=")[::2] for part in rest.split(",")).get("model_name", rest)
+    path = PurePath(named)
+    return f"{scheme}:{path.stem if path.suffix in {'.yaml', '.yml'} else path.name if path.is_absolute() else named}"
 
 
 def engine_from_args(scheme: str, arguments: Mapping[str, Any]) -> Engine:
