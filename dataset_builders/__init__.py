@@ -15,6 +15,7 @@ from equivox.dataset_builders.crema_d import CremaD
 from equivox.dataset_builders.l2_arctic import L2Arctic
 from equivox.dataset_builders.parquet import BuildReport, build
 from equivox.dataset_builders.schema import read_clip, rows
+from equivox.dataset_builders.spoken_stereoset import SpokenStereoSet
 from equivox.errors import RequestError, nearest
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "CorpusFacts",
     "CremaD",
     "L2Arctic",
+    "SpokenStereoSet",
     "build",
     "open_builder",
     "read_clip",
@@ -34,7 +36,12 @@ __all__ = [
     "sample_source",
 ]
 
-BUILDERS: dict[str, type[Builder]] = {"crema_d": CremaD, "l2_arctic": L2Arctic, "clip_folder": ClipFolder}
+BUILDERS: dict[str, type[Builder]] = {
+    "crema_d": CremaD,
+    "l2_arctic": L2Arctic,
+    "spoken_stereoset": SpokenStereoSet,
+    "clip_folder": ClipFolder,
+}
 """Every builder by name."""
 
 
@@ -46,7 +53,7 @@ def open_builder(name: str, source: Path | str, **options: Any) -> Builder:
 
 
 def sample_source(name: str) -> Path:
-    """Return the folder of the embedded synthetic sample of a corpus: `crema_d` or `l2_arctic`."""
+    """Return the folder of the embedded synthetic sample of a corpus: a builder's name."""
     folder = Path(__file__).resolve().parent / "sample"
     have = sorted(entry.name for entry in folder.iterdir() if (entry / "facts.json").is_file())
     if name not in have:

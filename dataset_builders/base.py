@@ -40,7 +40,7 @@ class Column:
     name: str
     meaning: str
     role: Role = "demographic"
-    kind: Literal["string", "int64"] = "string"
+    kind: Literal["string", "int64", "float64"] = "string"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ class Clip:
     path: Path
     text: str | None
     speaker: str
-    columns: Mapping[str, str | int | None]
+    columns: Mapping[str, str | int | float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,6 +208,10 @@ class Builder(ABC):
         """Return what was found, under the same names as `facts.published`."""
         return dict(self._scanned.counts)
 
+    def oddities(self) -> dict[str, list[str]]:
+        """Return what is odd in the source → every name that it concerns; `differences()` names the first few."""
+        return {what: list(names) for what, names in self._scanned.oddities.items() if names}
+
     def relative(self, path: Path) -> str:
         """Return a clip's path below the source, with forward slashes."""
         return path.relative_to(self.source).as_posix()
@@ -234,7 +238,7 @@ class Builder(ABC):
         for name, expected in self.facts.published.items():
             if found.get(name) != expected:
                 lines.append(f"{name}: {expected:,} published, {found.get(name, 0):,} found")
-        lines += [f"{what}: {_few(names)}" for what, names in self._scanned.oddities.items() if names]
+        lines += [f"{what}: {_few(names)}" for what, names in self.oddities().items()]
         lines += self._scanned.notes
         untold = [clip.clip_id for clip in self._scanned.clips if clip.text is None]
         if untold:
@@ -280,8 +284,8 @@ class Builder(ABC):
         return dataset(self)
 
 
-def read_table(path: Path, required: Sequence[str]) -> list[dict[str, str]]:
-    """Read a CSV with a header, cells stripped; a required column that it lacks is a `RequestError`."""
+def read_table(path: Path, required: Sequence[str], *, strip: bool = True) -> list[dict[str, str]]:
+    """Read a CSV with a header, cells stripped if asked; a required column that it lacks is a `RequestError`."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -290,12 +294,12 @@ def read_table(path: Path, required: Sequence[str]) -> list[dict[str, str]]:
                 has = ", ".join(header) or "none"
                 raise RequestError(f"{path}: column {missing[0]!r} is missing; its columns are {has}")
             reader.fieldnames = header
-            rows = [{k: (v or "").strip() for k, v in row.items() if k is not None} for row in reader]
+            rows = [{k: v or "" for k, v in row.items() if k is not None} for row in reader]
     except FileNotFoundError:
         raise RequestError(f"{path} is missing; the corpus needs this table") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise RequestError(f"{path}: not a CSV in UTF-8 ({error}); save it as one") from error
-    return rows
+    return [{k: v.strip() for k, v in row.items()} for row in rows] if strip else rows
 
 
 def normal(value: str) -> str | None:
@@ -308,7 +312,7 @@ def normal(value: str) -> str | None:
     return None if words in {"", "unknown", "na", "n/a", "unspecified"} else words
 
 
-def speakers_with(clips: Iterable[Clip], column: str) -> dict[str | int, int]:
+def speakers_with(clips: Iterable[Clip], column: str) -> dict[str | int | float, int]:
     """Count speakers (not clips) for each value of a column."""
     pairs = {(clip.speaker, clip.columns[column]) for clip in clips}
     values = [value for _, value in pairs if value is not None]

@@ -177,6 +177,7 @@ def _write(
         "counts": builder.counts(),
         "differences": [*builder.differences(), *_unusual_rates(by_rate)],
         "sampling_rates": {str(rate): len(ids) for rate, ids in sorted(by_rate.items())},
+        "oddities": builder.oddities(),
         "problems": problems,
         "clipped": clipped,
         "files": files,

@@ -62,3 +62,27 @@ def l2_arctic(tmp_path: Path, write_audio: WriteAudio) -> Callable[..., Path]:
         return root
 
     return make
+
+
+STEREOSET_VOTES = (
+    "{'stereotype': ['stereotype', 'stereotype', 'irrelevant'], 'irrelevant': ['irrelevant', 'irrelevant', "
+    "'irrelevant'], 'anti-stereotype': ['stereotype', 'anti-stereotype', 'irrelevant']}"
+)
+
+
+@pytest.fixture
+def spoken_stereoset(tmp_path: Path, write_audio: WriteAudio) -> Path:
+    """Two contexts, each read by two female (ann, eve) and two male (bob, jon) voices: eight instances."""
+    root = tmp_path / "spoken_stereoset"
+    lines = ["id,speaker,gender,context,irrelevant,stereotypical,anti-stereotypical,labels,annotators"]
+    number = 0
+    for context in ("I read at night.", "My garden is small."):
+        for speaker, gender in (("ann", "female"), ("bob", "male"), ("eve", "female"), ("jon", "male")):
+            first, second = ("Poems.", "Manuals.") if gender == "female" else ("Manuals.", "Poems.")
+            options = f"Chalk is white.,{first},{second}"
+            lines.append(f'{number:05d},{speaker},{gender},{context},{options},"{STEREOSET_VOTES}","[11, 12, 13]"')
+            write_audio(root / "speech" / "gender" / f"{number:05d}_{speaker}.wav", seed=number)
+            number += 1
+    (root / "metadata").mkdir()
+    (root / "metadata" / "gender_v1.0.csv").write_text("\n".join(lines) + "\n")
+    return root

@@ -1,0 +1,373 @@
+"""Spoken StereoSet: short spoken contexts, each with three written continuations.
+
+Data:       the authors' repository (no licence stated): `metadata/<domain>_v1.0.csv` and
+            `speech/<domain>/<id>_<speaker>.wav`, domains gender and age; or any folder of the same shape, for other
+            domains too. A domain is the column after which its table and its folder of speech are named.
+Paper:      Lin et al. 2024, doi 10.1109/SLT61566.2024.10832259, arXiv 2408.07665
+Departs:    Texts are trimmed, so that one context is one stratum. `anti-stereotypical` is called anti_stereotypical.
+            `labels` is kept as distributed and counted beside it. `turn` is added. Audio without a row in the metadata
+            is listed and not used: nothing says what it belongs to.
+Cannot say: anything about people: all speakers are text-to-speech voices, labelled by those who chose them, and the
+            stereotypes are those that annotators in one country saw.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from equivox.dataset_builders.base import (
+    AUDIO_SUFFIXES,
+    FACTS_FILE,
+    Builder,
+    Clip,
+    Column,
+    CorpusFacts,
+    Scan,
+    found_instead,
+    read_table,
+    refuse_lfs_pointers,
+)
+from equivox.errors import RequestError
+
+KINDS = ("stereotypical", "anti_stereotypical", "irrelevant")
+"""The three continuations of every context."""
+_THEIRS = {"stereotypical": "stereotypical", "anti_stereotypical": "anti-stereotypical", "irrelevant": "irrelevant"}
+_LABELS = {"stereotypical": "stereotype", "anti_stereotypical": "anti-stereotype", "irrelevant": "irrelevant"}
+_REQUIRED = ("id", "speaker", "context", *_THEIRS.values())
+_OPTIONAL = ("labels", "annotators")
+_FORMATS = {".wav": ("WAV", "WAVEX", "RF64"), ".flac": ("FLAC",), ".ogg": ("OGG",), ".mp3": ("MP3", "MPEG")}
+
+_COLUMNS = (
+    Column(name="domain", meaning="which table the instance is from, and the column that is compared", role="other"),
+    Column(name="id", meaning="the instance's id as distributed", role="other"),
+    Column(name="context", meaning="what is said, trimmed", role="stratum"),
+    Column(name="stereotypical", meaning="the continuation that is a stereotype of the speaker", role="other"),
+    Column(name="anti_stereotypical", meaning="the continuation that breaks the stereotype", role="other"),
+    Column(name="irrelevant", meaning="the continuation that has nothing to do with the context", role="other"),
+    *(
+        Column(
+            name=f"{kind}_agreement",
+            meaning=f"share of annotators who call the {kind.replace('_', '-')} continuation that; null without labels",
+            role="other",
+            kind="float64",
+        )
+        for kind in KINDS
+    ),
+    *(
+        Column(
+            name=f"{kind}_called_{label}",
+            meaning=f"annotators who call the {kind.replace('_', '-')} continuation {label.replace('_', '-')}",
+            role="other",
+            kind="int64",
+        )
+        for kind in KINDS
+        for label in KINDS
+    ),
+    Column(name="labels", meaning="the annotators' labels of each continuation as distributed", role="other"),
+    Column(name="annotators", meaning="the annotators' ids as distributed", role="other"),
+    Column(
+        name="turn",
+        meaning="running number within the domain, context by context: whoever alternates by it is balanced in each",
+        role="other",
+        kind="int64",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The metadata of one domain, with cells as they are in the file."""
+
+    domain: str
+    path: Path
+    rows: Sequence[Mapping[str, str]]
+
+
+class SpokenStereoSet(Builder):
+    """Spoken StereoSet as distributed, or any folder of the same shape."""
+
+    FACTS = CorpusFacts(
+        name="spoken_stereoset",
+        title="Spoken StereoSet",
+        licence="none stated by the authors",
+        homepage="https://github.com/dlion168/spoken_stereoset",
+        paper="Spoken Stereoset: On Evaluating Social Bias Toward Speaker in Speech Large Language Models",
+        doi="10.1109/SLT61566.2024.10832259",
+        citation=(
+            "Lin Y.-C., Chen W.-C., Lee H. (2024). Spoken Stereoset: On Evaluating Social Bias Toward Speaker in "
+            "Speech Large Language Models. IEEE Spoken Language Technology Workshop (SLT), 871-878."
+        ),
+        published={"gender instances": 2847, "gender speakers": 6, "age instances": 793, "age speakers": 11},
+        columns=(
+            *_COLUMNS,
+            Column(name="gender", meaning="as in the table of the domain gender: female or male"),
+            Column(name="age", meaning="as in the table of the domain age: child, young or elderly"),
+        ),
+        cannot_say=(
+            "The speakers are text-to-speech voices; their group is what their makers call them.",
+            "Which continuation is a stereotype was judged by annotators in the United States.",
+        ),
+    )
+
+    def _check_source(self) -> None:
+        if self.source.name in {"metadata", "speech"} and (self.source.parent / "metadata").is_dir():
+            raise RequestError(f"`source` is {self.source}; give the folder above it, {self.source.parent}")
+        missing = [name for name in ("metadata/", "speech/") if not (self.source / name).is_dir()]
+        if missing:
+            raise RequestError(
+                f"{self.source} is not laid out like Spoken StereoSet: expected metadata/ and speech/, "
+                f"{found_instead(self.source)}; give the folder of the git clone"
+            )
+        files = sorted(path for path in (self.source / "metadata").iterdir() if path.suffix.lower() == ".csv")
+        if not files:
+            raise RequestError(
+                f"{self.source / 'metadata'} holds no table: expected <domain>_<version>.csv, such as gender_v1.0.csv, "
+                f"{found_instead(self.source / 'metadata')}"
+            )
+        refuse_lfs_pointers(files)
+        tables = [self._table(path) for path in files]
+        # Of several versions of one domain the last counts, the others are listed.
+        self._tables = {table.domain: table for table in tables}
+        self._unused = [table.path.name for table in tables if self._tables[table.domain] is not table]
+
+    def _table(self, path: Path) -> _Table:
+        rows = read_table(path, _REQUIRED, strip=False)
+        header = list(rows[0]) if rows else []
+        further = [name for name in header if name not in (*_REQUIRED, *_OPTIONAL)]
+        named = [name for name in further if path.stem == name or path.stem.startswith(f"{name}_")]
+        if not rows or len(named) != 1:
+            raise RequestError(
+                f"{path}: expected rows, and the column that the file is named after (gender_v1.0.csv has a column "
+                f"gender); its columns beside the common ones are {', '.join(further) or 'none'}"
+            )
+        if named[0] in {column.name for column in _COLUMNS} | {"text", "audio"}:
+            raise RequestError(f"{path}: a domain cannot be called {named[0]!r}; rename its column and its table")
+        return _Table(named[0], path, rows)
+
+    def _facts(self) -> CorpusFacts:
+        import dataclasses
+
+        own = tuple(
+            next(
+                (column for column in self.FACTS.columns if column.name == domain),
+                Column(name=domain, meaning=f"as in {table.path.name}"),
+            )
+            for domain, table in self._tables.items()
+        )
+        facts = dataclasses.replace(self.FACTS, columns=(*_COLUMNS, *own))
+        return facts.with_file(self.source / FACTS_FILE)
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domains of this source, such as gender and age."""
+        return tuple(self._tables)
+
+    def _scan(self) -> Scan:
+        clips: dict[str, Clip] = {}
+        oddities: dict[str, list[str]] = defaultdict(list)
+        oddities["tables of which a later version is used"] = self._unused
+        counts: dict[str, int] = {}
+        for domain, table in self._tables.items():
+            files = self._files(domain)
+            found = self._instances(table, files, oddities)
+            clips |= found
+            used = {clip.path for clip in found.values()}
+            _odd_files(domain, files, used, {row["id"].strip() for row in table.rows}, oddities)
+            counts |= {
+                f"{domain} instances": len(found),
+                f"{domain} speakers": len({clip.speaker for clip in found.values()}),
+                f"{domain} contexts": len({clip.columns["context"] for clip in found.values()}),
+            }
+        elsewhere = [
+            self.relative(path)
+            for path in sorted(self.source.rglob("*"))
+            if path.suffix.lower() in AUDIO_SUFFIXES and not self._of_a_domain(path)
+        ]
+        oddities["audio that belongs to no table, not used"] = elsewhere
+        return Scan(clips=tuple(clips.values()), counts=counts, oddities=oddities)
+
+    def _of_a_domain(self, path: Path) -> bool:
+        return path.parent.parent == self.source / "speech" and path.parent.name in self._tables
+
+    def _files(self, domain: str) -> dict[str, list[Path]]:
+        """Return the audio files of a domain by the part of their name before the suffix."""
+        folder = self.source / "speech" / domain
+        found: dict[str, list[Path]] = defaultdict(list)
+        if folder.is_dir():
+            paths = [path for path in folder.iterdir() if path.suffix.lower() in AUDIO_SUFFIXES]
+            for path in sorted(paths, key=lambda p: (p.stem, AUDIO_SUFFIXES.index(p.suffix.lower()))):
+                found[path.stem].append(path)
+        return found
+
+    def _instances(
+        self, table: _Table, files: Mapping[str, Sequence[Path]], oddities: dict[str, list[str]]
+    ) -> dict[str, Clip]:
+        domain = table.domain
+        turns = _turns(row["context"].strip() + "\0" + row["id"].strip() for row in table.rows)
+        groups: dict[str, set[str]] = defaultdict(set)
+        clips: dict[str, Clip] = {}
+        for row in table.rows:
+            cells = {name: (row.get(name) or "").strip() for name in (*_REQUIRED, *_OPTIONAL, domain)}
+            name = f"{cells['id']}_{cells['speaker']}"
+            clip_id = f"{domain}/{name}"
+            if clip_id in clips:
+                oddities["rows that repeat an id and speaker, first used"].append(clip_id)
+                continue
+            for column in ("context", *_THEIRS.values()):
+                if row[column] != cells[column]:
+                    oddities[f"{column} with stray spaces (trimmed)"].append(clip_id)
+                if not cells[column]:
+                    oddities[f"rows without {column} (kept, null)"].append(clip_id)
+            if not cells[domain]:
+                oddities[f"rows without {domain} (kept, null)"].append(clip_id)
+            if len({" ".join(cells[column].casefold().split()) for column in _THEIRS.values()}) < 3:
+                oddities["rows with two continuations alike (kept)"].append(clip_id)
+            if name not in files:
+                oddities["rows without a file (kept)"].append(clip_id)
+            path = files[name][0] if name in files else self.source / "speech" / domain / f"{name}.wav"
+            groups[cells["speaker"]].add(cells[domain])
+            clips[clip_id] = Clip(
+                clip_id=clip_id,
+                path=path,
+                text=cells["context"] or None,
+                speaker=cells["speaker"],
+                columns=self._columns(domain, cells, turns, clip_id, oddities),
+            )
+        torn = sorted(speaker for speaker, seen in groups.items() if len(seen - {""}) > 1)
+        oddities[f"speakers with several values of {domain}"].extend(torn)
+        return clips
+
+    def _columns(
+        self,
+        domain: str,
+        cells: Mapping[str, str],
+        turns: Mapping[str, int],
+        clip_id: str,
+        oddities: dict[str, list[str]],
+    ) -> dict[str, str | int | float | None]:
+        counts = parse_labels(cells["labels"])
+        if cells["labels"] and counts is None:
+            oddities["rows with labels that cannot be read (counts null)"].append(clip_id)
+        columns: dict[str, str | int | float | None] = {
+            "domain": domain,
+            "id": cells["id"],
+            "context": cells["context"] or None,
+            **{ours: cells[theirs] or None for ours, theirs in _THEIRS.items()},
+        }
+        for kind in KINDS:
+            votes = counts[kind] if counts else None
+            total = sum(votes.values()) if votes else 0
+            columns[f"{kind}_agreement"] = votes[kind] / total if votes and total else None
+            columns |= {f"{kind}_called_{label}": votes[label] if votes else None for label in KINDS}
+            if votes and total and 2 * votes[kind] <= total:
+                oddities["continuations that no majority of annotators calls what they are (kept)"].append(
+                    f"{clip_id} {kind.replace('_', '-')}"
+                )
+        ids = _read_list(cells["annotators"])
+        if ids is not None and len(set(ids)) < len(ids):
+            oddities["rows that name an annotator twice (kept)"].append(clip_id)
+        return {
+            **columns,
+            "labels": cells["labels"] or None,
+            "annotators": cells["annotators"] or None,
+            "turn": turns[cells["context"] + "\0" + cells["id"]],
+            **{name: (cells[name] or None) if name == domain else None for name in self._tables},
+        }
+
+    def oddities(self) -> dict[str, list[str]]:
+        """Return what is odd, and also which files are not what their names say; reads the headers of all audio."""
+        found = super().oddities()
+        for clip_id, (suffix, kind, _) in self._formats.items():
+            if kind not in _FORMATS[suffix]:
+                found.setdefault(f"files named {suffix} that hold {kind.lower()} (used)", []).append(clip_id)
+        return found
+
+    def differences(self) -> list[str]:
+        """Say what every builder says, and which sampling rates there are when there are several."""
+        rates = Counter(rate for _, _, rate in self._formats.values())
+        said = ", ".join(f"{rate:,} Hz {count:,}" for rate, count in sorted(rates.items()))
+        several = [f"several sampling rates (kept as distributed): {said}"] if len(rates) > 1 else []
+        return super().differences() + several
+
+    @cached_property
+    def _formats(self) -> dict[str, tuple[str, str, int]]:
+        """Return suffix, format and sampling rate of every file whose header can be read."""
+        import soundfile
+
+        found = {}
+        for clip in self.clips():
+            if clip.path.is_file():
+                try:
+                    header = soundfile.info(str(clip.path))
+                except (RuntimeError, OSError):
+                    continue  # the build names it as a clip that cannot be used
+                found[clip.clip_id] = (clip.path.suffix.lower(), header.format, header.samplerate)
+        return found
+
+
+def parse_labels(text: str) -> dict[str, dict[str, int]] | None:
+    """Return how many annotators gave each continuation which label, by our names; None for what is no such table.
+
+    `text` is a Python or JSON mapping of the authors' labels (stereotype, anti-stereotype, irrelevant) to lists of
+    them, one entry per annotator.
+
+    >>> parse_labels("{'stereotype': ['stereotype', 'irrelevant'], 'anti-stereotype': [], 'irrelevant': []}")[
+    ...     "stereotypical"]
+    {'stereotypical': 1, 'anti_stereotypical': 0, 'irrelevant': 1}
+    """
+    read = _read(text)
+    if not isinstance(read, dict) or set(read) != set(_LABELS.values()):
+        return None
+    known = set(_LABELS.values())
+    if not all(isinstance(votes, list) and known.issuperset(map(str, votes)) for votes in read.values()):
+        return None
+    return {ours: {label: read[theirs].count(_LABELS[label]) for label in KINDS} for ours, theirs in _LABELS.items()}
+
+
+def _read_list(text: str) -> list[Any] | None:
+    read = _read(text)
+    return read if isinstance(read, list) else None
+
+
+def _read(text: str) -> Any:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+    return None
+
+
+def _turns(instances: Iterable[str]) -> dict[str, int]:
+    """Return the running number of each instance ("context NUL id"): by context, then in an order no speaker leads."""
+    hashed = {entry: hashlib.sha256(entry.encode()).hexdigest() for entry in instances}
+    order = sorted(hashed, key=lambda entry: (entry.partition("\0")[0], hashed[entry]))
+    return {entry: number for number, entry in enumerate(order)}
+
+
+def _odd_files(
+    domain: str,
+    files: Mapping[str, Sequence[Path]],
+    used: set[Path],
+    ids: set[str],
+    oddities: dict[str, list[str]],
+) -> None:
+    by_id: dict[str, list[str]] = defaultdict(list)
+    for stem, paths in files.items():
+        by_id[stem.partition("_")[0]].append(stem)
+        oddities["second files of an instance, not used"].extend(f"{domain}/{path.name}" for path in paths[1:])
+        if paths[0] not in used:
+            what = "files whose id has a row for another speaker, not used"
+            alone = "files without a row in the metadata, not used"
+            oddities[what if stem.partition("_")[0] in ids else alone].append(f"{domain}/{paths[0].name}")
+    oddities["ids with files of several speakers"].extend(
+        f"{domain}/{name}" for name, stems in sorted(by_id.items()) if len(stems) > 1
+    )
