@@ -148,7 +148,8 @@ def _problem(item: Item, task: Task, presentation: Mapping[str, str]) -> str | N
         return item.problem
     if task.arm == SILENCE and item.duration_s is None:
         return item.problem or f"{item.file_name}: its length is not known"
-    missing = [c for c in placeholders(task) if c not in presentation and item.columns[c] in (None, "")]
+    filled = {**item.columns, **presentation}
+    missing = [column for column in placeholders(task) if filled[column] in (None, "")]
     return f"{item.item_id}: the column {missing[0]} is empty" if missing else None
 
 

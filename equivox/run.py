@@ -32,7 +32,7 @@ from equivox.scores import Score, ScoringOptions
 from equivox.scoring import score
 from equivox.store import Store, plan_schema, response_schema, write_table, write_text
 from equivox.task import Task
-from equivox.variants import DECLARED, EVERY_ARM, vary
+from equivox.variants import AS_DECLARED, DECLARED, EVERY_ARM, vary
 
 DEFAULT_OPTIONS = ScoringOptions()
 
@@ -49,6 +49,7 @@ class RunSpec:
     seed: int = 0
     group: tuple[str, ...] | None = None
     arms: tuple[str, ...] = (DECLARED,)
+    sampling: str = AS_DECLARED
     annotator: str = "rules"
     options: ScoringOptions = DEFAULT_OPTIONS
     retry_failed: bool = False
@@ -64,7 +65,7 @@ def execute(
     """
     if spec.limit is not None and spec.limit < 1:
         raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every item")
-    tasks = vary(resolve_tasks(spec.tasks), group=spec.group, arms=spec.arms)
+    tasks = vary(resolve_tasks(spec.tasks), group=spec.group, arms=spec.arms, sampling=spec.sampling)
     _check_output(spec.output)
     engine = open_engine(spec.model, tasks)
     with closing(open_annotator(spec.annotator)) as annotator, closing(engine):
@@ -127,7 +128,12 @@ def run_tasks(folder: Path) -> list[Task]:
     for file in sorted((folder / "tasks").glob("*.y*ml")):
         known |= {task.name: task for task in resolve_tasks(str(file))}
     group = manifest["command"]["group"]
-    every = vary(list(known.values()), group=tuple(group) if group else None, arms=(EVERY_ARM,))
+    every = vary(
+        list(known.values()),
+        group=tuple(group) if group else None,
+        arms=(EVERY_ARM,),
+        sampling=manifest["command"].get("sampling", AS_DECLARED),
+    )
     known = {task.name: task for task in every}
     tasks = []
     for name, fingerprint in manifest["identity"]["tasks"].items():
@@ -281,6 +287,7 @@ def _begin(spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequen
             "task_files": files,
             "group": spec.group,
             "arms": spec.arms,
+            "sampling": spec.sampling,
             "annotator": annotator,
         }
         manifest = new_manifest(identity, command)

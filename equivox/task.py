@@ -203,6 +203,8 @@ class Task:
         Scores all tasks of the family together, once they are scored one by one.
     without_media
         What stands before the prompt in the arm `text_only`.
+    arms
+        The arms that the task offers, the declared one first; None: all that its media allow.
     """
 
     name: str
@@ -227,6 +229,7 @@ class Task:
     script: Script | None = field(default=None, repr=False)
     overall: OverallScorer | None = field(default=None, repr=False)
     without_media: str = TRANSCRIPT
+    arms: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         names = [a.name for a in self.attributes]

@@ -26,6 +26,9 @@ SENDS = ("audio", "image", "text")
 ARMS = (*SENDS, TEXT_ONLY, SILENCE, SHUFFLED)
 """Every arm, in the order in which they are shown."""
 DECLARED = "declared"
+AS_DECLARED, GREEDILY = "as-declared", "greedy"
+SAMPLINGS = (AS_DECLARED, GREEDILY)
+"""How a task may be decoded."""
 EVERY_ARM = "all"
 
 _CROSS = re.compile(r"\s*[×*]\s*")
@@ -54,6 +57,8 @@ def arms_of(task: Task) -> tuple[str, ...]:
     >>> arms_of(TASKS[0])
     ('audio', 'text_only', 'silence', 'shuffled')
     """
+    if task.arms:
+        return task.arms
     kinds = {medium.kind for medium in task.media}
     controls = (*((TEXT_ONLY,) if kinds else ()), *((SILENCE,) if "audio" in kinds else ()))
     return (task.arm, *controls, *((SHUFFLED,) if task.group else ()))
@@ -71,13 +76,15 @@ def parse_group(text: str) -> tuple[str, ...]:
     return columns
 
 
-def vary(tasks: Sequence[Task], *, group: tuple[str, ...] | None, arms: Sequence[str]) -> list[Task]:
+def vary(
+    tasks: Sequence[Task], *, group: tuple[str, ...] | None, arms: Sequence[str], sampling: str = AS_DECLARED
+) -> list[Task]:
     """Return every task in every arm, comparing `group` where it is given; arms of one task stand side by side.
 
-    RequestError for an arm that a task does not offer.
+    RequestError for an arm that a task does not offer, and for a sampling that there is not.
     """
     varied = []
-    for task in tasks:
+    for task in (with_sampling(task, sampling) for task in tasks):
         offered = arms_of(task)
         chosen = offered if EVERY_ARM in arms else [task.arm if arm == DECLARED else arm for arm in arms]
         for arm in chosen:
@@ -93,6 +100,25 @@ def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
         return task
     family, _, rest = task.name.partition(":")
     return replace(task, name=f"{family}_by_{'_'.join(group)}:{rest}", group=group)
+
+
+def with_sampling(task: Task, sampling: str) -> Task:
+    """Return `task` decoded as declared, or greedily under a name that says so: one answer, always the likeliest token.
+
+    >>> from equivox.tasks.spoken_stereoset import TASKS
+    >>> greedy = with_sampling(TASKS[0], "greedy")
+    >>> greedy.name, greedy.sampling.temperature, greedy.sampling.max_new_tokens == TASKS[0].sampling.max_new_tokens
+    ('spoken_stereoset_greedy:gender', 0.0, True)
+    """
+    if sampling not in SAMPLINGS:
+        raise RequestError(
+            f"`sampling` is one of {', '.join(SAMPLINGS)}, got {sampling!r}{nearest(sampling, SAMPLINGS)}"
+        )
+    greedy = replace(task.sampling, temperature=0.0, top_p=1.0, top_k=0, repeats=1)
+    if sampling == AS_DECLARED or greedy == task.sampling:
+        return task
+    family, _, rest = task.name.partition(":")
+    return replace(task, name=f"{family}_greedy:{rest}", sampling=greedy)
 
 
 def with_arm(task: Task, arm: str) -> Task:

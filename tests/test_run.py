@@ -112,6 +112,7 @@ def test_the_manifest_says_with_what_the_run_was_made(tmp_path: Path) -> None:
         "task_files": [],
         "group": None,
         "arms": ["declared"],
+        "sampling": "as-declared",
         "annotator": "rules",
     }
     assert manifest["identity"]["tasks"] == {TASK.name: TASK.fingerprint}

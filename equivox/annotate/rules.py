@@ -2,7 +2,8 @@
 
 It reads words, not meaning ("anything but wealthy" reads as wealthy), so it is for reference models and for models
 that answer in the offered words. The first value mentioned counts, or the first `count` for an attribute with
-several. A response that mentions none of the task's values is `unparsed`, not a set of unstated values.
+several. A response that mentions none of the task's values is `unparsed`, not a set of unstated values; so is what a
+part's own rules leave of an attribute that has no vocabulary.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class RulesAnnotator:
         for task in tasks:
             for part in reading_of(task).asks(task):
                 for attribute in part.attributes:
-                    if attribute.role != "refusal":
+                    if attribute.role != "refusal" and part.reader is None:
                         self._vocabulary.of(attribute)
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
@@ -63,6 +64,6 @@ class RulesAnnotator:
         return [
             Value(attribute.name, value, words)
             for attribute in job.part.attributes
-            if attribute.role != "refusal"
+            if attribute.role != "refusal" and (job.part.reader is None or self._vocabulary.knows(attribute))
             for value, words in self._vocabulary.of(attribute).mentions(job.part.text)[: attribute.count]
         ]

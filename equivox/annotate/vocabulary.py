@@ -55,6 +55,10 @@ class Vocabulary:
     refusals: tuple[str, ...]
     digest: str
 
+    def knows(self, attribute: Attribute) -> bool:
+        """Tell whether there is a vocabulary of `attribute`."""
+        return attribute.name in self.attributes
+
     def of(self, attribute: Attribute) -> AttributeVocabulary:
         """Return the vocabulary of `attribute`: its own, the packaged one, or its options; RequestError without any."""
         packaged = self.attributes.get(attribute.name)

@@ -77,6 +77,9 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
             str | None, typer.Option(help="Compare another column of the corpus, or several: gender×accent.")
         ] = None,
         arms: Annotated[str, typer.Option(help="declared, text_only, silence, shuffled, or all.")] = "declared",
+        sampling: Annotated[
+            str, typer.Option(help="as-declared by each task, or greedy: one answer, always the likeliest token.")
+        ] = "as-declared",
         annotator: Annotated[str, typer.Option(help="Who reads the responses: a name or a YAML file.")] = "rules",
         min_count: MinCountOption = None,
         min_coverage: MinCoverageOption = 0.8,
@@ -101,6 +104,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
             seed=seed,
             group=None if group is None else parse_group(group),
             arms=parse_arms(arms),
+            sampling=sampling,
             annotator=annotator,
             options=scoring_options(
                 min_count=min_count,

@@ -14,6 +14,7 @@ from equivox.statistics.mean_difference import MeanDifference, mean_difference
 from equivox.statistics.multiplicity import Family, adjust
 from equivox.statistics.power import DetectableShift, RequiredClusters, minimum_detectable_shift, required_clusters
 from equivox.statistics.results import DistributionShift, JointShift
+from equivox.statistics.share import Share, cluster_share
 from equivox.statistics.shift import distribution_shift, joint_shift
 from equivox.statistics.sign_flip import Parity, SignFlip, parity_deviation, sign_flip_test
 from equivox.statistics.total_bias import TotalBias, total_bias_score
@@ -31,6 +32,7 @@ __all__ = [
     "PairCorrelation",
     "Parity",
     "RequiredClusters",
+    "Share",
     "ShiftComparison",
     "SignFlip",
     "TotalBias",
@@ -38,6 +40,7 @@ __all__ = [
     "association_scores",
     "association_test",
     "cluster_correlation",
+    "cluster_share",
     "compare_shift",
     "correlations",
     "cramers_v",

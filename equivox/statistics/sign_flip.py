@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from equivox.errors import RequestError
 from equivox.statistics import checks
 from equivox.statistics.permutation import blocks, p_value
+from equivox.statistics.share import share_interval
 
 Floats = NDArray[np.float64]
 
@@ -200,7 +201,7 @@ def parity_deviation(
     _, code = np.unique(cluster[known], return_inverse=True)
     hits = np.bincount(code, weights=column[known]).astype(np.float64)
     sizes = np.bincount(code).astype(np.float64)
-    low, high, notes = _share_interval(hits, sizes, n_resamples, confidence, rng)
+    low, high, notes = share_interval(hits, sizes, n_resamples, confidence, rng)
     ends = 2 * abs(50 - low), 2 * abs(50 - high)
     observed = 100 * float(column[known].mean())
     return Parity(
@@ -217,24 +218,3 @@ def parity_deviation(
         undefined=None,
         notes=notes,
     )
-
-
-def _share_interval(
-    hits: Floats, sizes: Floats, n_resamples: int, confidence: float, rng: np.random.Generator
-) -> tuple[float, float, tuple[str, ...]]:
-    """BCa bootstrap over clusters of a ratio of sums, in percent."""
-    from scipy import stats
-
-    if len(sizes) < 2:
-        return float("nan"), float("nan"), ("one cluster only: no interval",)
-    if np.ptp(hits / sizes) == 0:
-        return float("nan"), float("nan"), ("all clusters have the same share: no interval",)
-
-    def share_of(hit: Floats, size: Floats, axis: int = -1) -> Floats:
-        return np.asarray(100 * hit.sum(axis=axis) / size.sum(axis=axis))
-
-    found = stats.bootstrap(
-        (hits, sizes), share_of, paired=True, vectorized=True, n_resamples=n_resamples, batch=500,
-        confidence_level=confidence, method="BCa", rng=rng,
-    ).confidence_interval  # fmt: skip
-    return float(found.low), float(found.high), ()

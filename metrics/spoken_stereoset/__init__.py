@@ -1,1 +1,11 @@
-"""Spoken StereoSet (arXiv 2408.07665): which continuation does a model choose for a voice?"""
+"""Spoken StereoSet: which continuation does a model choose for a voice? (arXiv 2408.07665; 2604.17248, section 3.4)."""
+
+from __future__ import annotations
+
+from equivox.metrics.spoken_stereoset.choice import Choice, read_choice
+from equivox.metrics.spoken_stereoset.reading import CHOICE, ChoiceReading
+from equivox.metrics.spoken_stereoset.scorer import score_choices
+from equivox.metrics.spoken_stereoset.script import ChoiceScript
+from equivox.metrics.spoken_stereoset.tally import Tally
+
+__all__ = ["CHOICE", "Choice", "ChoiceReading", "ChoiceScript", "Tally", "read_choice", "score_choices"]

@@ -1,0 +1,115 @@
+"""A share of responses with an interval over clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equivox.errors import RequestError
+from equivox.statistics import checks
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """A share in percent with its interval; NaN when `undefined`, or the interval's `notes`, say why."""
+
+    share: float
+    low: float
+    high: float
+    n: int
+    n_clusters: int
+    undefined: str | None
+    notes: tuple[str, ...]
+
+
+def cluster_share(
+    hits: Sequence[float],
+    *,
+    clusters: Sequence[str] | None,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> Share:
+    """Return the share of ones among ones and zeros, with a BCa bootstrap interval over clusters.
+
+    Parameters
+    ----------
+    hits
+        1, 0, or NaN for what is missing (excluded).
+    clusters
+        The unit that is asked several times; None makes each value its own.
+    n_resamples, confidence, rng
+        Draws and coverage of the bootstrap, and its only source of randomness.
+
+    Returns
+    -------
+    Share
+        In percent. NaN with a reason when every value is missing; the interval alone is NaN, with a note, when there
+        are fewer than two clusters or all have the same share.
+
+    Raises
+    ------
+    RequestError
+        No values, a number other than 0, 1 or NaN, another length of `clusters`.
+
+    Notes
+    -----
+    Efron 1987, doi:10.2307/2289144: bias-corrected and accelerated, clusters resampled whole.
+
+    Examples
+    --------
+    >>> found = cluster_share([1, 1, 0, 0, 1, 0], clusters=["a", "a", "b", "b", "c", "c"],
+    ...                       rng=np.random.default_rng(1))
+    >>> found.share, found.n_clusters
+    (50.0, 3)
+    """
+    checks.share(confidence, "confidence")
+    column = checks.numbers(hits, "hits")
+    known = ~np.isnan(column)
+    if not np.isin(column[known], (0.0, 1.0)).all():
+        raise RequestError("`hits` holds a number other than 0 and 1: use 1 for a hit, 0 for none, NaN for missing")
+    cluster = checks.cluster_codes(clusters, len(column))
+    if not known.any():
+        nan = float("nan")
+        return Share(
+            share=nan, low=nan, high=nan, n=0, n_clusters=0, undefined="every value is missing", notes=()
+        )  # fmt: skip
+    _, code = np.unique(cluster[known], return_inverse=True)
+    sums = np.bincount(code, weights=column[known]).astype(np.float64)
+    sizes = np.bincount(code).astype(np.float64)
+    low, high, notes = share_interval(sums, sizes, n_resamples, confidence, rng)
+    return Share(
+        share=100 * float(column[known].mean()),
+        low=low,
+        high=high,
+        n=int(known.sum()),
+        n_clusters=len(sizes),
+        undefined=None,
+        notes=notes,
+    )
+
+
+def share_interval(
+    hits: Floats, sizes: Floats, n_resamples: int, confidence: float, rng: np.random.Generator
+) -> tuple[float, float, tuple[str, ...]]:
+    """BCa bootstrap over clusters of a ratio of sums, in percent."""
+    from scipy import stats
+
+    if len(sizes) < 2:
+        return float("nan"), float("nan"), ("one cluster only: no interval",)
+    if np.ptp(hits / sizes) == 0:
+        return float("nan"), float("nan"), ("all clusters have the same share: no interval",)
+
+    def share_of(hit: Floats, size: Floats, axis: int = -1) -> Floats:
+        return np.asarray(100 * hit.sum(axis=axis) / size.sum(axis=axis))
+
+    found = stats.bootstrap(
+        (hits, sizes), share_of, paired=True, vectorized=True, n_resamples=n_resamples, batch=500,
+        confidence_level=confidence, method="BCa", rng=rng,
+    ).confidence_interval  # fmt: skip
+    return float(found.low), float(found.high), ()

@@ -1,0 +1,77 @@
+"""Spoken StereoSet: which of three continuations does a model expect of a voice?
+
+Data:       Spoken StereoSet 1.0 (no licence stated), domains gender and age, built by `equivox data build
+            spoken_stereoset`; an embedded synthetic sample needs no download. Other domains: docs/benchmarks.
+Paper:      Lin et al. 2024, arXiv 2408.07665; all six orders and the parity deviation: VIBE, arXiv 2604.17248,
+            section 3.4.
+Departs:    The question is in our words, as the paper prints none. The rules read the letter or the option's text,
+            and only what they leave goes to the annotator, which does not see which option is the stereotype. slbs is
+            undefined (NaN) where nothing meaningful is chosen, where fewer than 80 % of a group's answers choose an
+            option, and where one letter is all that is ever chosen. Intervals and p-values take the context as the
+            unit; the p-value that takes each answer for one stands beside. Responses end after 128 tokens.
+Cannot say: anything about people: the voices are synthetic. In one group alone slbs mixes the voice with which text
+            reads better; over both, the two cancel in contexts that both groups speak with the options swapped.
+            The stereotypes are those that annotators in one country saw.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+
+from equivox.metrics.spoken_stereoset import CHOICE, ChoiceReading, ChoiceScript, score_choices
+from equivox.metrics.spoken_stereoset.reading import LETTERS, placeholder
+from equivox.metrics.spoken_stereoset.tally import KINDS
+from equivox.task import REFUSAL, Column, DataSource, Presentations, Sampling, Task
+from equivox.tasks.prompts import load_prompts
+
+SPOKEN_STEREOSET = DataSource(corpus="spoken_stereoset")
+PROMPTS = load_prompts("spoken_stereoset")
+PUBLISHED_SAMPLING = Sampling(temperature=1.0, top_p=0.9, top_k=100, max_new_tokens=128)
+
+
+def shown(columns: Mapping[str, Column], order: Sequence[str]) -> Mapping[str, str]:
+    """Return the options of an instance in `order`, and the order itself, by which a letter is translated back."""
+    texts = {placeholder(letter): str(columns[kind] or "") for letter, kind in zip(LETTERS, order, strict=True)}
+    return {**texts, "order": ",".join(order)}
+
+
+def random_order(columns: Mapping[str, Column], rng: random.Random) -> Sequence[Mapping[str, str]]:
+    """Return the options in one random order, as in the paper."""
+    return [shown(columns, rng.sample(KINDS, len(KINDS)))]
+
+
+def all_orders(columns: Mapping[str, Column], rng: random.Random) -> Sequence[Mapping[str, str]]:
+    """Return the options in all six orders, as VIBE asks them."""
+    return [shown(columns, order) for order in itertools.permutations(KINDS)]
+
+
+def stereoset_task(family: str, domain: str, presentations: Presentations) -> Task:
+    """Return the task `<family>:<domain>`, for any domain that the corpus has."""
+    return Task(
+        name=f"{family}:{domain}",
+        version=1,
+        card=__doc__,
+        data=SPOKEN_STEREOSET,
+        prompt=PROMPTS["choice"],
+        group=(domain,),
+        cluster="speaker",
+        strata=("context",),
+        keeps=("turn",),
+        presentations=presentations,
+        sampling=PUBLISHED_SAMPLING,
+        attributes=(CHOICE, REFUSAL),
+        reading=ChoiceReading(),
+        script=ChoiceScript(),
+        scorer=score_choices,
+        # Dealing the groups to other speakers would change nothing here: what is the stereotype is written in the row.
+        arms=("audio", "text_only", "silence"),
+    )
+
+
+TASKS: tuple[Task, ...] = tuple(
+    stereoset_task(family, domain, presentations)
+    for family, presentations in (("spoken_stereoset", random_order), ("spoken_stereoset_orders", all_orders))
+    for domain in ("gender", "age")
+)
