@@ -36,12 +36,14 @@ from equivox.dataset_builders.base import (
     refuse_lfs_pointers,
 )
 from equivox.errors import RequestError
+from equivox.metrics.spoken_stereoset.tally import KINDS
 
-KINDS = ("stereotypical", "anti_stereotypical", "irrelevant")
-"""The three continuations of every context."""
 _THEIRS = {"stereotypical": "stereotypical", "anti_stereotypical": "anti-stereotypical", "irrelevant": "irrelevant"}
+CONTINUATIONS = tuple(_THEIRS.values())
+"""The columns of the three continuations, as the metadata calls them."""
 _LABELS = {"stereotypical": "stereotype", "anti_stereotypical": "anti-stereotype", "irrelevant": "irrelevant"}
-_REQUIRED = ("id", "speaker", "context", *_THEIRS.values())
+REQUIRED = ("id", "speaker", "context", *CONTINUATIONS)
+"""The columns that every table of metadata has, beside that of its domain."""
 _OPTIONAL = ("labels", "annotators")
 _FORMATS = {".wav": ("WAV", "WAVEX", "RF64"), ".flac": ("FLAC",), ".ogg": ("OGG",), ".mp3": ("MP3", "MPEG")}
 
@@ -139,9 +141,9 @@ class SpokenStereoSet(Builder):
         self._unused = [table.path.name for table in tables if self._tables[table.domain] is not table]
 
     def _table(self, path: Path) -> _Table:
-        rows = read_table(path, _REQUIRED, strip=False)
+        rows = read_table(path, REQUIRED, strip=False)
         header = list(rows[0]) if rows else []
-        further = [name for name in header if name not in (*_REQUIRED, *_OPTIONAL)]
+        further = [name for name in header if name not in (*REQUIRED, *_OPTIONAL)]
         named = [name for name in further if path.stem == name or path.stem.startswith(f"{name}_")]
         if not rows or len(named) != 1:
             raise RequestError(
@@ -215,20 +217,20 @@ class SpokenStereoSet(Builder):
         groups: dict[str, set[str]] = defaultdict(set)
         clips: dict[str, Clip] = {}
         for row in table.rows:
-            cells = {name: (row.get(name) or "").strip() for name in (*_REQUIRED, *_OPTIONAL, domain)}
+            cells = {name: (row.get(name) or "").strip() for name in (*REQUIRED, *_OPTIONAL, domain)}
             name = f"{cells['id']}_{cells['speaker']}"
             clip_id = f"{domain}/{name}"
             if clip_id in clips:
                 oddities["rows that repeat an id and speaker, first used"].append(clip_id)
                 continue
-            for column in ("context", *_THEIRS.values()):
+            for column in ("context", *CONTINUATIONS):
                 if row[column] != cells[column]:
                     oddities[f"{column} with stray spaces (trimmed)"].append(clip_id)
                 if not cells[column]:
                     oddities[f"rows without {column} (kept, null)"].append(clip_id)
             if not cells[domain]:
                 oddities[f"rows without {domain} (kept, null)"].append(clip_id)
-            if len({" ".join(cells[column].casefold().split()) for column in _THEIRS.values()}) < 3:
+            if len({" ".join(cells[column].casefold().split()) for column in CONTINUATIONS}) < 3:
                 oddities["rows with two continuations alike (kept)"].append(clip_id)
             if name not in files:
                 oddities["rows without a file (kept)"].append(clip_id)

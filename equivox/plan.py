@@ -84,8 +84,9 @@ def make_plan(
     for order, task in enumerate(tasks):
         corpus = corpora[task.data.corpus]
         corpus.require(_columns(task, corpus, seed), task=task.name)
-        grouped = [item for item in corpus.items if _label(item, task.group) is not None]
-        left_out[task.name] = len(corpus.items) - len(grouped)
+        items = _where(corpus, task)
+        grouped = [item for item in items if _label(item, task.group) is not None]
+        left_out[task.name] = len(items) - len(grouped)
         groups = tuple(sorted({_label(item, task.group) or "" for item in grouped}))
         if task.group and len(groups) < 2:
             raise RequestError(
@@ -121,6 +122,15 @@ def _shuffled_groups(items: Sequence[Item], task: Task, seed: int) -> dict[str, 
     dealt = [true[cluster] for cluster in clusters]
     random.Random(digest([seed, task.family, "shuffled"])).shuffle(dealt)
     return dict(zip(clusters, dealt, strict=True))
+
+
+def _where(corpus: Corpus, task: Task) -> list[Item]:
+    """Return the items of `corpus` that the task is about; a table of one's own was filtered when it was opened."""
+    if task.data.table is not None or not task.data.where:
+        return list(corpus.items)
+    corpus.require(list(task.data.where), task=task.name)
+    wanted = {column: [v] if isinstance(v, str) else v for column, v in task.data.where.items()}
+    return [i for i in corpus.items if all(str(i.columns[column]) in wanted[column] for column in wanted)]
 
 
 def _presentations(task: Task, item: Item, seed: int) -> Sequence[Mapping[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from equivox.errors import RequestError, nearest
@@ -15,11 +16,27 @@ def builtin_tasks() -> dict[str, Task]:
     return {task.name: task for task in ALL_TASKS}
 
 
+def open_task(name: str) -> Task | None:
+    """Return the task called `name` of a family that has one for every domain of its corpus; None for other names.
+
+    >>> task = open_task("spoken_stereoset:home_region")
+    >>> (task.group, open_task("vibe_gender:novel")) if task else None
+    (('home_region',), None)
+    """
+    from equivox.tasks import OPEN_FAMILIES
+
+    family, _, domain = name.partition(":")
+    if family not in OPEN_FAMILIES or not re.fullmatch(r"[a-z][a-z0-9_]*", domain):
+        return None
+    return OPEN_FAMILIES[family](family, domain)
+
+
 def resolve_tasks(selection: str) -> list[Task]:
     """Return the tasks named in a comma-separated `selection`, each once, in the order named.
 
-    An entry is a task (`vibe_gender:story`), a family (`vibe_gender`) or a YAML file that declares tasks on a corpus
-    of one's own. Raises RequestError with the nearest names for anything else.
+    An entry is a task (`vibe_gender:story`), a family (`vibe_gender`), a task on another domain of a family that takes
+    any (`spoken_stereoset:accent`), or a YAML file that declares tasks on a corpus of one's own. Raises RequestError
+    with the nearest names for anything else.
     """
     known = builtin_tasks()
     families = {task.family for task in known.values()}
@@ -33,6 +50,8 @@ def resolve_tasks(selection: str) -> list[Task]:
             found = [known[entry]]
         elif entry in families:
             found = [task for task in known.values() if task.family == entry]
+        elif task := open_task(entry):
+            found = [task]
         else:
             raise RequestError(
                 f"unknown task {entry!r}{nearest(entry, [*known, *families])}; "

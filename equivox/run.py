@@ -27,12 +27,12 @@ from equivox.manifest import differences, new_manifest, read_manifest, run_ident
 from equivox.plan import Plan, PlannedRequest, make_plan
 from equivox.progress import Progress, no_progress
 from equivox.reading import annotate, stored_responses
-from equivox.registry import builtin_tasks, resolve_tasks
+from equivox.registry import builtin_tasks, open_task, resolve_tasks
 from equivox.scores import Score, ScoringOptions
 from equivox.scoring import score
 from equivox.store import Store, plan_schema, response_schema, write_table, write_text
 from equivox.task import Task
-from equivox.variants import AS_DECLARED, DECLARED, EVERY_ARM, vary
+from equivox.variants import AS_DECLARED, DECLARED, EVERY_ARM, declared_name, vary
 
 DEFAULT_OPTIONS = ScoringOptions()
 
@@ -127,12 +127,16 @@ def run_tasks(folder: Path) -> list[Task]:
     known = dict(builtin_tasks())
     for file in sorted((folder / "tasks").glob("*.y*ml")):
         known |= {task.name: task for task in resolve_tasks(str(file))}
+    sampling = manifest["command"].get("sampling", AS_DECLARED)
+    for name in manifest["identity"]["tasks"]:
+        if task := open_task(declared_name(name, sampling)):
+            known.setdefault(task.name, task)
     group = manifest["command"]["group"]
     every = vary(
         list(known.values()),
         group=tuple(group) if group else None,
         arms=(EVERY_ARM,),
-        sampling=manifest["command"].get("sampling", AS_DECLARED),
+        sampling=sampling,
     )
     known = {task.name: task for task in every}
     tasks = []

@@ -136,10 +136,13 @@ def declared_arm(task: Task) -> str:
     return task.media[0].kind if task.media else "text"
 
 
-def declared_name(name: str) -> str:
-    """Return the name of a task without its arm.
+def declared_name(name: str, sampling: str = AS_DECLARED) -> str:
+    """Return the name of a task without its arm, and as it is declared when it is decoded otherwise.
 
     >>> declared_name("vibe_gender:story@silence"), declared_name("vibe_gender:story")
     ('vibe_gender:story', 'vibe_gender:story')
+    >>> declared_name("spoken_stereoset_greedy:age@text_only", "greedy")
+    'spoken_stereoset:age'
     """
-    return name.partition("@")[0]
+    family, colon, rest = name.partition("@")[0].partition(":")
+    return f"{family.removesuffix('_greedy') if sampling == GREEDILY else family}{colon}{rest}"

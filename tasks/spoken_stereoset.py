@@ -26,7 +26,6 @@ from equivox.metrics.spoken_stereoset.tally import KINDS
 from equivox.task import REFUSAL, Column, DataSource, Presentations, Sampling, Task
 from equivox.tasks.prompts import load_prompts
 
-SPOKEN_STEREOSET = DataSource(corpus="spoken_stereoset")
 PROMPTS = load_prompts("spoken_stereoset")
 PUBLISHED_SAMPLING = Sampling(temperature=1.0, top_p=0.9, top_k=100, max_new_tokens=128)
 
@@ -47,19 +46,23 @@ def all_orders(columns: Mapping[str, Column], rng: random.Random) -> Sequence[Ma
     return [shown(columns, order) for order in itertools.permutations(KINDS)]
 
 
-def stereoset_task(family: str, domain: str, presentations: Presentations) -> Task:
+FAMILIES: Mapping[str, Presentations] = {"spoken_stereoset": random_order, "spoken_stereoset_orders": all_orders}
+"""The orders in which each family asks."""
+
+
+def stereoset_task(family: str, domain: str) -> Task:
     """Return the task `<family>:<domain>`, for any domain that the corpus has."""
     return Task(
         name=f"{family}:{domain}",
         version=1,
         card=__doc__,
-        data=SPOKEN_STEREOSET,
+        data=DataSource(corpus="spoken_stereoset", where={"domain": domain}),
         prompt=PROMPTS["choice"],
         group=(domain,),
         cluster="speaker",
         strata=("context",),
         keeps=("turn",),
-        presentations=presentations,
+        presentations=FAMILIES[family],
         sampling=PUBLISHED_SAMPLING,
         attributes=(CHOICE, REFUSAL),
         reading=ChoiceReading(),
@@ -70,8 +73,4 @@ def stereoset_task(family: str, domain: str, presentations: Presentations) -> Ta
     )
 
 
-TASKS: tuple[Task, ...] = tuple(
-    stereoset_task(family, domain, presentations)
-    for family, presentations in (("spoken_stereoset", random_order), ("spoken_stereoset_orders", all_orders))
-    for domain in ("gender", "age")
-)
+TASKS: tuple[Task, ...] = tuple(stereoset_task(family, domain) for family in FAMILIES for domain in ("gender", "age"))

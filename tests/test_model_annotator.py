@@ -239,7 +239,8 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     assert not math.isnan(float(alpha))
 
 
-@pytest.mark.parametrize("task", ALL_TASKS, ids=lambda t: t.name)
+# A reading of its own has a prompt of its own.
+@pytest.mark.parametrize("task", [task for task in ALL_TASKS if task.reading is None], ids=lambda t: t.name)
 def test_worked_examples_are_answers_that_would_be_accepted(task: Task) -> None:
     _, engine = read(task, lambda _: None, text="What is to be read.")
     prompt = engine.requests[0].text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -71,6 +72,58 @@ def build(
             typer.echo(f"{heading}:")
             for line in lines:
                 typer.echo(f"  {line}")
+
+
+@app.command()
+def statistics(
+    corpus: Annotated[str, typer.Argument(help="A corpus of continuations: spoken_stereoset.")],
+    data: Annotated[str, typer.Option("--data", help="`sample`, or the folder that `equivox data build` wrote into.")],
+    diversity: Annotated[bool, typer.Option(help="ROUGE-L of the continuations, too; takes up to a minute.")] = True,
+) -> None:
+    """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
+    from equivox.cli.show import progress_bars, show_continuations
+    from equivox.corpus import open_corpus
+    from equivox.metrics.spoken_stereoset.diversity import domain_statistics, rouge_l_diversity
+    from equivox.task import DataSource
+
+    _check_layout(corpus)
+    opened = open_corpus(DataSource(corpus=corpus), data)
+    found = domain_statistics([item.columns for item in opened.items], [item.duration_s for item in opened.items])
+    diverse = {}
+    with progress_bars(quiet=False) as progress:
+        for domain, described in found.items() if diversity else ():
+            shown = partial(progress, f"ROUGE-L of {domain}")
+            diverse[domain] = rouge_l_diversity(described.continuations, progress=shown)
+    show_continuations(found, diverse)
+
+
+@app.command()
+def synthesize(
+    corpus: Annotated[str, typer.Argument(help="The layout to be made: spoken_stereoset.")],
+    texts: Annotated[list[Path], typer.Option(help="CSV: context, the three continuations, the domain's column.")],
+    voices: Annotated[list[Path], typer.Option(help="CSV: speaker, voice, the domain's column, more for the command.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to be made.")],
+    tts: Annotated[
+        str, typer.Option(help="espeak-ng, or a command with {output}, {text} and columns of the voices.")
+    ] = "espeak-ng",
+    workers: Annotated[int, typer.Option(min=1, help="Commands at a time.")] = 2,
+) -> None:
+    """Have texts of one's own read by a text-to-speech command, in the layout of a corpus that can then be built."""
+    from equivox.cli.show import progress_bars
+    from equivox.dataset_builders.synthesis import synthesize as make
+
+    _check_layout(corpus)
+    with progress_bars(quiet=False) as progress:
+        made = make(texts, voices, output, tts=tts, workers=workers, progress=partial(progress, "clips"))
+    typer.echo(f"{made.clips:,} clips in {made.folder}, {made.read_now:,} read now; build it with")
+    typer.echo(f"  equivox data build {corpus} --source {made.folder} --output DIR")
+
+
+def _check_layout(corpus: str) -> None:
+    from equivox.errors import RequestError
+
+    if corpus != "spoken_stereoset":
+        raise RequestError(f"this is for corpora of continuations, got {corpus!r}; known: spoken_stereoset")
 
 
 def _problems(problems: Mapping[str, str], shown: int = 20) -> list[str]:

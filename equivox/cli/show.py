@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,12 +18,15 @@ from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
 from equivox.manifest import read_manifest
 from equivox.progress import Progress, no_progress
 from equivox.reading import annotators_of, plan_rows, stored_responses
-from equivox.report.numbers import DASH, interval
+from equivox.report.numbers import DASH, interval, percent, score_value
 from equivox.report.tables import print_attribute_scores, print_task_scores
 from equivox.run import count_failures, read_usage
 from equivox.scores import Score
 from equivox.scoring import scoring_rows
 from equivox.task import Task
+
+if TYPE_CHECKING:
+    from equivox.metrics.spoken_stereoset.diversity import Diversity, DomainStatistics
 
 _WIDTH = 400
 """Wider than any table: a narrow terminal wraps lines rather than lose digits."""
@@ -115,6 +119,27 @@ def _show_losses(out: Console, run: Shown, shown: int = 10) -> None:
         out.print(f"  failed {count} times: {error}", markup=False)
     if len(failures) > shown:
         out.print(f"  … and {len(failures) - shown} other reasons, see {run.folder}/responses", markup=False)
+
+
+def show_continuations(found: Mapping[str, DomainStatistics], diverse: Mapping[str, Diversity]) -> None:
+    """Print what a corpus of continuations is like, one line per domain."""
+    table = Table(box=None, pad_edge=False)
+    names = ("domain", "speakers", "instances", "contexts", "mean seconds", "mean words", "agreement", "groups")
+    rouge = ("mean ROUGE-L", "largest") if diverse else ()
+    for name in (*names, *rouge):
+        table.add_column(name, justify="left" if name in {"domain", "groups"} else "right")
+    for domain, entry in found.items():
+        means = (percent(entry.mean_seconds), percent(entry.mean_words))
+        scores = (diverse[domain].mean, diverse[domain].largest) if diverse else ()
+        table.add_row(
+            domain,
+            *(f"{count:,}" for count in (entry.speakers, entry.instances, entry.contexts)),
+            *means,
+            percent(100 * entry.agreement),
+            escape(", ".join(f"{group} {count:,}" for group, count in entry.groups.items())),
+            *(score_value(score, "share") for score in scores),
+        )
+    console().print(table)
 
 
 def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:

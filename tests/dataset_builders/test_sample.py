@@ -46,7 +46,23 @@ def test_accents_have_two_female_and_two_male_speakers() -> None:
     assert set(Counter(c.columns["sentence"] for c in clips).values()) == {24}
 
 
+def test_the_sample_of_continuations_is_as_stated_and_swaps_the_options_between_groups() -> None:
+    builder = open_builder("spoken_stereoset", sample_source("spoken_stereoset"))
+    assert builder.differences() == []
+    assert builder.facts.licence_id == "cc0-1.0"
+    found = [(row, audio) for row, audio in rows(builder) if audio.problem is None and audio.sampling_rate == 16_000]
+    assert len(found) == 96 and all(0.5 < row["duration_s"] < 5.0 for row, _ in found)
+    pairs: dict[str, set[tuple[str, str]]] = {}
+    for row, _ in found:
+        pairs.setdefault(row["context"], set()).add((row["stereotypical"], row["anti_stereotypical"]))
+    assert len(pairs) == 16
+    for swapped in pairs.values():
+        (first, second) = swapped
+        assert first == second[::-1]
+
+
 def test_the_sample_stays_small() -> None:
+    assert sum(path.stat().st_size for path in (SAMPLE / "spoken_stereoset").rglob("*") if path.is_file()) < 1_000_000
     assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < 12_000_000
 
 

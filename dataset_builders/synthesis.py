@@ -1,0 +1,317 @@
+"""Makes a corpus in the layout of Spoken StereoSet from texts of one's own, read by any text-to-speech command.
+
+A table of texts has one row per context and group: `context`, `irrelevant`, `stereotypical`, `anti-stereotypical`, and
+one further column, the domain, whose name becomes the name of what is compared (accent, region, …). A table of voices
+names the `speaker`, the group in the column of the domain, the `voice` that the command understands, and whatever else
+its template asks for; each text is read by every voice of its group.
+
+Each clip is kept as soon as it is read, in a hidden folder beside the output; the corpus itself appears whole or not at
+all, and a repeated call reads only what is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from equivox.dataset_builders.base import FACTS_FILE, count, listed, read_table
+from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, REQUIRED
+from equivox.errors import RequestError, RunError
+from equivox.media import inspect_audio
+
+ESPEAK = "espeak-ng"
+"""The name of the built-in template; `pitch` and `rate` are used where the table of voices has them."""
+Progress = Callable[[int, int], None]
+
+_FIELD = re.compile(r"\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
+_DOMAIN = re.compile(r"[a-z][a-z0-9_]*")
+_SUFFIXES = {"wav": ".wav", "wavex": ".wav", "flac": ".flac", "ogg": ".ogg", "mp3": ".mp3", "mpeg": ".mp3"}
+_LONGEST_S = 600
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """What was made: the folder, how many clips, and how many of them were read now rather than before."""
+
+    folder: Path
+    clips: int
+    read_now: int
+
+
+@dataclass(frozen=True)
+class _Domain:
+    name: str
+    texts: Sequence[Mapping[str, str]]
+    voices: Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class _Clip:
+    """One context by one voice: its row of metadata, the command that reads it, and what goes to its input."""
+
+    domain: str
+    row: Mapping[str, str]
+    command: tuple[str, ...]
+    text: str | None
+
+    @property
+    def key(self) -> str:
+        """What the audio depends on; `{output}` stands for its place in the command."""
+        return hashlib.sha256("\0".join([*self.command, self.text or ""]).encode()).hexdigest()
+
+    @property
+    def stem(self) -> str:
+        return f"{self.row['id']}_{self.row['speaker']}"
+
+
+def synthesize(
+    texts: Sequence[Path],
+    voices: Sequence[Path],
+    output: Path,
+    *,
+    tts: str = ESPEAK,
+    workers: int = 2,
+    progress: Progress | None = None,
+) -> Synthesis:
+    """Have a text-to-speech command read texts into a new folder in the layout of Spoken StereoSet.
+
+    Parameters
+    ----------
+    texts, voices
+        CSV tables, one of each per domain; which belong together is told by the column of the domain.
+    output
+        The folder to be made.
+    tts
+        `espeak-ng`, or a command as one types it, with `{output}` for the file to be written (wav, flac, ogg or mp3),
+        `{text}` for the text (without it the text goes to the command's input) and any column of the table of voices.
+        It is not run by a shell.
+    workers
+        Commands at a time.
+    progress
+        Called with (clips done, clips in all).
+
+    Raises
+    ------
+    RequestError
+        Tables or a template that cannot be used, or an output that holds something; nothing has been written then.
+    RunError
+        The command failed, or wrote no usable audio, for some clips; the others are kept for the next call.
+    """
+    if not texts or not voices:
+        raise RequestError("`texts` and `voices` need a table each; give at least one CSV for both")
+    domains = _domains(texts, voices)
+    clips = [clip for domain in domains for clip in _clips(domain, tts)]
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise RequestError(f"`output` {output} holds files already; name a new folder")
+    _check_program(clips[0].command[0])
+    kept = output.with_name(f".{output.name}.clips")
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RequestError(f"`output`: cannot write in {output.parent} ({error.strerror}); name another") from error
+    read_now = _read_all(clips, kept, workers, progress)
+    partial = output.with_name(f".{output.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        _write(partial, domains, clips, kept)
+        with contextlib.suppress(FileNotFoundError):
+            output.rmdir()
+        partial.rename(output)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise RunError(f"{output} was not made: {error}; what was read is kept for the next call") from error
+    shutil.rmtree(kept, ignore_errors=True)
+    return Synthesis(output, len(clips), read_now)
+
+
+def _domains(texts: Sequence[Path], voices: Sequence[Path]) -> list[_Domain]:
+    written: dict[str, list[dict[str, str]]] = {}
+    for path in texts:
+        rows = read_table(path, ("context", *CONTINUATIONS))
+        further = [name for name in (rows[0] if rows else {}) if name not in ("context", *CONTINUATIONS)]
+        if len(further) != 1 or not _DOMAIN.fullmatch(further[0]) or further[0] in REQUIRED:
+            raise RequestError(
+                f"{path}: beside context and the three continuations it needs rows and one column, the domain in "
+                f"lower case (accent), got {', '.join(further) or 'none'}"
+            )
+        for number, row in enumerate(rows, start=2):
+            if empty := [name for name, cell in row.items() if not cell]:
+                raise RequestError(f"{path}, line {number}: {empty[0]} is empty; fill it in")
+        written.setdefault(further[0], []).extend(rows)
+    spoken: dict[str, list[dict[str, str]]] = {}
+    for path in voices:
+        rows = read_table(path, ("speaker", "voice"))
+        named = [name for name in written if rows and name in rows[0]]
+        if len(named) != 1:
+            raise RequestError(
+                f"{path}: it needs rows and the column of one domain of the texts ({', '.join(written)}), beside "
+                f"speaker and voice; its columns are {', '.join(rows[0]) if rows else 'unknown, as it has no rows'}"
+            )
+        _check_speakers(path, rows)
+        spoken.setdefault(named[0], []).extend(rows)
+    for name, rows in written.items():
+        missing = {row[name] for row in rows} - {row[name] for row in spoken.get(name, ())}
+        if missing:
+            raise RequestError(f"no voice for {name} {listed(sorted(missing))}; add one to the table of voices")
+    return [_Domain(name, written[name], spoken[name]) for name in written]
+
+
+def _check_speakers(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    seen: set[str] = set()
+    for number, row in enumerate(rows, start=2):
+        speaker = row["speaker"]
+        if not _NAME.fullmatch(speaker):
+            raise RequestError(
+                f"{path}, line {number}: `speaker` must be letters, digits, '.' or '-', as it is part of a file's "
+                f"name, got {speaker!r}"
+            )
+        if speaker in seen:
+            raise RequestError(f"{path}, line {number}: the speaker {speaker!r} is there twice; give each its own name")
+        seen.add(speaker)
+
+
+def _clips(domain: _Domain, tts: str) -> list[_Clip]:
+    template = _template(tts, domain.voices)
+    clips: list[_Clip] = []
+    for text in domain.texts:
+        for voice in domain.voices:
+            if voice[domain.name] != text[domain.name]:
+                continue
+            row = {
+                "id": f"{len(clips):05d}",
+                "speaker": voice["speaker"],
+                domain.name: text[domain.name],
+                **{name: text[name] for name in ("context", *CONTINUATIONS)},
+            }
+            # What a voice does not say stands first, so that a column called text or output cannot take their place.
+            filled = {**voice, "text": text["context"], "output": "{output}"}
+            command = tuple(_filled(word, filled) for word in template)
+            through_input = not any("{text}" in word for word in template)
+            clips.append(_Clip(domain.name, row, command, text["context"] if through_input else None))
+    return clips
+
+
+def _filled(word: str, cells: Mapping[str, str]) -> str:
+    return _FIELD.sub(lambda match: cells[match[1]], word)
+
+
+def _template(tts: str, voices: Sequence[Mapping[str, str]]) -> list[str]:
+    if tts.strip() == ESPEAK:
+        further = {"pitch": ["-p", "{pitch}"], "rate": ["-s", "{rate}"]}
+        chosen = [word for name, words in further.items() if name in voices[0] for word in words]
+        return [ESPEAK, "-v", "{voice}", *chosen, "-w", "{output}", "--", "{text}"]
+    try:
+        words = shlex.split(tts)
+    except ValueError as error:
+        raise RequestError(f"`tts` {tts!r} cannot be read as a command ({error}); check its quotes") from None
+    known = {"text", "output", *voices[0]}
+    fields = [field for word in words for field in _FIELD.findall(word)]
+    for field in fields:
+        if field not in known:
+            raise RequestError(f"`tts` asks for {{{field}}}, which no table has; known: {', '.join(sorted(known))}")
+    if "output" not in fields:
+        raise RequestError(
+            f"`tts` must be {ESPEAK} or a command with {{output}} where it writes, such as "
+            f"'piper --model {{voice}} --output_file {{output}}', got {tts!r}"
+        )
+    return words
+
+
+def _check_program(program: str) -> None:
+    if shutil.which(program) is None:
+        raise RequestError(f"`tts`: the program {program!r} is not installed; install it or name another command")
+
+
+def _read_all(clips: Sequence[_Clip], kept: Path, workers: int, progress: Progress | None) -> int:
+    from concurrent.futures import ThreadPoolExecutor
+
+    pending = {clip.key: clip for clip in clips if not (kept / clip.key).is_file()}
+    done = len({clip.key for clip in clips}) - len(pending)
+    failures: list[str] = []
+    with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
+        for number, failure in enumerate(pool.map(lambda clip: _read(clip, kept), pending.values()), start=1):
+            if failure is not None:
+                failures.append(failure)
+            if progress is not None:
+                progress(done + number, done + len(pending))
+    if failures:
+        raise RunError(
+            f"{count(failures, 'clip')} of {len(clips):,} could not be read: {failures[0]}; the others are kept, "
+            "repeat the command to go on"
+        )
+    return len(pending)
+
+
+def _read(clip: _Clip, kept: Path) -> str | None:
+    """Have one clip read and keep its audio; say in words what went wrong, None when nothing did."""
+    # Programs tell the format by the name of the file.
+    target = kept / f"{clip.key}.wav"
+    command = [word.replace("{output}", str(target)) for word in clip.command]
+    try:
+        run = subprocess.run(
+            command,
+            input=(clip.text or "").encode(),
+            capture_output=True,
+            timeout=_LONGEST_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{clip.stem}: {error}"
+    if run.returncode != 0:
+        said = " ".join(run.stderr.decode(errors="replace").split())[-200:]
+        return f"{clip.stem}: {command[0]} ended with {run.returncode}{f' ({said})' if said else ''}"
+    try:
+        audio = inspect_audio(target.read_bytes(), name=clip.stem)
+    except OSError:
+        return f"{clip.stem}: {command[0]} wrote no file"
+    if audio.problem is not None:
+        target.unlink()
+        return f"{clip.stem}: what {command[0]} wrote is {audio.problem}"
+    target.rename(kept / clip.key)
+    return None
+
+
+def _write(folder: Path, domains: Sequence[_Domain], clips: Sequence[_Clip], kept: Path) -> None:
+    published: dict[str, int] = {}
+    (folder / "metadata").mkdir(parents=True)
+    for domain in domains:
+        own = [clip for clip in clips if clip.domain == domain.name]
+        (folder / "speech" / domain.name).mkdir(parents=True)
+        for clip in own:
+            data = (kept / clip.key).read_bytes()
+            suffix = _SUFFIXES[inspect_audio(data, name=clip.stem).codec.split()[0]]
+            (folder / "speech" / domain.name / f"{clip.stem}{suffix}").write_bytes(data)
+        header = ["id", "speaker", domain.name, "context", *CONTINUATIONS, "labels", "annotators"]
+        with (folder / "metadata" / f"{domain.name}_v1.0.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, header, restval="", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(clip.row for clip in own)
+        published |= {
+            f"{domain.name} instances": len(own),
+            f"{domain.name} speakers": len({clip.row["speaker"] for clip in own}),
+        }
+    facts = {
+        "title": f"synthesized speech in the layout of Spoken StereoSet ({', '.join(d.name for d in domains)})",
+        "licence": "not stated",
+        "licence_id": "unknown",
+        "homepage": None,
+        "paper": None,
+        "doi": None,
+        "citation": None,
+        "published": published,
+        "cannot_say": [
+            "The speakers are text-to-speech voices; their group is what the table of voices calls them.",
+            "Nobody has labelled the continuations: what is a stereotype is the opinion of who wrote them.",
+        ],
+    }
+    (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

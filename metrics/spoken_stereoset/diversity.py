@@ -1,0 +1,135 @@
+"""What a corpus of continuations is like: its size, its length, how far annotators agree, how diverse it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from equivox.errors import RequestError
+from equivox.metrics.spoken_stereoset.tally import KINDS
+from equivox.task import Column
+
+Progress = Callable[[int, int], None]
+_NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Diversity:
+    """Average ROUGE-L of each continuation with all others: 0 shares no word in order, 1 is the same text."""
+
+    averages: Mapping[str, float]
+
+    @property
+    def mean(self) -> float:
+        """Mean of the averages; NaN with fewer than two continuations."""
+        return fmean(self.averages.values()) if self.averages else _NAN
+
+    @property
+    def largest(self) -> float:
+        """The largest average; the paper's are all below 0.13. NaN with fewer than two continuations."""
+        return max(self.averages.values(), default=_NAN)
+
+
+def rouge_l_diversity(continuations: Iterable[str], *, progress: Progress | None = None) -> Diversity:
+    """Return the average ROUGE-L (F-measure, no stemming) of each distinct continuation with every other one.
+
+    Source: arXiv 2408.07665, section 3.4, by the package rouge-score; a text that several instances share counts once.
+    `progress` is called with (continuations done, in all). RequestError where rouge-score is not installed.
+
+    Examples
+    --------
+    "a b c d" and "a b": the longest common subsequence is 2, so 2 · 2 / (4 + 2); with "x" nothing is shared.
+
+    >>> found = rouge_l_diversity(["a b c d", "a b", "x"])
+    >>> {text: round(value, 4) for text, value in found.averages.items()}
+    {'a b': 0.3333, 'a b c d': 0.3333, 'x': 0.0}
+    """
+    distinct = sorted(set(continuations))
+    if len(distinct) < 2:
+        return Diversity({})
+    score = _rouge_l()
+    sums = [0.0] * len(distinct)
+    for first, text in enumerate(distinct):
+        for second in range(first):
+            value = score(distinct[second], text)
+            sums[first] += value
+            sums[second] += value
+        if progress is not None:
+            progress(first + 1, len(distinct))
+    return Diversity({text: total / (len(distinct) - 1) for text, total in zip(distinct, sums, strict=True)})
+
+
+def _rouge_l() -> Callable[[str, str], float]:
+    try:
+        from rouge_score import tokenizers
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError as error:
+        raise RequestError('ROUGE-L needs rouge-score: install it with `pip install "equivox[diversity]"`') from error
+
+    split = tokenizers.DefaultTokenizer(use_stemmer=False)
+
+    class Remembering:
+        """Splits each text once, however many others it is compared with."""
+
+        def __init__(self) -> None:
+            self.known: dict[str, list[str]] = {}
+
+        def tokenize(self, text: str) -> list[str]:
+            if text not in self.known:
+                self.known[text] = split.tokenize(text)
+            return self.known[text]
+
+    scorer = RougeScorer(["rougeL"], tokenizer=Remembering())
+    return lambda first, second: float(scorer.score(first, second)["rougeL"].fmeasure)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DomainStatistics:
+    """One domain in numbers; what nothing is known of is NaN.
+
+    `mean_seconds` is the mean length of the spoken contexts that can be decoded, `mean_words` that of the continuations
+    (split at spaces), `agreement` the mean share of annotators who call a continuation what it is.
+    """
+
+    domain: str
+    instances: int
+    speakers: int
+    contexts: int
+    groups: Mapping[str, int]
+    mean_seconds: float
+    mean_words: float
+    agreement: float
+    continuations: tuple[str, ...]
+
+
+def domain_statistics(
+    rows: Sequence[Mapping[str, Column]], seconds: Sequence[float | None]
+) -> dict[str, DomainStatistics]:
+    """Return the statistics of each domain among the rows of a corpus, given the length of each clip (None: unknown).
+
+    Source: arXiv 2408.07665, Table 2.
+    """
+    found: dict[str, DomainStatistics] = {}
+    for domain in sorted({str(row["domain"]) for row in rows}):
+        own = [(row, length) for row, length in zip(rows, seconds, strict=True) if row["domain"] == domain]
+        texts = [str(row[kind]) for row, _ in own for kind in KINDS if row[kind]]
+        votes = [float(row[f"{kind}_agreement"] or 0) for row, _ in own for kind in KINDS
+                 if row[f"{kind}_agreement"] is not None]  # fmt: skip
+        groups = [str(row[domain]) for row, _ in own if row[domain]]
+        found[domain] = DomainStatistics(
+            domain=domain,
+            instances=len(own),
+            speakers=len({row["speaker"] for row, _ in own}),
+            contexts=len({row["context"] for row, _ in own}),
+            groups={group: groups.count(group) for group in sorted(set(groups))},
+            mean_seconds=_mean([length for _, length in own if length is not None]),
+            mean_words=_mean([len(text.split()) for text in texts]),
+            agreement=_mean(votes),
+            continuations=tuple(texts),
+        )
+    return found
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else _NAN
