@@ -171,8 +171,10 @@ def _text_pattern(text: str) -> re.Pattern[str] | None:
     if not words:
         return None
     joined = r"\W+".join(re.escape(word).replace("'", "'?") for word in words)
-    # One or two words stand in many sentences: they must be the whole response.
-    return re.compile(rf"^\W*{joined}\W*$" if len(words) < 3 else rf"(?<!\w){joined}(?!\w)", re.IGNORECASE)
+    if len(words) < 3:
+        # One or two words stand in many sentences: they must be a sentence, or a line, of their own.
+        joined = rf"(?:^|(?<=[:.)\n]))[^\w\n]*{joined}[^\w\n]*(?=\n|$)"
+    return re.compile(rf"(?<!\w){joined}(?!\w)", re.IGNORECASE)
 
 
 How = Literal["answer", "negated", "option", "passing"]

@@ -257,11 +257,16 @@ def test_an_option_within_another_is_not_found_inside_it() -> None:
     assert read_choice("I like tea a lot.", options).letter == "A"
 
 
-def test_a_very_short_option_must_be_the_whole_response() -> None:
+def test_a_very_short_option_must_be_a_sentence_of_its_own() -> None:
     options = {"A": "Not me.", "B": "I ride a horse every day.", "C": "Blue."}
     assert read_choice("The sky is blue.", options) == Choice(None, "none")
     assert read_choice("Blue", options) == Choice("C", "text", "Blue.")
     assert read_choice("Not me!", options).letter == "A"
+    assert read_choice("They would say: “Blue.”", options) == Choice("C", "text", "Blue.")
+    assert read_choice("Hm.\nblue", options).letter == "C"
+    assert read_choice("Blue moons are rare.", options) == Choice(None, "none")
+    assert read_choice("A. Blue.", options).rule == "contradiction"
+    assert read_choice("C) Blue", options).letter == "C"
 
 
 def test_a_letter_inside_an_options_text_is_not_an_answer() -> None:
