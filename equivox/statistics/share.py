@@ -13,6 +13,9 @@ from equivox.statistics import checks
 
 Floats = NDArray[np.float64]
 
+FEW_CLUSTERS = 10
+"""Below this many clusters a bootstrap interval holds the true share less often than it claims."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
@@ -112,4 +115,5 @@ def share_interval(
         (hits, sizes), share_of, paired=True, vectorized=True, n_resamples=n_resamples, batch=500,
         confidence_level=confidence, method="BCa", rng=rng,
     ).confidence_interval  # fmt: skip
-    return float(found.low), float(found.high), ()
+    notes = (f"fewer than {FEW_CLUSTERS} clusters: the interval is narrower than it should be",)
+    return float(found.low), float(found.high), notes if len(sizes) < FEW_CLUSTERS else ()
