@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -287,21 +287,14 @@ class SpokenStereoSet(Builder):
     def oddities(self) -> dict[str, list[str]]:
         """Return what is odd, and also which files are not what their names say; reads the headers of all audio."""
         found = super().oddities()
-        for clip_id, (suffix, kind, _) in self._formats.items():
+        for clip_id, (suffix, kind) in self._formats.items():
             if kind not in _FORMATS[suffix]:
                 found.setdefault(f"files named {suffix} that hold {kind.lower()} (used)", []).append(clip_id)
         return found
 
-    def differences(self) -> list[str]:
-        """Say what every builder says, and which sampling rates there are when there are several."""
-        rates = Counter(rate for _, _, rate in self._formats.values())
-        said = ", ".join(f"{rate:,} Hz {count:,}" for rate, count in sorted(rates.items()))
-        several = [f"several sampling rates (kept as distributed): {said}"] if len(rates) > 1 else []
-        return super().differences() + several
-
     @cached_property
-    def _formats(self) -> dict[str, tuple[str, str, int]]:
-        """Return suffix, format and sampling rate of every file whose header can be read."""
+    def _formats(self) -> dict[str, tuple[str, str]]:
+        """Return suffix and format of every file whose header can be read."""
         import soundfile
 
         found = {}
@@ -311,7 +304,7 @@ class SpokenStereoSet(Builder):
                     header = soundfile.info(str(clip.path))
                 except (RuntimeError, OSError):
                     continue  # the build names it as a clip that cannot be used
-                found[clip.clip_id] = (clip.path.suffix.lower(), header.format, header.samplerate)
+                found[clip.clip_id] = (clip.path.suffix.lower(), header.format)
         return found
 
 

@@ -24,7 +24,7 @@ from equivox.registry import resolve_tasks
 from equivox.run import RunSpec, execute
 from equivox.scores import Score
 from equivox.task import Task
-from equivox.variants import DECLARED, SHUFFLED, parse_arms, parse_group, vary
+from equivox.variants import AS_DECLARED, DECLARED, SHUFFLED, parse_arms, parse_group, vary
 
 _NOBODY = EngineIdentity(engine="none", model="none", revision="")
 
@@ -57,12 +57,13 @@ class RunFile(BaseModel):
     limit: int | None = Field(default=None, ge=1)
     seed: int = 0
     group: str | None = None
+    sampling: str = AS_DECLARED
     estimate: EstimateFields = EstimateFields()
 
     def tasks_in_arms(self) -> list[Task]:
         """Return every task in every arm that the file asks for."""
         group = None if self.group is None else parse_group(self.group)
-        return vary(resolve_tasks(self.tasks), group=group, arms=parse_arms(self.arms))
+        return vary(resolve_tasks(self.tasks), group=group, arms=parse_arms(self.arms), sampling=self.sampling)
 
     def spec(self, model: str, output: Path) -> RunSpec:
         """Return the run of one of the models."""
@@ -75,6 +76,7 @@ class RunFile(BaseModel):
             seed=self.seed,
             group=None if self.group is None else parse_group(self.group),
             arms=parse_arms(self.arms),
+            sampling=self.sampling,
             annotator=self.annotator,
         )
 

@@ -23,10 +23,13 @@ def list_tasks(
     if as_json:
         typer.echo(json.dumps([describe(task) for task in tasks], indent=2, ensure_ascii=False))
         return
-    width = max(len(task.name) for task in tasks) + 2
+    width, dimensions, corpora = (
+        max(map(len, names)) + 2
+        for names in zip(*((task.name, task.dimension, task.data.corpus) for task in tasks), strict=True)
+    )
     for task in tasks:
         outcomes = ", ".join(a.name for a in task.attributes if a.role == "outcome")
-        typer.echo(f"{task.name:<{width}}{task.dimension:<8}{task.data.corpus:<11}{outcomes}")
+        typer.echo(f"{task.name:<{width}}{task.dimension:<{dimensions}}{task.data.corpus:<{corpora}}{outcomes}")
     typer.echo(f"\n{len(tasks)} tasks. A family's name (vibe_gender) means all of its tasks.")
 
 

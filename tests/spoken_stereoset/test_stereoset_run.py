@@ -14,6 +14,7 @@ import pytest
 from equivox.configs import load_config
 from equivox.dataset_builders import SpokenStereoSet, build
 from equivox.metrics.spoken_stereoset import read_choice
+from equivox.metrics.spoken_stereoset.tally import KINDS
 from equivox.reading import stored_annotations
 from equivox.run import RunSpec, execute
 from equivox.scores import Score, ScoringOptions
@@ -63,6 +64,15 @@ def test_every_wording_of_the_reference_models_is_read_back() -> None:
     for wording in load_config("reference/choices.yaml")["wordings"]:
         for letter, text in options.items():
             assert read_choice(wording.format(letter=letter, text=text), options).letter == letter, wording
+
+
+@pytest.mark.paper
+def test_every_wording_is_read_back_with_the_real_continuations(reference_data: Path) -> None:
+    for clip in SpokenStereoSet(reference_data / "spoken_stereoset" / "sample").clips():
+        options = {letter: str(clip.columns[kind]) for letter, kind in zip("ABC", KINDS, strict=True)}
+        for wording in load_config("reference/choices.yaml")["wordings"]:
+            for letter, text in options.items():
+                assert read_choice(wording.format(letter=letter, text=text), options).letter == letter, clip.clip_id
 
 
 def test_the_arms_ask_the_same_with_and_without_the_voice(tmp_path: Path) -> None:
