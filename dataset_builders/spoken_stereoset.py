@@ -36,8 +36,9 @@ from equivox.dataset_builders.base import (
     refuse_lfs_pointers,
 )
 from equivox.errors import RequestError
-from equivox.metrics.spoken_stereoset.tally import KINDS
 
+KINDS = ("stereotypical", "anti_stereotypical", "irrelevant")
+"""The three continuations of every context, and their columns."""
 _THEIRS = {"stereotypical": "stereotypical", "anti_stereotypical": "anti-stereotypical", "irrelevant": "irrelevant"}
 CONTINUATIONS = tuple(_THEIRS.values())
 """The columns of the three continuations, as the metadata calls them."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -166,7 +168,7 @@ def _requests(file: RunFile, tasks: Sequence[Task]) -> tuple[int, int, list[str]
         asked = len([part for part in reading_of(task).asks(task) if not part.alone])
         if file.data is None and task.data.table is None and published_items(task) is not None:
             items = min(published_items(task) or 0, file.limit or 10**9)
-            n = 0 if task.arm == SHUFFLED else items * task.sampling.repeats
+            n = 0 if task.arm == SHUFFLED else items * task.sampling.repeats * _ways(task)
             sources.append(f"{name}: {items:,} items as published")
         else:
             corpora[name] = corpora.get(name) or open_corpus(task.data, file.data)
@@ -176,6 +178,13 @@ def _requests(file: RunFile, tasks: Sequence[Task]) -> tuple[int, int, list[str]
         responses += n
         calls += n * asked
     return responses, calls, list(dict.fromkeys(sources))
+
+
+def _ways(task: Task) -> int:
+    """Return in how many ways an item is asked, whatever its columns hold."""
+    if task.presentations is None:
+        return 1
+    return len(task.presentations(defaultdict(str), random.Random(0)))
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ def task_design(task: Task, data: str | None = None) -> Design:
 def published_items(task: Task) -> int | None:
     """Return how many items the corpus of `task` has as published; None where that is not known."""
     published = _published(task)
-    return published.get("clips") or published.get("sentences", 0) * published.get("speakers", 0) or None
+    counted = published.get("clips") or published.get("sentences", 0) * published.get("speakers", 0)
+    return counted or published.get(f"{task.dimension} instances")
 
 
 def _published(task: Task) -> Mapping[str, int]:

@@ -20,9 +20,9 @@ import itertools
 import random
 from collections.abc import Mapping, Sequence
 
+from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.spoken_stereoset import CHOICE, ChoiceReading, ChoiceScript, score_choices
 from equivox.metrics.spoken_stereoset.reading import LETTERS, placeholder
-from equivox.metrics.spoken_stereoset.tally import KINDS
 from equivox.task import REFUSAL, Column, DataSource, Presentations, Sampling, Task
 from equivox.tasks.prompts import load_prompts
 

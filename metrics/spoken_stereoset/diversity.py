@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.errors import RequestError
-from equivox.metrics.spoken_stereoset.tally import KINDS
 from equivox.task import Column
 
 Progress = Callable[[int, int], None]

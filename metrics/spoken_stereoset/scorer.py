@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from equivox.coverage import Coverage
+from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.spoken_stereoset.reading import CHOICE, DECIDED_BY, LETTERS
-from equivox.metrics.spoken_stereoset.tally import KINDS, OTHERS, STEREOTYPICAL, Tally
+from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
 from equivox.scores import NAN, Row, Score, Scored, ScoringTable, count_coverage
 from equivox.task import Task, digest
 

@@ -21,8 +21,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from equivox.configs import load_config
+from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.spoken_stereoset.reading import LETTERS, options_of
-from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, KINDS, STEREOTYPICAL
+from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, STEREOTYPICAL
 
 if TYPE_CHECKING:
     from equivox.engines.base import Labels, Request

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.errors import RequestError
 
-STEREOTYPICAL, ANTI_STEREOTYPICAL, IRRELEVANT = "stereotypical", "anti_stereotypical", "irrelevant"
-KINDS = (STEREOTYPICAL, ANTI_STEREOTYPICAL, IRRELEVANT)
-"""What an option may be."""
+STEREOTYPICAL, ANTI_STEREOTYPICAL, IRRELEVANT = KINDS
 OTHERS = "other"
 """What counts as none of them: a refusal, a transcript, a contradiction, nothing that can be read."""
 

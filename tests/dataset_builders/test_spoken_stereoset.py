@@ -10,10 +10,9 @@ import pytest
 import soundfile
 
 from equivox.dataset_builders import BuildReport, Clip, SpokenStereoSet, build
-from equivox.dataset_builders.spoken_stereoset import parse_labels
+from equivox.dataset_builders.spoken_stereoset import KINDS, parse_labels
 from equivox.errors import RequestError
 from equivox.media import sha256
-from equivox.metrics.spoken_stereoset.tally import KINDS
 
 
 def clip(source: Path, clip_id: str) -> Clip:

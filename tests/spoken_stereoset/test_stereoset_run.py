@@ -13,8 +13,8 @@ import pytest
 
 from equivox.configs import load_config
 from equivox.dataset_builders import SpokenStereoSet, build
+from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.spoken_stereoset import read_choice
-from equivox.metrics.spoken_stereoset.tally import KINDS
 from equivox.reading import stored_annotations
 from equivox.run import RunSpec, execute
 from equivox.scores import Score, ScoringOptions
