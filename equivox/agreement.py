@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from equivox.annotate.parts import WHOLE
 from equivox.reading import annotators_of
 from equivox.scores import Row
 from equivox.scoring import scoring_rows
@@ -43,7 +44,9 @@ def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[Attribut
 
     names = tuple(rows)
     readings = {name: _readings(rows[name]) for name in names}
-    units = sorted({unit for of_name in readings.values() for unit in of_name})
+    declared = {attribute.name for attribute in task.attributes}
+    # What a reader keeps beside the attributes (which rule decided) is no reading to agree on.
+    units = sorted({u for of_name in readings.values() for u in of_name if u[1] != WHOLE or u[2] in declared})
     for part, attribute in dict.fromkeys((part, attribute) for _, part, attribute in units):
         result = krippendorff_alpha(
             [[readings[name].get(unit) for name in names] for unit in units if unit[1:] == (part, attribute)]

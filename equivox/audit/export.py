@@ -7,6 +7,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,12 @@ class Drawn:
     model: str
     task: Task
     row: Row
+
+    @property
+    def prompt(self) -> str:
+        """What was asked, with what the plan kept of it filled in: the options of a choice, in their order."""
+        facts = self.row.facts
+        return re.sub(r"\{([a-z_][a-z0-9_]*)\}", lambda match: facts.get(match[1], match[0]), self.task.prompt.text)
 
 
 def draw(
@@ -124,7 +131,7 @@ def sheet_csv(drawn: Sequence[Drawn]) -> str:
             choices = " / ".join(_choices(attribute)) or "a few words, or unstated"
             writer.writerow(
                 [one.item, attribute.name, "", attribute.asks + many, choices]
-                + [_inert(text) for text in (str(one.row.text), one.task.prompt.text)]
+                + [_inert(text) for text in (str(one.row.text), one.prompt)]
             )
     return buffer.getvalue()
 
@@ -154,7 +161,7 @@ def sheet_html(drawn: Sequence[Drawn], clips: Mapping[str, bytes]) -> str:
     items = [
         {
             "item": one.item,
-            "prompt": one.task.prompt.text,
+            "prompt": one.prompt,
             "response": one.row.text,
             "audio": base64.b64encode(clips[one.item]).decode() if one.item in clips else "",
             "fields": [

@@ -62,7 +62,7 @@ def cluster_share(
 
     Notes
     -----
-    Efron 1987, doi:10.2307/2289144: bias-corrected and accelerated, clusters resampled whole.
+    Efron 1987, doi:10.1080/01621459.1987.10478410: bias-corrected and accelerated, clusters resampled whole.
 
     Examples
     --------

@@ -114,7 +114,7 @@ class _Subset:
             )
         unread = sum(answer.rule == "unread" for answer in self.answers)
         worst = _worst(sum(hits), coverage.used - unread, len(self.answers) - coverage.used + unread)
-        notes = (f"{unread} answers that nobody could read count as no choice",) if unread and not self.name else ()
+        notes = (f"answers that nobody could read, counted as no choice: {unread}",) if unread and not self.name else ()
         return Score(
             **self._named(name, "percent of all answers", zero_means, NAN),
             value=found.share if found else NAN,

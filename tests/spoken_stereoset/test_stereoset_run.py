@@ -162,6 +162,17 @@ def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: P
     assert len(errors) == 1 and "is empty" in errors[0]
 
 
+def test_who_labels_by_hand_sees_the_options_and_not_which_is_the_stereotype(tmp_path: Path, equivox: Cli) -> None:
+    execute(RunSpec(model="reference:random", tasks="spoken_stereoset:age", data="sample", output=tmp_path / "run",
+                    options=FEW))  # fmt: skip
+    code, _, err = equivox("audit", "export", tmp_path / "run", "--n", 3, "--output", tmp_path / "audit")
+    assert code == 0, err
+    sheet = (tmp_path / "audit" / "sheet.csv").read_text()
+    assert "{option" not in sheet and "stereotypical" not in sheet
+    first = plan(tmp_path / "run")
+    assert any(row["facts"]["option_b"] in sheet for row in first)
+
+
 @pytest.mark.paper
 def test_the_real_instances_from_build_to_scores_and_the_same_from_score_alone(
     real_instances: Path, tmp_path: Path, equivox: Cli
