@@ -63,8 +63,9 @@ def score_choices(task: Task, table: ScoringTable) -> Scored:
     subsets: list[tuple[str, list[Answer]]] = [("", answers)]
     parts: dict[str, list[Answer]] = {}
     for answer in answers:
-        parts.setdefault(f"{task.dimension}={answer.row.group}", []).append(answer)
-        parts.setdefault(f"{task.cluster}={answer.row.cluster}", []).append(answer)
+        # One and the same where speakers are what is compared.
+        for subset in {f"{task.dimension}={answer.row.group}", f"{task.cluster}={answer.row.cluster}"}:
+            parts.setdefault(subset, []).append(answer)
     for subset, members in sorted(parts.items()):
         subsets.append((subset, members))
         scores += _Subset(task, table, subset, members).part()

@@ -108,6 +108,16 @@ def test_groups_and_speakers_are_scored_apart(mixed: list[Row]) -> None:
     assert found["parity deviation", "unit=speaker"].p_cluster == pytest.approx(0.5)
 
 
+def test_speakers_may_be_what_is_compared(answered: Answered) -> None:
+    from dataclasses import replace
+
+    rows = [answered("ST"[n % 2], speaker=speaker, group=speaker, context=f"c{n}", order=("STI", "ITS")[n // 2 % 2])
+            for n in range(8) for speaker in ("ann", "bob")]  # fmt: skip
+    result = score_choices(replace(GENDER, group=("speaker",)), ScoringTable(rows, OPTIONS))
+    counts = {row["subset"]: row["requested"] for row in result.tables["choices"]}
+    assert counts == {"": 16, "speaker=ann": 8, "speaker=bob": 8}
+
+
 def test_tables_hold_the_counts_rules_and_orders(mixed: list[Row], answered: Answered) -> None:
     rows = [*mixed, answered("failed"), answered("refused"), answered("unparsed"), answered("I", rule=None)]
     tables = score_choices(GENDER, ScoringTable(rows, OPTIONS)).tables
