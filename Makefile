@@ -2,6 +2,7 @@
 #   make demo   every benchmark on the embedded sample, with models whose bias is known
 #   make test   linting, types, doctests and all tests, those on real vLLM included
 #   make unit   the tests that need no vLLM
+#   make test-browser   the report and the blind sheet in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
 PYTHON ?= python3
 VENV ?= .venv
@@ -13,7 +14,7 @@ export UV_FIND_LINKS
 endif
 INSTALL := $(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo test test-engine check lint types unit constraints constraints-engine clean
+.PHONY: help demo test test-browser test-engine check lint types unit constraints constraints-engine clean
 
 help:
 	@sed -n 's/^#  *\(make [a-z-]*  .*\)/  \1/p' Makefile
@@ -21,7 +22,7 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/equivox demo
 
-test: lint types unit test-engine
+test: lint types unit test-browser test-engine
 
 check: test
 
@@ -33,7 +34,10 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.installed-dev
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n auto --dist worksteal --ignore=tests/browser
+
+test-browser: $(VENV)/.installed-dev
+	$(BIN)/pytest tests/browser
 
 $(VENV)/.uv:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"equivox needs Python 3.11 or newer, $(PYTHON) is {v.major}.{v.minor}; set PYTHON=...")'

@@ -18,13 +18,13 @@ from typing import Any
 from equivox.corpus import open_corpus
 from equivox.errors import RequestError, nearest
 from equivox.manifest import read_manifest
-from equivox.media import MediaError, decode_audio
+from equivox.media import MediaError, checked_image, decode_audio
 from equivox.run import run_tasks
 from equivox.scores import Row
 from equivox.scoring import scoring_rows
 from equivox.store import write_whole
 from equivox.task import OTHER, UNSTATED, Attribute, Task, digest
-from equivox.variants import SHUFFLED, TEXT_ONLY
+from equivox.variants import SHUFFLED, SILENCE, TEXT_ONLY
 
 PER = ("model", "task", "arm", "group")
 """What a sheet can be spread over."""
@@ -97,7 +97,7 @@ def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, med
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise RequestError(f"`output` {output} is not an empty folder; name a new one, so that no labels are lost")
-    clips = _clips(drawn, data) if media else {}
+    sent = media_of(drawn, data) if media else {}
     key = {
         one.item: {
             "run": str(one.run.resolve()),
@@ -112,7 +112,7 @@ def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, med
     written = []
     for name, text in (
         (CSV_FILE, sheet_csv(drawn)),
-        (HTML_FILE, sheet_html(drawn, clips)),
+        (HTML_FILE, sheet_html(drawn, sent)),
         (KEY_FILE, json.dumps(key, indent=1, ensure_ascii=False) + "\n"),
     ):
         write_whole(output / name, lambda temporary, text=text: temporary.write_text(text, "utf-8", newline=""))
@@ -147,8 +147,8 @@ def _choices(attribute: Attribute) -> tuple[str, ...]:
     return (*attribute.options, OTHER, UNSTATED)
 
 
-def sheet_html(drawn: Sequence[Drawn], clips: Mapping[str, bytes]) -> str:
-    """Return the sheet as one page that needs nothing else: `clips` holds ogg files by item."""
+def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) -> str:
+    """Return the sheet as one page that needs nothing else: `sent` holds type and bytes of what each item sent."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -163,7 +163,9 @@ def sheet_html(drawn: Sequence[Drawn], clips: Mapping[str, bytes]) -> str:
             "item": one.item,
             "prompt": one.prompt,
             "response": one.row.text,
-            "audio": base64.b64encode(clips[one.item]).decode() if one.item in clips else "",
+            "media": f"data:{sent[one.item][0]};base64,{base64.b64encode(sent[one.item][1]).decode()}"
+            if one.item in sent
+            else "",
             "fields": [
                 {"name": a.name, "asks": a.asks, "count": a.count, "options": _choices(a)} for a in one.task.attributes
             ],
@@ -184,12 +186,12 @@ def _csp_hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _clips(drawn: Sequence[Drawn], data: str | None) -> dict[str, bytes]:
-    """Return each item's recording as ogg, small enough to travel in the page."""
+def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, bytes]]:
+    """Return what each item sent, by item: its type, and a recording as ogg, small enough to travel, or its image."""
     corpora: dict[tuple[str, str], Mapping[str, Any]] = {}
-    clips: dict[str, bytes] = {}
+    found: dict[str, tuple[str, bytes]] = {}
     for one in drawn:
-        if not one.task.media or one.task.arm == TEXT_ONLY or one.task.media[0].kind != "audio":
+        if not one.task.media or one.task.arm in {TEXT_ONLY, SILENCE}:
             continue
         where = data or read_manifest(one.run)["command"]["data"]
         place = (one.task.data.corpus, str(where))
@@ -202,10 +204,14 @@ def _clips(drawn: Sequence[Drawn], data: str | None) -> dict[str, bytes]:
                 "name the data of the run with `--data`, or leave recordings out with `--no-media`"
             )
         try:
-            clips[one.item] = _ogg(item.load(), item.file_name)
+            if one.task.media[0].kind == "audio":
+                found[one.item] = ("audio/ogg", _ogg(item.load(), item.file_name))
+            else:
+                checked, mime = checked_image(item.load(), name=item.file_name)
+                found[one.item] = (mime, checked)
         except (MediaError, OSError) as error:
             raise RequestError(f"{error}; leave recordings out with `--no-media`") from error
-    return clips
+    return found
 
 
 def _ogg(data: bytes, name: str) -> bytes:

@@ -190,6 +190,31 @@ def compare(
 
 
 @app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path("report.html"),
+    examples: Annotated[
+        int, typer.Option(min=0, help="Responses to show of each model, task and group; none by default.")
+    ] = 0,
+    data: Annotated[
+        str | None, typer.Option("--data", "--data-dir", help="Where recordings or images lie now.")
+    ] = None,
+) -> int:
+    """Write one HTML file with every score, figure and, if asked for, examples; it needs no network."""
+    return run_commands.report(runs, output, examples=examples, data=data)
+
+
+@app.command()
+def plot(
+    run: RunArgument,
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="forest:FAMILY or shares:TASK:ATTRIBUTE.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="A file that ends in .svg, .png or .pdf.")],
+) -> int:
+    """Draw one figure of a run at paper quality."""
+    return run_commands.plot(run, figure, output)
+
+
+@app.command()
 def power(
     task: Annotated[str | None, typer.Option(help="The task whose design is asked about.")] = None,
     data: Annotated[str | None, typer.Option(help="Count the clusters there; as published when left out.")] = None,

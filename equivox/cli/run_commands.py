@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from equivox.errors import RequestError
+
 if TYPE_CHECKING:
     from equivox.run import RunSpec
     from equivox.scores import ScoringOptions
@@ -64,6 +66,34 @@ def compare(folders: list[Path], csv: Path | None, *, top: int) -> int:
     return EXIT_DONE
 
 
+def report(folders: list[Path], output: Path, *, examples: int, data: str | None) -> int:
+    """Write the report of runs."""
+    from equivox.cli import EXIT_DONE
+    from equivox.cli.show import console
+    from equivox.report.page import build_report
+    from equivox.store import write_text
+
+    if output.is_dir():
+        raise RequestError(f"`output` {output} is a folder; name the HTML file")
+    write_text(output, build_report(folders, examples=examples, data=data))
+    console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.1f} MB)", markup=False)
+    return EXIT_DONE
+
+
+def plot(folder: Path, name: str, output: Path) -> int:
+    """Draw one figure of a run."""
+    from equivox.cli import EXIT_DONE
+    from equivox.report.figures import figure_of, rendered
+    from equivox.store import write_whole
+
+    kind = output.suffix.removeprefix(".")
+    if kind not in ("svg", "png", "pdf"):
+        raise RequestError(f"`output` must end in .svg, .png or .pdf, got {output.name}")
+    drawn = rendered(figure_of(folder, name), kind)  # type: ignore[arg-type]
+    write_whole(output, lambda temporary: temporary.write_bytes(drawn))
+    return EXIT_DONE
+
+
 def status(folder: Path) -> int:
     """Show how far a run is; 1 while something is missing."""
     from equivox.cli.show import show_status
@@ -103,5 +133,12 @@ def reproduce(name: str, output: Path, data: str | None, limit: int | None, *, q
 
 
 def demo(output: Path, *, quiet: bool) -> int:
-    """Run the packaged demonstration and show all of its models in one table per dimension."""
-    return reproduce("demo", output, None, None, quiet=quiet)
+    """Run the packaged demonstration, show all of its models side by side, and write the report of them."""
+    from equivox.batch import open_run_file
+
+    code = reproduce("demo", output, None, None, quiet=quiet)
+    folders = [open_run_file("demo").spec(model, output).output for model in open_run_file("demo").models]
+    done = [folder for folder in folders if (folder / "scores.json").is_file()]
+    if done:
+        report(done, output / "report.html", examples=0, data=None)
+    return code

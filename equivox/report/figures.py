@@ -1,0 +1,210 @@
+"""Figures of scores that were computed elsewhere, drawn with matplotlib: for the report, and at paper quality alone.
+
+Ink is one colour, replaced by the page's own in the report, so that figures follow light and dark. Groups are told
+apart by hatching as well as by colour.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from equivox.comparing import TaskCorrelation, ValueShares, open_comparison, value_shares
+from equivox.errors import RequestError, nearest
+from equivox.report.numbers import p_value, score_value
+from equivox.report.tables import NTVD
+from equivox.scores import Score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Format = Literal["svg", "png", "pdf"]
+
+INK = "#12345a"
+"""The colour of text and axes; `svg_for_page` replaces it."""
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
+"""Okabe and Ito's colours, which stay apart for colour-blind eyes."""
+HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "oo", "++")
+
+_WIDTH = 7.2
+_STYLE = {
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "hatch.linewidth": 0.6,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "equivox",
+    "text.color": INK,
+    # A response may hold a dollar sign; it is text, never a formula.
+    "text.parse_math": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+_LONGEST = 42
+
+
+def _figure(height: float, width: float = _WIDTH) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.patch.set_alpha(0.0)
+    return figure
+
+
+def _short(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…"
+
+
+def draw_forest(rows: Sequence[tuple[str, Score]]) -> Figure:
+    """Draw scores of one metric: value, interval, and floor where there is one; filled where q is below 0.05.
+
+    `rows` holds (label, score). An undefined score keeps its line, with a dash.
+    """
+    import matplotlib as mpl
+
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure = _figure(0.9 + 0.24 * len(rows))
+        axes = figure.add_subplot()
+        axes.patch.set_alpha(0.0)
+        for place, (_, score) in enumerate(rows):
+            if not score.defined or not math.isfinite(score.value):
+                axes.text(0.01, place, "—", transform=axes.get_yaxis_transform(), va="center")
+                continue
+            if math.isfinite(score.ci_low) and math.isfinite(score.ci_high):
+                axes.plot([score.ci_low, score.ci_high], [place, place], color=PALETTE[0], linewidth=2, zorder=1)
+            if math.isfinite(score.floor):
+                axes.plot([score.floor] * 2, [place - 0.32, place + 0.32], color=PALETTE[5], linewidth=1.5, zorder=2)
+            axes.plot(
+                [score.value], [place], marker="o", markersize=6, color=PALETTE[0], zorder=3,
+                markerfacecolor=PALETTE[0] if score.q < 0.05 else "white",
+            )  # fmt: skip
+        targets = {score.target for _, score in rows if math.isfinite(score.target)}
+        if len(targets) == 1:
+            axes.axvline(targets.pop(), color=INK, linewidth=0.8, linestyle=":")
+        axes.set_yticks(range(len(rows)), [_short(label) for label, _ in rows])
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_xlabel(f"{rows[0][1].name} ({_short(rows[0][1].unit)})" if rows else "")
+        return figure
+
+
+def draw_shares(shares: Sequence[ValueShares], title: str = "") -> Figure:
+    """Draw how often each group gets each value, bars side by side (Fig. 2 of VIBE)."""
+    import matplotlib as mpl
+
+    groups = sorted({group for share in shares for group in share.by_group})
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure = _figure(1.0 + (0.14 * len(groups) + 0.12) * max(1, len(shares)))
+        axes = figure.add_subplot()
+        axes.patch.set_alpha(0.0)
+        height = 0.8 / max(1, len(groups))
+        for g, group in enumerate(groups):
+            axes.barh(
+                [place + (g - (len(groups) - 1) / 2) * height for place in range(len(shares))],
+                [share.by_group.get(group, 0.0) for share in shares],
+                height=height,
+                label=_short(group),
+                facecolor=PALETTE[g % len(PALETTE)],
+                edgecolor=INK,
+                linewidth=0.5,
+                hatch=HATCHES[g % len(HATCHES)],
+            )
+        axes.set_yticks(range(len(shares)), [_short(share.value) for share in shares])
+        axes.set_ylim(len(shares) - 0.5, -0.5)
+        axes.set_xlabel("percent of the group's answers")
+        axes.set_title(_short(title), loc="left", fontsize=9)
+        figure.legend(loc="outside upper right", ncols=len(groups), frameon=False, fontsize=8)
+        return figure
+
+
+def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
+    """Draw the correlations of tasks over models as a matrix (Fig. 3 of VIBE); each cell holds its number."""
+    import matplotlib as mpl
+    import numpy as np
+
+    names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure = _figure(1.6 + 0.42 * len(names), 2.6 + 0.62 * len(names))
+        axes = figure.add_subplot()
+        matrix = np.full((len(names), len(names)), np.nan)
+        for pair in pairs:
+            i, j = names.index(pair.first), names.index(pair.second)
+            matrix[i, j] = matrix[j, i] = pair.r
+        np.fill_diagonal(matrix, 1.0)
+        image = axes.imshow(matrix, cmap="PuOr", vmin=-1, vmax=1)
+        for i in range(len(names)):
+            for j in range(len(names)):
+                told = score_value(float(matrix[i, j]), "r")
+                # On either pale middle or dark end of the scale, one of the two inks can be read.
+                ink = "white" if abs(matrix[i, j]) > 0.7 else "black"
+                axes.text(j, i, told, ha="center", va="center", color=ink, fontsize=7.5)
+        short = [_short(name.partition(":")[2] or name) for name in names]
+        axes.set_xticks(range(len(names)), short, rotation=40, ha="right")
+        axes.set_yticks(range(len(names)), short)
+        figure.colorbar(image, ax=axes, shrink=0.8, label="Pearson's r over models")
+        return figure
+
+
+def rendered(figure: Figure, kind: Format) -> bytes:
+    """Return a figure as a file; the same figure always gives the same bytes."""
+    import matplotlib as mpl
+    from matplotlib.backends import backend_agg, backend_pdf, backend_svg
+
+    canvas = {
+        "svg": backend_svg.FigureCanvasSVG,
+        "png": backend_agg.FigureCanvasAgg,
+        "pdf": backend_pdf.FigureCanvasPdf,
+    }[kind](figure)
+    dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    buffer = io.BytesIO()
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        if kind != "svg":
+            figure.patch.set_alpha(1.0)
+        canvas.print_figure(buffer, format=kind, dpi=300, metadata=dated)
+    return buffer.getvalue()
+
+
+def svg_for_page(figure: Figure) -> bytes:
+    """Return a figure as SVG whose ink follows the light or dark of the page that shows it."""
+    svg = rendered(figure, "svg").decode("utf-8").replace(INK, "var(--ink)")
+    style = "<style>:root{--ink:#1b1b1b}@media (prefers-color-scheme:dark){:root{--ink:#e8e8e8}}</style>"
+    head, end, rest = svg.partition("<defs>")
+    return f"{head}{style}{end}{rest}".encode()
+
+
+def told_forest(rows: Sequence[tuple[str, Score]]) -> str:
+    """Say in words what a forest plot shows, for those who do not see it."""
+    return "; ".join(
+        f"{label}: " + (f"{score_value(s.value, s.unit)}, q {p_value(s.q)}" if s.defined else "undefined")
+        for label, s in rows
+    )
+
+
+def figure_of(folder: Path, name: str) -> Figure:
+    """Return a figure of the run in `folder`: `forest:FAMILY` or `shares:TASK:ATTRIBUTE`.
+
+    RequestError, with what there is, for a name that the run has nothing for.
+    """
+    run = open_comparison([folder]).runs[0]
+    kind, _, rest = name.partition(":")
+    families = list(dict.fromkeys(score.family for score in run.scores if score.is_whole))
+    if kind == "forest":
+        rows = [s for s in run.scores if s.is_whole and s.family == rest]
+        names = list(dict.fromkeys(score.name for score in rows))
+        if not rows:
+            raise RequestError(
+                f"{folder} has no family {rest!r}{nearest(rest, families)}; it has {', '.join(families)}"
+            )
+        return draw_forest([(s.task.partition(":")[2] or s.task, s) for s in rows if s.name == names[0]])
+    task, _, attribute = rest.rpartition(":")
+    measured = [f"{s.task}:{s.attribute}" for s in run.scores if s.name == NTVD and s.attribute]
+    if kind == "shares" and rest in measured:
+        return draw_shares([s for s in value_shares(run) if (s.task, s.attribute) == (task, attribute)], rest)
+    offered = [f"forest:{family}" for family in families] + [f"shares:{each}" for each in measured]
+    raise RequestError(f"unknown figure {name!r}{nearest(name, offered)}; for example {offered[0]}")

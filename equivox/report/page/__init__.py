@@ -1,0 +1,319 @@
+"""The report: one HTML file that needs nothing else, built from what runs stored.
+
+Everything from a run is hostile until it is text: the template escapes all of it, and the page's
+Content-Security-Policy lets nothing run but the one script of this package.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import equivox
+from equivox.comparing import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
+from equivox.report.numbers import interval, p_value, percent, score_interval, score_value, share, stars
+from equivox.report.tables import NTVD
+from equivox.scores import Score
+
+if TYPE_CHECKING:
+    from equivox.audit.export import Drawn
+
+METHODS = (
+    (
+        "nTVD",
+        "How far the distributions of the groups' answers lie apart: 0 all groups get the same answers, 100 no two "
+        "groups share one. Noise can only add to it, so it stands beside its floor. Max is the most that these answers "
+        "allow.",
+    ),
+    ("floor, excess", "The mean of the score when labels are dealt to other clusters, and what stands above it."),
+    (
+        "interval",
+        "95 %, for the population's value. For nTVD the noise is removed: the interval may lie below the value.",
+    ),
+    (
+        "p cluster, q",
+        "p cluster moves labels between the units that carry them (speakers, contexts, narrative pairs), within what "
+        "is held equal; q is after Benjamini and Hochberg, over all scores of one kind shown here. Stars: * below "
+        "0.05, ** below 0.001.",
+    ),
+    (
+        "p paper",
+        "As published: labels moved between single responses. It takes differences between clusters for bias, and is "
+        "shown to compare with the paper.",
+    ),
+    (
+        "coverage",
+        "requested, generated, answered (not refused), parsed, used. A score is undefined where too little of any "
+        "group can be used. Worst case: what the score would be, whatever the missing answers had said.",
+    ),
+)
+
+
+def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None = None, movers: int = 4) -> str:
+    """Return the report of the runs in `folders` as HTML.
+
+    `examples` responses of each model, task and group are shown with their recordings or images, none by default: the
+    papers' ethics sections ask for care with single answers. `data` says where the corpora lie now.
+    """
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    comparison = open_comparison(folders)
+    source = resources.files(__name__)
+    style, script = (source.joinpath(name).read_text("utf-8") for name in ("report.css", "report.js"))
+    shown = list(_examples(comparison, examples, data)) if examples else []
+    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
+        source.joinpath("report.html.j2").read_text("utf-8")
+    )
+    # Style and script are files of this package; nothing else on the page is trusted.
+    return template.render(
+        version=equivox.__version__,
+        models=[run.model for run in comparison.runs],
+        caveats=comparison.caveats,
+        cards=[vars(card) for card in _cards(comparison)],
+        sections=list(_sections(comparison)),
+        movers=list(_movers(comparison, movers)),
+        correlations=list(_correlations(comparison)),
+        coverage=list(_coverage(comparison)),
+        failures=list(_failures(comparison)),
+        examples=shown,
+        filter_models=sorted({entry["model"] for entry in shown}),
+        filter_tasks=sorted({entry["task"] for entry in shown}),
+        filter_groups=sorted({entry["group"] for entry in shown}),
+        methods=METHODS,
+        manifests=list(_manifests(comparison)),
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_csp_hash(style),
+        script_hash=_csp_hash(script),
+    )
+
+
+def _csp_hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+@dataclass(frozen=True)
+class Card:
+    """What one model does in one family of tasks, in plain words."""
+
+    title: str
+    text: str
+    undefined: bool
+
+
+def _cards(comparison: Comparison) -> Iterator[Card]:
+    for run in comparison.runs:
+        for family in dict.fromkeys(score.family for score in run.scores if score.is_whole):
+            scores = [s for s in run.scores if s.is_whole and s.family == family]
+            yield Card(f"{run.model}: {family}", _in_words(scores), not all(s.defined for s in scores))
+
+
+def _in_words(scores: Sequence[Score]) -> str:
+    """Say what the scores of one model in one family come to."""
+    tested = [score for score in scores if score.defined and math.isfinite(score.p_cluster)]
+    undefined = [score for score in scores if not score.defined]
+    found = [score for score in tested if score.q < 0.05]
+    parts = []
+    if tested:
+        parts.append(f"{len(found)} of {len(tested)} tested scores differ from no bias beyond chance (q < 0.05).")
+    if found:
+        most = max(found, key=lambda score: abs(score.value - (score.target if math.isfinite(score.target) else 0)))
+        known = math.isfinite(most.ci_low) and math.isfinite(most.ci_high)
+        within = f" (95 % interval {score_interval(most.ci_low, most.ci_high, most.unit)})" if known else ""
+        what = f"{most.name} of {most.task.partition(':')[2] or most.task}"
+        parts.append(f"The furthest: {what}, {score_value(most.value, most.unit)}{within}.")
+    elif tested:
+        parts.append("That is no proof of fairness: see what this design can detect with `equivox power`.")
+    if undefined:
+        parts.append(f"{len(undefined)} of {len(scores)} scores are undefined: {undefined[0].undefined}.")
+    return " ".join(parts)
+
+
+def _sections(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """Yield one section per family of tasks, with its metrics, each with figure and table."""
+    cards = _task_cards(comparison)
+    families = dict.fromkeys(score.family for _, score in comparison.scores() if score.is_whole)
+    for number, family in enumerate(families):
+        rows = [(model, s) for model, s in comparison.scores() if s.is_whole and s.family == family]
+        metrics = []
+        for name in dict.fromkeys(score.name for _, score in rows):
+            metrics.append(_metric([(model, s) for model, s in rows if s.name == name]))
+        yield {
+            "title": family,
+            "anchor": f"family-{number}",
+            "about": cards.get(rows[0][1].task.partition("@")[0], ""),
+            "metrics": metrics,
+        }
+
+
+def _metric(rows: Sequence[tuple[str, Score]]) -> dict[str, Any]:
+    from equivox.report.figures import draw_forest, svg_for_page, told_forest
+
+    first = rows[0][1]
+    several = len({model for model, _ in rows}) > 1
+    labelled = [
+        (" ".join(filter(None, (model if several else "", s.task.partition(":")[2] or s.task))), s) for model, s in rows
+    ]
+    notes = list(dict.fromkeys(note for _, score in rows for note in _remarks(score)))
+    has_floor = any(math.isfinite(score.floor) for _, score in rows) or first.name == NTVD
+    return {
+        "name": first.name,
+        "zero_means": first.zero_means,
+        "figure": _base64(svg_for_page(draw_forest(labelled))),
+        "told": told_forest(labelled),
+        "has_floor": has_floor,
+        "has_target": math.isfinite(first.target) and not has_floor,
+        "rows": [
+            {
+                "model": model,
+                "task": s.task,
+                "cells": _cells(s, has_floor),
+                "notes": " ".join(str(1 + notes.index(note)) for note in _remarks(s)),
+            }
+            for model, s in rows
+        ],
+        "notes": notes,
+    }
+
+
+def _remarks(score: Score) -> tuple[str, ...]:
+    """Return why a score is undefined, or what to know about it."""
+    return (f"undefined: {score.undefined}",) if score.undefined else score.notes
+
+
+def _cells(score: Score, has_floor: bool) -> list[str]:
+    value = score_value(score.value, score.unit) + stars(score.p_cluster)
+    middle = (
+        [score_value(number, score.unit) for number in (score.ceiling, score.floor, score.excess)]
+        if has_floor
+        else [score_value(score.target, score.unit)]
+    )
+    return [
+        value,
+        *middle,
+        score_interval(score.ci_low, score.ci_high, score.unit),
+        p_value(score.p_cluster),
+        p_value(score.q),
+        p_value(score.p_paper),
+        share(score.coverage.used, score.coverage.requested),
+    ]
+
+
+def _task_cards(comparison: Comparison) -> dict[str, str]:
+    from equivox.run import run_tasks
+
+    return {task.name: task.card.strip() for run in comparison.runs for task in run_tasks(run.folder)}
+
+
+def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
+    from equivox.report.figures import draw_shares, svg_for_page
+
+    for run in comparison.runs:
+        for score, shares in top_movers(run, attributes=wanted, values=6):
+            if not shares or score.excess <= 0:
+                continue
+            title = f"{score.task}, {score.attribute}"
+            yield {
+                "figure": _base64(svg_for_page(draw_shares(shares, title))),
+                "told": "; ".join(
+                    f"{s.value}: " + ", ".join(f"{group} {percent(p)} %" for group, p in sorted(s.by_group.items()))
+                    for s in shares
+                ),
+                "caption": (
+                    f"{run.model}, {title}: nTVD {percent(score.value)}{stars(score.p_cluster)}, "
+                    f"floor {percent(score.floor)}, "
+                    f"interval {interval(score.ci_low, score.ci_high)}, q {p_value(score.q)}."
+                ),
+            }
+
+
+def _correlations(comparison: Comparison) -> Iterator[dict[str, str]]:
+    from equivox.report.figures import draw_correlations, svg_for_page
+
+    found = task_correlations(comparison)
+    for dimension, arm in dict.fromkeys((pair.dimension, pair.arm) for pair in found):
+        pairs = [pair for pair in found if (pair.dimension, pair.arm) == (dimension, arm)]
+        few = next((pair.undefined for pair in pairs if pair.undefined), None)
+        yield {
+            "figure": _base64(svg_for_page(draw_correlations(pairs))),
+            "told": "; ".join(f"{pair.first} and {pair.second}: {score_value(pair.r, 'r')}" for pair in pairs),
+            "caption": (
+                f"{dimension}, arm {arm}: Pearson's r of the tasks' nTVD over {pairs[0].n_models} models"
+                + (f"; {few}." if few else ".")
+            ),
+        }
+
+
+def _coverage(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    for run in comparison.runs:
+        told = set()
+        for score in run.scores:
+            c = score.coverage
+            counts = (c.requested, c.generated, c.answered, c.parsed, c.used)
+            if not score.is_whole or (score.task, counts) in told:
+                continue
+            told.add((score.task, counts))
+            known = math.isfinite(score.worst_low) and c.used < c.requested
+            yield {
+                "model": run.model,
+                "task": score.task,
+                "counts": [f"{count:,}" for count in counts],
+                "worst": f"{score.name} {interval(score.worst_low, score.worst_high)}" if known else "",
+            }
+
+
+def _failures(comparison: Comparison) -> Iterator[str]:
+    from equivox.run import count_failures
+
+    for run in comparison.runs:
+        for error, count in count_failures(run.folder).most_common(5):
+            yield f"{run.model}: failed {count} times: {error}"
+
+
+def _manifests(comparison: Comparison) -> Iterator[dict[str, str]]:
+    for run in comparison.runs:
+        text = (run.folder / "manifest.json").read_text("utf-8")
+        yield {"model": run.model, "text": json.dumps(json.loads(text), indent=1, ensure_ascii=False)}
+
+
+def _examples(comparison: Comparison, wanted: int, data: str | None) -> Iterator[dict[str, Any]]:
+    from equivox.audit.export import draw, media_of
+
+    called = {run.folder: run for run in comparison.runs}
+    drawn = draw(list(called), n=wanted, per=("model", "task", "group"))
+    media = media_of(drawn, data)
+    for one in sorted(drawn, key=lambda one: (one.model, one.task.name, one.row.group, one.item)):
+        yield _example(one, called[one.run], media.get(one.item))
+
+
+def _example(one: Drawn, run: ComparedRun, medium: tuple[str, bytes] | None) -> dict[str, Any]:
+    mime, data = medium or ("", b"")
+    read = [
+        (f"{name}: {attribute}" if name else attribute, ", ".join(values))
+        for name, part in one.row.parts.items()
+        for attribute, values in part.values.items()
+    ]
+    return {
+        "model": run.model,
+        "task": one.task.name,
+        "group": one.row.group or "all",
+        "prompt": one.prompt,
+        "response": one.row.text,
+        "status": one.row.status,
+        "read": read,
+        "audio": _base64(data) if mime.startswith("audio/") else "",
+        "image": _base64(data) if mime.startswith("image/") else "",
+        "image_type": mime,
+    }

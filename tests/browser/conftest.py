@@ -1,0 +1,50 @@
+"""Pages in a real browser: Debian's Chromium, or whichever one EQUIVOX_CHROMIUM names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equivox.run import RunSpec, execute
+from equivox.scores import ScoringOptions
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless browser; skipped, with the reason, where none is installed."""
+    found = os.environ.get("EQUIVOX_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed and EQUIVOX_CHROMIUM names none")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        flags = ["--no-sandbox", "--disable-quic", "--autoplay-policy=no-user-gesture-required"]
+        opened = driver.chromium.launch(executable_path=found, args=flags)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Five small runs of several benchmarks on the embedded sample."""
+    folder = tmp_path_factory.mktemp("runs")
+    models = ("oracle", "biased", "planted?shift=0.3", "random?fail=0.4", "random?speaker=0.5")
+    found = []
+    for number, model in enumerate(models):
+        spec = RunSpec(
+            model=f"reference:{model}",
+            tasks="vibe_gender,spoken_stereoset_orders:gender",
+            data="sample",
+            output=folder / str(number),
+            options=ScoringOptions(n_resamples=299),
+        )
+        execute(spec)
+        found.append(spec.output)
+    return found

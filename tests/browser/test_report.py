@@ -1,0 +1,182 @@
+"""The report as a reader sees it: figures, filters, sound, small screens, screen readers, and nothing hostile runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from equivox.manifest import read_manifest, write_manifest
+from equivox.run import rescore
+from equivox.scores import ScoringOptions
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def open_page(browser: Any, file: Path, **options: Any) -> tuple[Any, list[str]]:
+    """Open a file; returns the page and the list that its errors and requests to elsewhere are added to."""
+    page = browser.new_context(**options).new_page()
+    troubles: list[str] = []
+    page.on("console", lambda message: troubles.append(message.text) if message.type in {"error", "warning"} else None)
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("dialog", lambda dialog: (troubles.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on("request", lambda r: troubles.append(r.url) if not r.url.startswith(("file:", "data:", "blob:")) else None)
+    page.goto(file.as_uri())
+    return page, troubles
+
+
+@pytest.fixture(scope="module")
+def report(runs: Sequence[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from equivox.report.page import build_report
+
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    file.write_text(build_report(list(runs), examples=1), "utf-8")
+    return file
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_figures_are_drawn_and_nothing_overflows(browser: Any, report: Path, width: int, scheme: str) -> None:
+    page, troubles = open_page(browser, report, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    figures = page.locator("figure img")
+    assert figures.count() > 10
+    assert page.evaluate("[...document.querySelectorAll('figure img')].every(i => i.complete && i.naturalWidth > 100)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.screenshot(path=report.with_name(f"report-{width}-{scheme}.png"))
+    assert troubles == []
+
+
+def test_what_is_shown_is_what_was_scored(browser: Any, report: Path, runs: Sequence[Path]) -> None:
+    from equivox.comparing import open_comparison
+    from equivox.report.numbers import percent
+
+    page, _ = open_page(browser, report)
+    text = page.inner_text("main")
+    for _, score in open_comparison(list(runs)).scores():
+        if score.is_whole:
+            assert (percent(score.value) if score.defined else str(score.undefined)) in text
+    assert "are undefined" in page.inner_text(".cards .undefined")
+    assert "failed" in page.inner_text("section[aria-labelledby=coverage]")
+
+
+def test_examples_can_be_filtered_and_heard(browser: Any, report: Path) -> None:
+    page, troubles = open_page(browser, report)
+    every = page.locator("article").count()
+    assert page.inner_text("#shown") == f"{every} of {every} examples"
+    page.select_option("#by-model", "reference:biased")
+    page.select_option("#by-task", "vibe_gender:story")
+    page.select_option("#by-group", "female")
+    assert page.inner_text("#shown") == f"1 of {every} examples"
+    page.fill("#by-words", "no such words")
+    assert page.inner_text("#shown") == f"0 of {every} examples"
+    page.fill("#by-words", "")
+    played = page.evaluate("""async () => {
+      const audio = document.querySelector("article:not([hidden]) audio");
+      await audio.play();
+      await new Promise((done) => setTimeout(done, 400));
+      return audio.currentTime;
+    }""")
+    assert played > 0.1
+    assert troubles == []
+
+
+def test_nothing_single_is_shown_unless_asked_for(
+    browser: Any, runs: Sequence[Path], equivox: Cli, tmp_path: Path
+) -> None:
+    code, out, err = equivox("report", *runs, "--output", tmp_path / "report.html")
+    assert code == 0, err
+    assert str(tmp_path / "report.html") in out
+    page, troubles = open_page(browser, tmp_path / "report.html")
+    assert page.locator("article").count() == 0
+    assert page.locator("audio").count() == 0
+    assert troubles == []
+
+
+def test_screen_readers_and_keyboards(browser: Any, report: Path) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    for scheme in ("light", "dark"):
+        page, _ = open_page(browser, report, bypass_csp=True, color_scheme=scheme)
+        page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        found = Axe().run(page)
+        serious = [v["id"] for v in found.response["violations"] if v["impact"] in {"serious", "critical"}]
+        assert serious == []
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the results"
+
+
+TRICKS = [
+    "<script>window.hit=1</script>",
+    "<img src=x onerror=window.hit=1>",
+    "<svg onload=window.hit=1>",
+    "'><script>window.hit=1</script>",
+    '"><img src=x onerror=window.hit=1>',
+    "</style><script>window.hit=1</script>",
+    "</script><script>window.hit=1</script>",
+    "<a href=javascript:window.hit=1>a</a>",
+    "<iframe src=javascript:window.hit=1></iframe>",
+    "<body onload=window.hit=1>",
+    "<details open ontoggle=window.hit=1>",
+    "<input autofocus onfocus=window.hit=1>",
+    "<video><source onerror=window.hit=1></video>",
+    "<math><mtext></form><form><mglyph><style></math><img src onerror=window.hit=1>",
+    "<object data=javascript:window.hit=1>",
+    "<embed src=javascript:window.hit=1>",
+    "<base href=//evil.example>",
+    "<meta http-equiv=refresh content='0;url=//evil.example'>",
+    "<link rel=stylesheet href=//evil.example/x.css>",
+    "<form action=//evil.example><button>b</button></form>",
+]
+SHAPES = ["{}", "a {} b", "{}{{{{7*7}}}}", "<!--{}-->", "$\\alpha$ {}"]
+
+
+def test_a_hundred_hostile_texts_stay_text(browser: Any, runs: Sequence[Path], tmp_path: Path) -> None:
+    """As responses, values, groups, speakers, items, errors and the model's name."""
+    import shutil
+
+    from equivox.report.page import build_report
+
+    hostile = [shape.format(trick) for trick in TRICKS for shape in SHAPES]
+    assert len(set(hostile)) == 100
+    folder = tmp_path / "run"
+    shutil.copytree(runs[1], folder)
+    turn = iter(hostile * 10_000)
+    for file in [folder / "plan.parquet", *folder.glob("responses/*.parquet"), *folder.glob("annotations/*/*.parquet")]:
+        rows = pq.read_table(file).to_pylist()
+        for row in rows:
+            if "group" in row:
+                row["group"] = f"{row['group']}{hostile[len(row['group']) % 2]}"
+                row["cluster"] += hostile[3]
+                row["facts"] = [(k, v) for k, v in row["facts"]]
+            if "error" in row and row["text"] is not None and len(row["key"]) and int(row["key"][:4], 16) % 2:
+                row["text"] += next(turn)
+                if int(row["key"][:4], 16) % 16 == 1:
+                    row["text"], row["error"] = None, next(turn)
+            for value in row.get("values") or ():
+                if value["attribute"] in {"hobby", "occupation", "department"}:
+                    value["value"] = next(turn)
+        pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(file)), file)
+    manifest = read_manifest(folder)
+    manifest["command"]["model"] = f"reference:{hostile[0]}"
+    write_manifest(folder, manifest)
+    rescore(folder, options=ScoringOptions(n_resamples=99, min_coverage=0.2))
+    hit = tmp_path / "report.html"
+    hit.write_text(build_report([folder], examples=5, data="sample"), "utf-8")
+    page, troubles = open_page(browser, hit)
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    page.select_option("#by-group", index=1)
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.hit") is None
+    assert troubles == []
+    shown = page.content()
+    for place in ("article > .words", "article .note", "section[aria-labelledby=coverage]", "header"):
+        assert "window.hit=1" in " ".join(page.locator(place).all_inner_texts()), place
+    assert "<script>window.hit" not in shown and '<img src="x"' not in shown
+    assert "49" not in page.inner_text("header h1")
+    assert (
+        page.locator("main script, main iframe, main object, main embed, main base, main form, main link").count() == 0
+    )
