@@ -72,3 +72,9 @@ def test_the_reverse_question(equivox: Cli) -> None:
 def test_wrong_requests_are_one_line(arguments: list[str], hint: str, equivox: Cli) -> None:
     code, _, err = equivox("power", *arguments)
     assert code == 2 and err.count("\n") == 1 and hint in err
+
+
+def test_power_is_of_ntvd_alone(equivox: Cli) -> None:
+    code, _, err = equivox("power", "--task", "spoken_stereoset:gender")
+    assert code == 2
+    assert "is not scored by nTVD" in err

@@ -135,7 +135,7 @@ def _in_words(scores: Sequence[Score]) -> str:
         what = f"{most.name} of {most.task.partition(':')[2] or most.task}"
         parts.append(f"The furthest: {what}, {score_value(most.value, most.unit)}{within}.")
     elif tested:
-        parts.append("That is no proof of fairness: see what this design can detect with `equivox power`.")
+        parts.append("That is no proof of fairness: a design may be too small to find what is there.")
     if undefined:
         parts.append(f"{len(undefined)} of {len(scores)} scores are undefined: {undefined[0].undefined}.")
     return " ".join(parts)
