@@ -79,8 +79,9 @@ def test_building_the_corpora_as_written_and_running_on_them(
     sample = ROOT / "dataset_builders" / "sample"
     (tmp_path / "CREMA-D").symlink_to(sample / "crema_d")
     (tmp_path / "l2arctic_v5").symlink_to(sample / "l2_arctic")
+    (tmp_path / "spoken_stereoset").symlink_to(sample / "spoken_stereoset")
     chosen = [command for command in commands() if "--source" in command or "--data data" in command]
-    assert len(chosen) == 3
+    assert len(chosen) == 4
     for command in chosen:
         code, _, err = equivox(*shlex.split(command))
         assert code == 0, f"{command}: {err}"

@@ -83,6 +83,7 @@ def report(folders: list[Path], output: Path, *, examples: int, data: str | None
 def plot(folder: Path, name: str, output: Path) -> int:
     """Draw one figure of a run."""
     from equivox.cli import EXIT_DONE
+    from equivox.cli.show import console
     from equivox.report.figures import figure_of, rendered
     from equivox.store import write_whole
 
@@ -91,6 +92,7 @@ def plot(folder: Path, name: str, output: Path) -> int:
         raise RequestError(f"`output` must end in .svg, .png or .pdf, got {output.name}")
     drawn = rendered(figure_of(folder, name), kind)  # type: ignore[arg-type]
     write_whole(output, lambda temporary: temporary.write_bytes(drawn))
+    console().print(f"Figure: {output.resolve()}", markup=False)
     return EXIT_DONE
 
 

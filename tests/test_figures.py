@@ -1,0 +1,74 @@
+"""Figures of a run: formats, names, the same bytes each time, hostile labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from equivox.comparing import ValueShares
+from equivox.report.figures import INK, draw_shares, rendered, svg_for_page
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from equivox.run import RunSpec, execute
+    from equivox.scores import ScoringOptions
+
+    folder = tmp_path_factory.mktemp("plotted") / "run"
+    execute(
+        RunSpec(
+            model="reference:biased",
+            tasks="vibe_gender:candidate",
+            data="sample",
+            output=folder,
+            options=ScoringOptions(n_resamples=99),
+        )
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("suffix", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")], ids=["svg", "png", "pdf"]
+)
+@pytest.mark.parametrize("figure", ["forest:vibe_gender", "shares:vibe_gender:candidate:competency"])
+def test_a_figure_in_every_format(
+    figure: str, suffix: str, begins: bytes, run: Path, equivox: Cli, tmp_path: Path
+) -> None:
+    files = [tmp_path / f"{n}.{suffix}" for n in range(2)]
+    for file in files:
+        code, out, err = equivox("plot", run, figure, "--output", file)
+        assert code == 0, err
+        assert str(file) in out
+    assert files[0].read_bytes().startswith(begins)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_what_there_is_not_is_one_line(run: Path, equivox: Cli, tmp_path: Path) -> None:
+    for figure, output, hint in (
+        ("forest:vibe_gendr", "x.svg", "vibe_gender"),
+        ("shares:vibe_gender:candidate:competence", "x.svg", "did you mean"),
+        ("pie:vibe_gender", "x.svg", "unknown figure"),
+        ("forest:vibe_gender", "x.jpg", "must end in"),
+    ):
+        code, _, err = equivox("plot", run, figure, "--output", tmp_path / output)
+        assert (code, err.count("\n")) == (2, 1)
+        assert hint in err
+        assert not (tmp_path / output).exists()
+
+
+def test_hostile_labels_are_text_and_the_ink_follows_the_page() -> None:
+    hostile = "</text><script>alert(1)</script> $\\frac{1}{0}$"
+    figure = draw_shares(
+        [ValueShares(model="m", task="t", attribute="a", value=hostile, by_group={hostile: 40.0, "b": 60.0})], hostile
+    )
+    for svg in (rendered(figure, "svg"), svg_for_page(figure)):
+        root = ElementTree.fromstring(svg)
+        assert not [element for element in root.iter() if element.tag.endswith("script")]
+        assert "alert(1)" in "".join(root.itertext())
+    page = svg_for_page(figure).decode()
+    assert INK not in page and "prefers-color-scheme" in page
