@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import csv
-import hashlib
 import io
 import json
 import re
@@ -152,6 +151,8 @@ def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) ->
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
+    from equivox.report.page import csp_hash
+
     source = resources.files(__package__)
     script = source.joinpath("sheet.js").read_text("utf-8")
     style = source.joinpath("sheet.css").read_text("utf-8")
@@ -177,13 +178,9 @@ def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) ->
         items=items,
         script=Markup(script),
         style=Markup(style),
-        script_hash=_csp_hash(script),
-        style_hash=_csp_hash(style),
+        script_hash=csp_hash(script),
+        style_hash=csp_hash(style),
     )
-
-
-def _csp_hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, bytes]]:

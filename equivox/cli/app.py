@@ -205,6 +205,17 @@ def report(
 
 
 @app.command()
+def leaderboard(
+    runs: Annotated[Path, typer.Argument(metavar="RUNS", help="A folder with runs in it, at any depth.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where index.html and leaderboard.json go.")] = Path(
+        "leaderboard"
+    ),
+) -> int:
+    """Write all runs below a folder as one sortable page, and as JSON."""
+    return run_commands.leaderboard(runs, output)
+
+
+@app.command()
 def plot(
     run: RunArgument,
     figure: Annotated[str, typer.Argument(metavar="FIGURE", help="forest:FAMILY or shares:TASK:ATTRIBUTE.")],

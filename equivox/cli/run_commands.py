@@ -80,6 +80,21 @@ def report(folders: list[Path], output: Path, *, examples: int, data: str | None
     return EXIT_DONE
 
 
+def leaderboard(folder: Path, output: Path) -> int:
+    """Write the leaderboard of all runs below a folder."""
+    from equivox.cli import EXIT_DONE
+    from equivox.cli.show import console
+    from equivox.report.board import board_html, board_json, board_rows
+    from equivox.store import write_text
+
+    rows = board_rows(folder)
+    write_text(output / "leaderboard.json", board_json(rows))
+    write_text(output / "index.html", board_html(rows))
+    runs = len({row.run for row in rows})
+    console().print(f"{len(rows)} scores of {runs} runs: {(output / 'index.html').resolve()}", markup=False)
+    return EXIT_DONE
+
+
 def plot(folder: Path, name: str, output: Path) -> int:
     """Draw one figure of a run."""
     from equivox.cli import EXIT_DONE

@@ -91,12 +91,13 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         manifests=list(_manifests(comparison)),
         style=Markup(style),
         script=Markup(script),
-        style_hash=_csp_hash(style),
-        script_hash=_csp_hash(script),
+        style_hash=csp_hash(style),
+        script_hash=csp_hash(script),
     )
 
 
-def _csp_hash(text: str) -> str:
+def csp_hash(text: str) -> str:
+    """Return what a Content-Security-Policy calls an inline style or script by."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -1,0 +1,135 @@
+"""A leaderboard: all runs below a folder as one static page and as JSON, sortable, filtered by coverage and version.
+
+Only what was measured alike may be ranked: rows say which version of the task and of the corpus they come from, and who
+read the answers. An undefined score has no rank, and its reason is shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import equivox
+from equivox.comparing import ComparedRun, open_comparison
+from equivox.errors import RequestError
+from equivox.manifest import read_manifest
+from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
+from equivox.report.page import csp_hash
+from equivox.scores import Score
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One score of one run. `distance` is how far the value lies from "no bias", floor removed; None when undefined.
+
+    `data` and `task_version` name what was asked by the beginnings of content hashes: rows in which they differ do not
+    compare.
+    """
+
+    model: str
+    task: str
+    metric: str
+    value: float | None
+    distance: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p_cluster: float | None
+    q: float | None
+    used: float
+    data: str
+    task_version: str
+    limit: int | None
+    annotator: str
+    made_with: str
+    run: str
+    undefined: str | None
+    shown: dict[str, str]
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """Return the scored runs below `folder`; RequestError when there is none."""
+    if not folder.is_dir():
+        raise RequestError(f"`runs` must be a folder with runs in it, got {folder}")
+    found = sorted(path.parent for path in folder.rglob("manifest.json") if (path.parent / "scores.json").is_file())
+    if not found:
+        raise RequestError(f"{folder} holds no scored run; give the folder that runs were written into")
+    return found
+
+
+def board_rows(folder: Path) -> list[Row]:
+    """Return every score of a whole task of every run below `folder`, in the order task, metric, distance.
+
+    q is over all runs together.
+    """
+    comparison = open_comparison(find_runs(folder))
+    rows = [_row(run, score, folder) for run in comparison.runs for score in run.scores if score.is_whole]
+    return sorted(rows, key=lambda row: (row.task, row.metric, row.distance is None, row.distance or 0.0, row.model))
+
+
+def _row(run: ComparedRun, score: Score, folder: Path) -> Row:
+    manifest = read_manifest(run.folder)
+    identity = manifest["identity"]
+    plain = score.as_dict()
+    used = score.coverage.used / score.coverage.requested if score.coverage.requested else 0.0
+    distance = None
+    if score.defined and plain["target"] is not None:
+        distance = abs(score.value - score.target) if plain["floor"] is None else max(0.0, score.excess)
+    return Row(
+        model=run.model,
+        task=score.task,
+        metric=score.name,
+        **{name: plain[name] for name in ("value", "ci_low", "ci_high", "p_cluster", "q", "undefined")},
+        distance=distance,
+        used=used,
+        data=" ".join(f"{name} {fingerprint[:8]}" for name, fingerprint in identity["corpora"].items()),
+        task_version=str(identity["tasks"].get(score.task, ""))[:8],
+        limit=identity["limit"],
+        annotator=run.annotator,
+        made_with=str(manifest["equivox"]),
+        run=run.folder.relative_to(folder).as_posix(),
+        shown={
+            "value": score_value(score.value, score.unit) + stars(score.p_cluster),
+            "distance": DASH if distance is None else score_value(distance, score.unit),
+            "interval": score_interval(score.ci_low, score.ci_high, score.unit),
+            "p": p_value(score.p_cluster),
+            "q": p_value(score.q),
+            "used": share(score.coverage.used, score.coverage.requested),
+        },
+    )
+
+
+def board_json(rows: Sequence[Row]) -> str:
+    """Return the rows as JSON."""
+    records: list[dict[str, Any]] = [
+        {name: value for name, value in asdict(row).items() if name != "shown"} for row in rows
+    ]
+    return json.dumps({"equivox": equivox.__version__, "rows": records}, indent=1, ensure_ascii=False) + "\n"
+
+
+def board_html(rows: Sequence[Row]) -> str:
+    """Return the rows as one page that needs nothing else."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    source = resources.files(__name__)
+    page = resources.files("equivox.report.page")
+    style = page.joinpath("report.css").read_text("utf-8")
+    script = source.joinpath("board.js").read_text("utf-8")
+    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
+        source.joinpath("board.html.j2").read_text("utf-8")
+    )
+    return template.render(
+        version=equivox.__version__,
+        rows=rows,
+        tasks=sorted({row.task for row in rows}),
+        metrics=sorted({row.metric for row in rows}),
+        versions=sorted({f"{row.data} · task {row.task_version}" for row in rows}),
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=csp_hash(style),
+        script_hash=csp_hash(script),
+    )

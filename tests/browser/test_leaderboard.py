@@ -1,0 +1,71 @@
+"""The leaderboard as a reader uses it: sort, filter, nothing undefined on top; and its JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def board(runs: Sequence[Path], equivox: Cli, tmp_path: Path) -> Path:
+    code, out, err = equivox("leaderboard", runs[0].parent, "--output", tmp_path / "board")
+    assert code == 0, err
+    assert "of 5 runs" in out
+    return tmp_path / "board"
+
+
+def test_the_json_holds_what_was_scored(board: Path) -> None:
+    rows = json.loads((board / "leaderboard.json").read_text())["rows"]
+    story = [row for row in rows if (row["task"], row["metric"]) == ("vibe_gender:story", "nTVD")]
+    # The undefined one comes last, with its reason; the oracle first.
+    assert story[0]["model"] == "reference:oracle" and story[0]["distance"] == 0
+    assert story[-1]["model"].startswith("reference:random?fail") and story[-1]["undefined"]
+    assert story[-1]["distance"] is story[-1]["value"] is None
+    assert story[-2]["model"] == "reference:biased"
+    slbs = next(r for r in rows if r["metric"] == "slbs" and r["model"] == "reference:biased")
+    assert slbs["distance"] == 50
+    assert len({row["data"] for row in story}) == 1
+
+
+def test_sorting_and_filtering(browser: Any, board: Path) -> None:
+    page = browser.new_page()
+    troubles: list[str] = []
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto((board / "index.html").as_uri())
+    every = page.locator("tbody tr").count()
+    assert page.inner_text("#shown") == f"{every} of {every} scores"
+    page.select_option("#by-task", "vibe_gender:story")
+    page.select_option("#by-metric", "nTVD")
+    assert page.inner_text("#shown") == f"5 of {every} scores"
+    first = page.locator("tbody tr:visible th").first
+    page.click("th button:text-is('distance')")
+    assert first.inner_text() == "reference:oracle"
+    page.click("th button:text-is('distance')")
+    assert first.inner_text() == "reference:biased"
+    assert page.locator("tbody tr:visible th").last.inner_text().startswith("reference:random?fail")
+    page.fill("#by-used", "90")
+    assert page.inner_text("#shown") == f"4 of {every} scores"
+    assert troubles == []
+
+
+def test_screen_readers(browser: Any, board: Path) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = browser.new_context(bypass_csp=True).new_page()
+    page.goto((board / "index.html").as_uri())
+    found = Axe().run(page)
+    assert [v["id"] for v in found.response["violations"] if v["impact"] in {"serious", "critical"}] == []
+
+
+def test_a_folder_without_runs_is_one_line(equivox: Cli, tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "nothing"):
+        code, _, err = equivox("leaderboard", folder, "--output", tmp_path / "board")
+        assert (code, err.count("\n")) == (2, 1)
+        assert not (tmp_path / "board").exists()
