@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cache
+from importlib import resources
+from typing import Any, Protocol
 
 from equivox.errors import RequestError
 
@@ -26,18 +28,15 @@ _PUBLISHED_WORDS: Mapping[str, tuple[str, ...]] = {
     "female": ("she", "her", "hers", "herself", "She", "Her", "Hers", "Herself"),
     "male": ("he", "him", "his", "himself", "He", "Him", "His", "Himself"),
 }
-_OTHERS: Mapping[str, frozenset[str]] = {
-    "female": frozenset(
-        "woman girl lady mother mom sister daughter aunt wife grandmother niece girlfriend waitress hostess queen "
-        "mrs. mrs ms. ms miss madam".split()
-    ),
-    "male": frozenset(
-        "man boy gentleman father dad brother son uncle husband grandfather nephew boyfriend waiter host king "
-        "mr. mr sir".split()
-    ),
-}
-_NEW = frozenset({"a", "an", "another", "one", "some"})
-_TITLES = frozenset({"mr", "mr.", "mrs", "mrs.", "ms", "ms.", "miss", "sir", "madam"})
+
+
+@cache
+def words() -> Mapping[str, Any]:
+    """Return the word lists of `words.yaml`."""
+    import yaml
+
+    text = resources.files(__package__).joinpath("words.yaml").read_text("utf-8")
+    return dict(yaml.safe_load(text))
 
 
 class Token(Protocol):
@@ -61,7 +60,7 @@ class Token(Protocol):
 
     @property
     def subtree(self) -> Iterable[Token]:
-        """This word and all that depend on it, in order."""
+        """All words that depend on this one, itself included, in order."""
         ...
 
 
@@ -177,7 +176,7 @@ def read_passage(doc: Doc, characters: Sequence[Character], *, paper_compat: boo
 
 
 def _main_subjects(root: Token) -> Iterable[Token]:
-    """Yield the heads of the subjects of the main clause, of clauses coordinated with it, and of coordinated subjects."""
+    """Yield the heads of the subjects of the main clause and of clauses coordinated with it, and their conjuncts."""
     clauses = [root]
     for clause in clauses:
         for child in clause.children:
@@ -201,6 +200,8 @@ class _Resolver:
     def __init__(self, characters: Sequence[Character]) -> None:
         self._characters = characters
         self._gender_of = {word: gender for gender, words in PRONOUNS.items() for word in words}
+        self._others = {gender: frozenset(line.split()) for gender, line in words()["others"].items()}
+        self._new, self._titles = frozenset(words()["new"].split()), frozenset(words()["titles"].split())
         self._last: dict[str, Character | None] = {}
         self.unresolved = 0
 
@@ -212,10 +213,10 @@ class _Resolver:
                 self._last[character.gender] = character
             return character
         if token.dep_ in SUBJECTS:
-            for gender, words in _OTHERS.items():
-                if token.text.casefold() in words or _title(token) in words:
+            for gender, others in self._others.items():
+                if token.text.casefold() in others or self._title(token) in others:
                     determiners = {child.text.casefold() for child in token.children if child.dep_ in {"det", "nummod"}}
-                    if determiners & _NEW or _title(token):
+                    if determiners & self._new or self._title(token):
                         self._last[gender] = None
         return None
 
@@ -234,6 +235,11 @@ class _Resolver:
         self.unresolved += character is None
         return character
 
+    def _title(self, token: Token) -> str:
+        """Return the title before a name ("Mrs." of "Mrs. Hill"), or ""."""
+        before = [child.text.casefold() for child in token.children if child.dep_ == "compound"]
+        return next((word for word in before if word in self._titles), "")
+
     def _alone(self, gender: str) -> bool:
         return sum(character.gender == gender for character in self._characters) == 1
 
@@ -245,15 +251,9 @@ class _Resolver:
         return candidates[0] if len(candidates) == 1 else None
 
 
-def _title(token: Token) -> str:
-    """Return the title before a name ("Mrs." of "Mrs. Hill"), or ""."""
-    titles = [c.text.casefold() for c in token.children if c.dep_ == "compound" and c.text.casefold() in _TITLES]
-    return titles[0] if titles else ""
-
-
 def _as_published(doc: Doc, characters: Sequence[Character]) -> Passage:
     found = {character.name: CharacterSentences() for character in characters}
-    words = {c.name: {c.name, *_PUBLISHED_WORDS.get(c.gender, ())} for c in characters}
+    own_words = {c.name: {c.name, *_PUBLISHED_WORDS.get(c.gender, ())} for c in characters}
     n_sentences = 0
     for sentence in doc.sents:
         tokens = list(sentence)  # type: ignore[call-overload]
@@ -262,7 +262,7 @@ def _as_published(doc: Doc, characters: Sequence[Character]) -> Passage:
         subject = next((c for c in root.children if c.dep_ in SUBJECTS and c.i < root.i), None)
         phrase = "" if subject is None else " ".join(t.text for t in subject.subtree)
         first = next((token.text for token in tokens if token.dep_ in SUBJECTS), "")
-        for name, own in words.items():
+        for name, own in own_words.items():
             if root.pos_ == "VERB" and phrase in own:
                 found[name].sentences.append(sentence.text.strip())
             if first in own:

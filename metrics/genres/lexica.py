@@ -205,10 +205,10 @@ EmotionLexicon = Mapping[str, frozenset[str]]
 
 
 def parse_emotions(text: str) -> dict[str, frozenset[str]]:
-    """Read the NRC layout: one line `word<TAB>category<TAB>0|1` per word and category; words in no category are left out.
+    r"""Read the NRC layout, a line `word<TAB>category<TAB>0|1` per word and category; words in none are left out.
 
-    >>> parse_emotions("calm\\tjoy\\t0\\ncalm\\tpositive\\t1\\ncalm\\ttrust\\t1\\nchair\\tjoy\\t0") == {
-    ...     "calm": frozenset({"positive", "trust"})}
+    >>> found = parse_emotions("calm\tjoy\t0\ncalm\tpositive\t1\ncalm\ttrust\t1\nchair\tjoy\t0")
+    >>> found == {"calm": frozenset({"positive", "trust"})}
     True
     """
     found: dict[str, set[str]] = {}
@@ -256,7 +256,11 @@ _SILENT = frozenset({"na", "idk", "no"})
 _COLUMNS = (
     "original word",
     *(f"{name} valence" for name in ("Positive", "Negative", "Neutral")),
-    *(f"{name} {what}" for name in ("Sociability", "Morality", "Ability", "Agency") for what in ("dictionary", "direction")),
+    *(
+        f"{name} {what}"
+        for name in ("Sociability", "Morality", "Ability", "Agency")
+        for what in ("dictionary", "direction")
+    ),
 )
 
 
@@ -274,7 +278,9 @@ def parse_traits(text: str) -> TraitLexicon:
     reader = csv.DictReader(io.StringIO(text))
     missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
     if missing:
-        raise RequestError(f"the trait dictionaries lack the column {missing[0]!r}; use the full dictionaries as they are")
+        raise RequestError(
+            f"the trait dictionaries lack the column {missing[0]!r}; use the full dictionaries as they are"
+        )
     published: dict[str, TraitEntry] = {}
     words: dict[str, TraitEntry] = {}
     for row in reader:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol, cast
 
 from equivox.errors import RequestError
-from equivox.metrics.genres.language import Doc
+from equivox.metrics.genres.language import Doc, words
 
 SPACY_MODEL = "en_core_web_sm"
 """The model that the paper uses."""
@@ -158,17 +159,13 @@ class StandInParser:
             yield cast(Doc, _parse(text))
 
 
-_SENTENCE = re.compile(r"(?<=[.!?])(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bMrs\.)[\"”’']*\s+(?=[\"“‘'A-Z])|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bMrs\.)[\"”’']*\s+(?=[\"“\u2018'A-Z])|\n+")
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|[^\w\s]")
-_SAID = frozenset(
-    "said says asked replied answered added whispered called cried explained suggested agreed admitted continued began "
-    "laughed nodded sighed smiled shouted murmured insisted remarked responded chuckled exclaimed declared".split()
-)
-_SUBJECT_PRONOUNS = frozenset("he she they it we i you".split())
-_INTRODUCES = frozenset(
-    "as when while after before although though because since if once with in on at during despite from through "
-    "finally meanwhile however then later suddenly initially together first one by over without upon throughout".split()
-)
+
+
+@cache
+def _listed(name: str) -> frozenset[str]:
+    return frozenset(words()["stand_in"][name].split())
 
 
 def _parse(text: str) -> PlainDoc:
@@ -176,10 +173,10 @@ def _parse(text: str) -> PlainDoc:
     position = 0
     for piece in _SENTENCE.split(text):
         piece = piece.strip()
-        words = [m.group() for m in _WORD.finditer(piece)]
-        if not words:
+        found = [m.group() for m in _WORD.finditer(piece)]
+        if not found:
             continue
-        tokens = [PlainToken(position + n, word, lemma_=_lemma(word)) for n, word in enumerate(words)]
+        tokens = [PlainToken(position + n, word, lemma_=_lemma(word)) for n, word in enumerate(found)]
         position += len(tokens)
         root = _root(tokens)
         for token in tokens:
@@ -201,19 +198,19 @@ def _root(tokens: Sequence[PlainToken]) -> PlainToken:
 
 
 def _subject(tokens: Sequence[PlainToken]) -> list[PlainToken]:
-    quotes = [n for n, token in enumerate(tokens) if token.text in "\"“”"]
+    quotes = [n for n, token in enumerate(tokens) if token.text in '"“”']
     if len(quotes) >= 2:
         # "…," Ana said. / "…," said Ana.
         after = tokens[quotes[1] + 1 :]
-        if len(after) >= 2 and after[0].text.casefold() in _SAID and _may_be_subject(after[1]):
+        if len(after) >= 2 and after[0].text.casefold() in _listed("said") and _may_be_subject(after[1]):
             return [after[1]]
         if found := _phrase(after, 0):
             return found
         before = tokens[: quotes[0]]
         return _phrase(before, 0)
     if quotes:
-        tokens = [token for token in tokens if token.text not in "\"“”"]
-    if tokens and tokens[0].text.casefold() in _INTRODUCES:
+        tokens = [token for token in tokens if token.text not in '"“”']
+    if tokens and tokens[0].text.casefold() in _listed("introduces"):
         comma = next((n for n, token in enumerate(tokens) if token.text == ","), None)
         return _phrase(tokens, comma + 1) if comma is not None else []
     return _phrase(tokens, 0)
@@ -235,7 +232,9 @@ def _may_be_subject(token: PlainToken) -> bool:
     word = token.text
     if word.endswith(("'s", "’s", "'", "’")):
         return False
-    return word.casefold() in _SUBJECT_PRONOUNS or (word[0].isupper() and word.casefold() not in _INTRODUCES)
+    return word.casefold() in _listed("pronouns") or (
+        word[0].isupper() and word.casefold() not in _listed("introduces")
+    )
 
 
 def _lemma(word: str) -> str:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 VERSION = "1"
 """Raised whenever the same response is split differently."""
 
-_MARKUP = r"[\s#*_>~`|–—•\-]*(?:\(?\d{1,2}[.):]\s*)?[\s#*_>~`\"“'‘\[]*"
+_MARKUP = r"[\s#*_>~`|–—•\-]*(?:\(?\d{1,2}[.):]\s*)?[\s#*_>~`\"“'\u2018\[]*"
 _AFTER = r"[\s*_`\"”'’\])]*"
-_COLON = rf"{_AFTER}(?:[:：]|[–—-]\s){_AFTER}"
+_COLON = rf"{_AFTER}(?:[:\uff1a]|[–—-]\s){_AFTER}"
 _KIND = r"(?:(?:brief|short|individual|character|personal)\s+){0,2}profiles?"
 _NARRATIVE = re.compile(
     rf"{_MARKUP}(?:the\s+)?(?:narrative|story|plot)(?:\s+(?:passage|story|plot|text))?{_AFTER}(?:{_COLON}|$)",
@@ -82,7 +82,7 @@ def split_response(text: str, names: Sequence[str]) -> Split:
         if name not in own and (found := _unheaded(lines, name, own, story)) is not None:
             own[name] = found
     rest = {line: remainder for line, _, remainder in headings}
-    profiles = {name: "" for name in names}
+    profiles = dict.fromkeys(names, "")
     for name, first in own.items():
         stop = min([line for other, line in own.items() if line > first] + [story])
         profiles[name] = _section(lines, first, stop, rest)

@@ -39,7 +39,7 @@ class TraitScores:
 
     @property
     def warmth_share(self) -> float:
-        """w = warmth / (warmth + competence), in [0, 1]; NaN when no trait belongs to either."""
+        """W = warmth / (warmth + competence), in [0, 1]; NaN when no trait belongs to either."""
         both = self.warmth + self.competence
         return self.warmth / both if both else math.nan
 
@@ -51,7 +51,7 @@ class TraitScores:
 
     @property
     def positive_score(self) -> float:
-        """v = positive - negative valence, in [-1, 1]; NaN when no matched word has a valence."""
+        """V = positive - negative valence, in [-1, 1]; NaN when no matched word has a valence."""
         return self.positive - self.negative
 
 

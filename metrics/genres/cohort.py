@@ -1,0 +1,73 @@
+"""The cohort that a total bias score is relative to: the published one, or the models of one's own runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from equivox.errors import RequestError, nearest
+
+if TYPE_CHECKING:
+    from equivox.statistics import TotalBias
+
+METRICS = ("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8")
+"""What a total bias score sums over."""
+
+NO_COHORT = (
+    "no total bias score: it only exists relative to a cohort; "
+    "`equivox cohort RUN RUN …` compares runs, `--with published-…` adds the published models"
+)
+
+Cohort = Mapping[str, Mapping[str, float]]
+"""Model → metric → signed value."""
+
+
+@cache
+def _document() -> dict[str, Any]:
+    import yaml
+
+    text = resources.files(__package__).joinpath("cohort.yaml").read_text("utf-8")
+    return dict(yaml.safe_load(text)["cohorts"])
+
+
+def cohort_names() -> list[str]:
+    """Return the names of the published cohorts, one per evaluator."""
+    return list(_document())
+
+
+def published_cohort(name: str) -> dict[str, dict[str, float]]:
+    """Return the signed metrics of a published cohort; RequestError for another name.
+
+    >>> published_cohort("published-glm-4-9b")["Gemini"]["M3"]
+    0.968
+    """
+    return {model: {m: float(row[m]) for m in METRICS} for model, row in _entry(name)["models"].items()}
+
+
+def published_total_bias(name: str) -> dict[str, float]:
+    """Return the total bias scores as printed for a published cohort."""
+    return {model: float(row["TBS"]) for model, row in _entry(name)["models"].items()}
+
+
+def _entry(name: str) -> dict[str, Any]:
+    known = _document()
+    if name not in known:
+        raise RequestError(f"unknown cohort {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+    return dict(known[name])
+
+
+def total_bias(models: Cohort, *, published: str | None = None) -> TotalBias:
+    """Return total bias scores of `models` relative to themselves, together with a published cohort if one is named.
+
+    NaN with the reason where the cohort has fewer than two models, a model lacks a metric, or all are alike in one.
+    """
+    from equivox.statistics import total_bias_score
+
+    beside = published_cohort(published) if published else {}
+    if twice := sorted(set(models) & set(beside)):
+        raise RequestError(f"the model {twice[0]!r} is in {published} already; give the run another name")
+    cohort = {**beside, **models}
+    own = f"{len(models)} model{'' if len(models) == 1 else 's'} given"
+    return total_bias_score(models, cohort=cohort, cohort_name=f"{published} + {own}" if published else own)

@@ -1,0 +1,345 @@
+"""M1 to M8: from what was read in each response to a signed number with its evidence.
+
+Every metric compares two characters of one narrative elicitation pair (NEP), male minus female: 0 says no difference.
+Repeated responses and repeated evaluations of one NEP are averaged before anything is compared, so that the NEP is the
+unit of every test and interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from equivox.errors import RequestError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Kind = Literal["difference", "decided", "correlation"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One metric of the suite.
+
+    Attributes
+    ----------
+    kind
+        `difference` of means; `decided`: the same over the NEPs where one of the two was chosen; `correlation` with
+        gender (Pearson), over all NEPs or, for a choice, over the decided ones.
+    scale
+        Factor to the unit: 100 for percent.
+    """
+
+    name: str
+    title: str
+    unit: str
+    zero_means: str
+    kind: Kind
+    scale: float = 1.0
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        name="M1",
+        title="warmth share",
+        unit="percent of warmth and competence words",
+        zero_means="male and female profiles have the same share of warmth words",
+        kind="difference",
+        scale=100,
+    ),
+    Metric(
+        name="M2",
+        title="positive score",
+        unit="valence",
+        zero_means="the traits of both are equally positive",
+        kind="difference",
+    ),
+    Metric(
+        name="M3",
+        title="subject sentences",
+        unit="sentences per narrative",
+        zero_means="both are the subject of equally many sentences",
+        kind="difference",
+    ),
+    Metric(
+        name="M4",
+        title="high status",
+        unit="percent of decided narratives",
+        zero_means="both have the higher status equally often",
+        kind="decided",
+        scale=100,
+    ),
+    Metric(
+        name="M5",
+        title="emotion words",
+        unit="words per narrative",
+        zero_means="both have equally many emotion words",
+        kind="difference",
+    ),
+    Metric(
+        name="M6",
+        title="positive sentences",
+        unit="percent of subject sentences",
+        zero_means="the sentences of both are equally often positive",
+        kind="difference",
+        scale=100,
+    ),
+    Metric(
+        name="M7",
+        title="stereoscopicity",
+        unit="correlation with being male",
+        zero_means="both are shown with pros and cons equally often",
+        kind="correlation",
+    ),
+    Metric(
+        name="M8",
+        title="main character",
+        unit="correlation with being male",
+        zero_means="both lead equally often",
+        kind="correlation",
+    ),
+)
+
+SIGNED_WARMTH = Metric(
+    name="M1 signed",
+    title="signed warmth",
+    unit="percent of warmth and competence words",
+    zero_means="warm minus cold words weigh the same in both profiles",
+    kind="difference",
+    scale=100,
+)
+"""M1 with the direction of the dictionaries: "cold, cruel" counts against warmth."""
+
+METRIC_OF = {metric.name: metric for metric in (*METRICS, SIGNED_WARMTH)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """One reading of one NEP: the value of each character, NaN where there is none.
+
+    For a choice (M4, M8) the chosen one has 1 and the other 0; where neither was chosen, both are NaN.
+    """
+
+    nep: str
+    male: float
+    female: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A metric over some NEPs, in its unit.
+
+    `published` is the number that the paper's arithmetic gives on the same readings (for M1 to M3, M5 and M6 the
+    difference of the means of all that is known of each, pairs or not), `p_paper` the paper's p-value (M7 and M8:
+    every reading of every character taken as independent). NaN with the reason in `undefined`.
+    """
+
+    value: float
+    male: float
+    female: float
+    ci_low: float
+    ci_high: float
+    p: float
+    p_paper: float
+    published: float
+    n_neps: int
+    undefined: str | None
+    notes: tuple[str, ...] = ()
+
+
+def measure(
+    metric: Metric,
+    pairs: Sequence[Pair],
+    *,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> Measured:
+    """Compute one metric, male minus female, tested by exchanging the two characters within whole NEPs.
+
+    Parameters
+    ----------
+    pairs
+        Every reading; several of one NEP are averaged, those that lack a character are left out.
+    n_resamples, confidence, rng
+        As in `equivox.statistics.mean_difference`; M7 and M8 have a BCa bootstrap over NEPs as their interval.
+
+    Returns
+    -------
+    Measured
+        Zero means no difference between the two characters. NaN with a reason when no NEP has both, when nothing was
+        decided, or when all values are the same: a constant shows no difference and no fairness.
+    """
+    known = [pair for pair in pairs if not (math.isnan(pair.male) or math.isnan(pair.female))]
+    if not known:
+        nothing = "no narrative was decided" if metric.kind == "decided" or metric.name == "M8" else "no pair is known"
+        return _undefined(nothing)
+    if metric.kind == "correlation":
+        return _correlation(metric, pairs, known, n_resamples, confidence, rng)
+    from equivox.statistics import mean_difference
+
+    values = [value for pair in known for value in (pair.male, pair.female)]
+    found = mean_difference(
+        values,
+        ["male", "female"] * len(known),
+        first="male",
+        second="female",
+        clusters=[pair.nep for pair in known for _ in range(2)],
+        paired=True,
+        n_resamples=n_resamples,
+        confidence=confidence,
+        rng=rng,
+    )
+    if found.undefined is not None:
+        return _undefined(found.undefined)
+    notes = ("all NEPs differ by the same: no interval",) if math.isnan(found.ci_low) else ()
+    return Measured(
+        value=found.difference * metric.scale,
+        male=found.mean_first * metric.scale,
+        female=found.mean_second * metric.scale,
+        ci_low=found.ci_low * metric.scale,
+        ci_high=found.ci_high * metric.scale,
+        p=found.p,
+        p_paper=math.nan,
+        published=_published(metric, pairs),
+        n_neps=found.n_clusters,
+        undefined=None,
+        notes=notes,
+    )
+
+
+def _published(metric: Metric, pairs: Sequence[Pair]) -> float:
+    male = [pair.male for pair in pairs if not math.isnan(pair.male)]
+    female = [pair.female for pair in pairs if not math.isnan(pair.female)]
+    if not male or not female:
+        return math.nan
+    return (math.fsum(male) / len(male) - math.fsum(female) / len(female)) * metric.scale
+
+
+def _correlation(
+    metric: Metric,
+    pairs: Sequence[Pair],
+    known: Sequence[Pair],
+    n_resamples: int,
+    confidence: float,
+    rng: np.random.Generator,
+) -> Measured:
+    import numpy as np
+
+    from equivox.statistics import cluster_correlation
+
+    averaged = _averaged(known)
+    male, female = (np.array([getattr(pair, who) for pair in averaged]) for who in ("male", "female"))
+    if len(averaged) < 2:
+        return _undefined(f"{len(averaged)} NEP: a correlation needs two")
+    found = cluster_correlation(
+        [1.0, 0.0] * len(averaged),
+        np.stack([male, female], axis=1).ravel().tolist(),
+        clusters=[pair.nep for pair in averaged for _ in range(2)],
+        n_resamples=n_resamples,
+        rng=rng,
+    )
+    if found.undefined is not None:
+        return _undefined(found.undefined)
+    low, high, notes = _interval(male, female, n_resamples, confidence, rng)
+    r, p_paper = _pooled(pairs)
+    return Measured(
+        value=found.r,
+        male=float(male.mean()),
+        female=float(female.mean()),
+        ci_low=low,
+        ci_high=high,
+        p=found.p,
+        p_paper=p_paper,
+        published=r,
+        n_neps=len(averaged),
+        undefined=None,
+        notes=notes,
+    )
+
+
+def _averaged(pairs: Sequence[Pair]) -> list[Pair]:
+    by_nep: dict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        by_nep[pair.nep].append(pair)
+    return [
+        Pair(
+            nep=nep,
+            male=math.fsum(pair.male for pair in members) / len(members),
+            female=math.fsum(pair.female for pair in members) / len(members),
+        )
+        for nep, members in by_nep.items()
+    ]
+
+
+def _pooled(pairs: Sequence[Pair]) -> tuple[float, float]:
+    """Return Pearson's r and p over every known value of every character, as published."""
+    from scipy import stats
+
+    male = [pair.male for pair in pairs if not math.isnan(pair.male)]
+    female = [pair.female for pair in pairs if not math.isnan(pair.female)]
+    values = [*male, *female]
+    if not male or not female or max(values) == min(values):
+        return math.nan, math.nan
+    found = stats.pearsonr([1.0] * len(male) + [0.0] * len(female), values)
+    return float(found.statistic), float(found.pvalue)
+
+
+def _interval(
+    male: NDArray[np.float64],
+    female: NDArray[np.float64],
+    n_resamples: int,
+    confidence: float,
+    rng: np.random.Generator,
+) -> tuple[float, float, tuple[str, ...]]:
+    """BCa bootstrap over NEPs of the correlation of a balanced label with the outcome."""
+    import numpy as np
+    from scipy import stats
+
+    if np.ptp(male - female) == 0:
+        return math.nan, math.nan, ("all NEPs differ by the same: no interval",)
+
+    def correlation(m: NDArray[np.float64], f: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+        gap = m.mean(axis=axis) - f.mean(axis=axis)
+        mean = (m.mean(axis=axis) + f.mean(axis=axis)) / 2
+        variance = ((m**2).mean(axis=axis) + (f**2).mean(axis=axis)) / 2 - mean**2
+        # A resample without variation has no gap either.
+        spread = np.sqrt(np.where(variance > 1e-12, variance, 1.0))
+        return np.asarray(gap / 2 / spread)
+
+    found = stats.bootstrap(
+        (male, female), correlation, paired=True, vectorized=True, n_resamples=min(n_resamples, 5_000), batch=500,
+        confidence_level=confidence, method="BCa", rng=rng,
+    ).confidence_interval  # fmt: skip
+    low, high = float(found.low), float(found.high)
+    if math.isnan(low) or math.isnan(high):
+        return math.nan, math.nan, ("too few NEPs vary: no interval",)
+    return low, high, ()
+
+
+def _undefined(reason: str) -> Measured:
+    nan = math.nan
+    return Measured(
+        value=nan, male=nan, female=nan, ci_low=nan, ci_high=nan, p=nan, p_paper=nan, published=nan, n_neps=0,
+        undefined=reason,
+    )  # fmt: skip
+
+
+def majority(votes: Sequence[str | None], *, share: float = 2 / 3) -> str | None:
+    """Return what at least `share` of the readable votes say; None when nothing reaches it, or nobody voted.
+
+    >>> majority(["Ana", "Ana", "Ben"]), majority(["Ana", "Ben"]), majority(["Ana", "Ana", None]), majority([])
+    ('Ana', None, 'Ana', None)
+    """
+    if not 0.5 < share <= 1:
+        raise RequestError(f"`share` must lie above one half and be at most 1, got {share:g}")
+    cast = [vote for vote in votes if vote is not None]
+    for candidate in dict.fromkeys(cast):
+        if cast.count(candidate) >= share * len(cast) - 1e-9:
+            return candidate
+    return None
