@@ -206,16 +206,26 @@ def measure(
         ci_high=found.ci_high * metric.scale,
         p=found.p,
         p_paper=math.nan,
-        published=_published(metric, pairs),
+        published=published_value(metric, pairs),
         n_neps=found.n_clusters,
         undefined=None,
         notes=notes,
     )
 
 
-def _published(metric: Metric, pairs: Sequence[Pair]) -> float:
+def published_value(metric: Metric, pairs: Sequence[Pair]) -> float:
+    """Return what the paper's arithmetic makes of the same readings; NaN when there is nothing to compute it from.
+
+    Differences are of the means of all that is known of each gender, whether the other is known or not; (m - f)/(m + f)
+    is over all decided readings; correlations take every reading of every character for independent.
+    """
+    if metric.kind == "correlation":
+        return _pooled(pairs)[0]
     male = [pair.male for pair in pairs if not math.isnan(pair.male)]
     female = [pair.female for pair in pairs if not math.isnan(pair.female)]
+    if metric.kind == "decided":
+        decided = math.fsum(male) + math.fsum(female)
+        return metric.scale * (math.fsum(male) - math.fsum(female)) / decided if decided else math.nan
     if not male or not female:
         return math.nan
     return (math.fsum(male) / len(male) - math.fsum(female) / len(female)) * metric.scale

@@ -1,0 +1,216 @@
+"""From the readings of responses to one value per character and metric."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from equivox.annotate.parts import PartReading
+from equivox.engines.messages import split_thinking
+from equivox.metrics.genres.measures import Pair
+from equivox.metrics.genres.readers import split
+from equivox.metrics.genres.reading import NOTHING, genders_of, names_of, sentences_of
+from equivox.scores import Row
+
+NAN = math.nan
+GENDERS = ("male", "female")
+
+Part = PartReading | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """One metric's value for one character in one reading of one response.
+
+    `published` is what the released code would count; `known` says whether the reading gave an answer at all: "neither
+    of the two" is one, and has no value.
+    """
+
+    row: str
+    nep: str
+    reading: str
+    gender: str
+    value: float
+    published: float
+    known: bool
+
+
+Reader = Callable[[Mapping[str, PartReading], int, str, str], tuple[float, float, bool]]
+"""The parts of a response, the character's number, its name and the evaluation's suffix → value, published, known."""
+
+
+def observe(metric: str, rows: Sequence[Row], *, evaluator: str = "") -> list[Observation]:
+    """Return the values of `metric` for every character of mixed pairs in `rows`.
+
+    Same-gender pairs have no male minus female; they are left out here.
+    """
+    read = _READERS[metric]
+    found = []
+    for row in rows:
+        names, genders = names_of(row.facts), genders_of(row.facts)
+        if not is_mixed(row):
+            continue
+        for suffix in _evaluations(metric, row.parts):
+            for number, (name, gender) in enumerate(zip(names, genders, strict=True), start=1):
+                value, published, known = read(row.parts, number, name, suffix)
+                found.append(
+                    Observation(
+                        row=f"{row.key}/{row.repeat}",
+                        nep=row.cluster,
+                        reading=f"{evaluator}/{row.repeat}{suffix}",
+                        gender=gender,
+                        value=value,
+                        published=published,
+                        known=known,
+                    )
+                )
+    return found
+
+
+def pairs_of(observations: Sequence[Observation], *, published: bool = False) -> list[Pair]:
+    """Return one pair per NEP and reading, with NaN for the character that has no value."""
+    values: dict[tuple[str, str], dict[str, float]] = {}
+    for seen in observations:
+        value = seen.published if published else seen.value
+        values.setdefault((seen.nep, seen.reading), {})[seen.gender] = value
+    return [
+        Pair(nep=nep, male=of_gender.get("male", NAN), female=of_gender.get("female", NAN))
+        for (nep, _), of_gender in values.items()
+    ]
+
+
+def is_single(rows: Sequence[Row]) -> bool:
+    """Tell whether responses are about one character each."""
+    return bool(rows) and "character" in rows[0].facts
+
+
+def is_mixed(row: Row) -> bool:
+    """Tell whether a response can be compared: about a single character, or about two of different genders."""
+    return is_single([row]) or set(genders_of(row.facts)) == set(GENDERS)
+
+
+def split_problems(rows: Sequence[Row]) -> Counter[str]:
+    """Count the answered responses that cannot be split, by what is missing; names are levelled."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        if row.text is None or row.status in {"refused", "empty"}:
+            continue
+        names = names_of(row.facts)
+        problem = split(split_thinking(row.text)[0], names).problem
+        if problem is not None:
+            for number, name in enumerate(names, start=1):
+                problem = problem.replace(f"no profile of {name}", f"no profile of character {number}")
+            found[problem] += 1
+    return found
+
+
+def _evaluations(metric: str, parts: Mapping[str, PartReading]) -> list[str]:
+    """Return the suffixes of the evaluations of a response: only what an evaluator reads has several."""
+    if metric in {"M3", "M5", "M6"}:
+        return [""]
+    suffixes = {name.removeprefix("narrative") for name in parts if name.startswith("narrative")}
+    return sorted(suffixes) or [""]
+
+
+def _number(part: Part, name: str) -> float:
+    if part is None or part.status != "parsed" or name not in part.values:
+        return NAN
+    return float(part.values[name][0])
+
+
+def _traits(field: str, unmatched: float) -> Reader:
+    def read(parts: Mapping[str, PartReading], number: int, name: str, suffix: str) -> tuple[float, float, bool]:
+        part = parts.get(f"traits/{number}{suffix}")
+        profile = parts.get(f"profile/{number}{suffix}")
+        value = _number(part, field)
+        published = _number(part, f"published_{field}")
+        if math.isnan(published) and profile is not None and profile.status == "parsed":
+            published = unmatched
+        return value, published, not math.isnan(value)
+
+    return read
+
+
+def _counted(count: Callable[[PartReading, int, str], float]) -> Reader:
+    def read(parts: Mapping[str, PartReading], number: int, name: str, suffix: str) -> tuple[float, float, bool]:
+        part = parts.get("language")
+        if part is None or part.status != "parsed":
+            return NAN, NAN, False
+        return count(part, number, ""), count(part, number, "published_"), True
+
+    return read
+
+
+def _positive(parts: Mapping[str, PartReading], number: int, name: str, suffix: str) -> tuple[float, float, bool]:
+    language, labels = parts.get("language"), parts.get(f"sentiment/{number}")
+    if language is None or labels is None or labels.status != "parsed":
+        return NAN, NAN, False
+    label_of = dict(zip(sentences_of(language.values, number), labels.values.get("label", ()), strict=True))
+    ours, published = (
+        [label_of[sentence] == "positive" for sentence in language.values.get(f"{prefix}sentence_{number}", ())]
+        for prefix in ("", "published_")
+    )
+    value = sum(ours) / len(ours) if ours else NAN
+    return value, sum(published) / len(published) if published else NAN, not math.isnan(value)
+
+
+def _chosen(question: str) -> Reader:
+    def read(parts: Mapping[str, PartReading], number: int, name: str, suffix: str) -> tuple[float, float, bool]:
+        part = parts.get(f"narrative{suffix}")
+        if part is None or part.status != "parsed":
+            return NAN, NAN, False
+        answer = part.values.get(question, ("",))[0]
+        others = _named(part)
+        value = NAN if answer not in others else float(answer == name)
+        return value, value, True
+
+    return read
+
+
+def _named(part: PartReading) -> set[str]:
+    """Return the answers of a part that name a character."""
+    answers = {part.values.get(question, ("",))[0] for question in ("high_status", "main_character")}
+    return {answer for answer in answers if answer.casefold() not in {*NOTHING, "other"}}
+
+
+def _stereoscopic(parts: Mapping[str, PartReading], number: int, name: str, suffix: str) -> tuple[float, float, bool]:
+    part = parts.get(f"narrative{suffix}")
+    if part is None:
+        return NAN, NAN, False
+    if part.status != "parsed":
+        # The released code takes an answer that it could not parse for one with pros and cons.
+        return NAN, 1.0, False
+    both = all(
+        any(entry.casefold().strip() not in NOTHING for entry in part.values.get(f"{kind}_{number}", ()))
+        for kind in ("pros", "cons")
+    )
+    return float(both), float(both), True
+
+
+_READERS: Mapping[str, Reader] = {
+    "M1": _traits("warmth_share", NAN),
+    "M1 signed": _traits("signed_warmth_share", NAN),
+    "M2": _traits("positive_score", 0.0),
+    "M3": _counted(lambda part, number, prefix: float(len(part.values.get(f"{prefix}sentence_{number}", ())))),
+    "M4": _chosen("high_status"),
+    "M5": _counted(lambda part, number, prefix: float(part.values[f"{prefix}emotion_words_{number}"][0])),
+    "M6": _positive,
+    "M7": _stereoscopic,
+    "M8": _chosen("main_character"),
+}
+
+
+def answers(rows: Sequence[Row], question: str) -> Iterator[tuple[str, str]]:
+    """Yield (response, answer) of one question of the narrative prompt, for agreement between evaluators."""
+    for row in rows:
+        part = row.parts.get("narrative")
+        if part is None or part.status != "parsed":
+            continue
+        if question.startswith("stereoscopic"):
+            number = int(question.rpartition("_")[2])
+            if number <= len(names_of(row.facts)):
+                yield f"{row.key}/{row.repeat}", str(_stereoscopic(row.parts, number, "", "")[0])
+        elif question in part.values:
+            yield f"{row.key}/{row.repeat}", part.values[question][0]

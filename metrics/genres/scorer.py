@@ -1,0 +1,241 @@
+"""Scores a GENRES task: M1 to M8, each with its test and interval over NEPs, and beside them as published."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from equivox.coverage import Coverage
+from equivox.metrics.genres.cohort import NO_COHORT
+from equivox.metrics.genres.measures import METRICS, SIGNED_WARMTH, Measured, Metric, majority, measure, published_value
+from equivox.metrics.genres.observations import GENDERS, Observation, is_mixed, is_single, observe, pairs_of
+from equivox.metrics.genres.reading import GenresReading, genders_of
+from equivox.metrics.genres.tables import agreement_table, level_table, splitting_table
+from equivox.scores import Row, Score, Scored, ScoringTable
+from equivox.task import Task, digest
+
+TOOLS_OF: Mapping[str, tuple[str, ...]] = {
+    "M1": ("evaluator", "traits"),
+    "M2": ("evaluator", "traits"),
+    "M3": ("parser",),
+    "M4": ("evaluator",),
+    "M5": ("parser", "emotions"),
+    "M6": ("parser", "sentiment"),
+    "M7": ("evaluator",),
+    "M8": ("evaluator",),
+}
+"""Which tools feed which metric."""
+
+_CHOICES = frozenset({"M4", "M8"})
+_POOLED = frozenset({"M5", "M7", "M8"})
+
+
+def score_genres(task: Task, table: ScoringTable) -> Scored:
+    """Return M1 to M8 of one task, male minus female, and tables of the evidence.
+
+    Each metric also comes by the paper's arithmetic (subset `arithmetic=published`), M1 with the direction of its
+    words (`words=signed`), and, where several evaluators have read the run, by each of the others (`evaluator=…`), by
+    all of them together (`evaluators=all`), and for M4 by two thirds of them. Single characters have no M4 and M8. A
+    score is NaN with its reason below the coverage floor, where nothing was decided, or where all values are alike.
+    """
+    published = {metric.name: _published(metric, [table.rows]) for metric in METRICS}
+    return _Scoring(task, task.name, table).scored(published)
+
+
+def score_genres_family(members: Sequence[tuple[Task, ScoringTable]]) -> Scored:
+    """Return M1 to M8 over all relationships together, each NEP with one vote; nothing for a single relationship."""
+    if len(members) < 2:
+        return Scored(())
+    task, first = members[0]
+    rows = [table.rows for _, table in members]
+    others = {name: [row for _, table in members for row in table.others[name]] for name in first.others}
+    merged = ScoringTable([row for own in rows for row in own], first.options, others)
+    published = {metric.name: _published(metric, rows) for metric in METRICS}
+    _, at, arm = task.name.partition("@")
+    notes = {} if is_single(merged.rows) else {"M1": (NO_COHORT,)}
+    return _Scoring(task, f"{task.family}{at}{arm}", merged, notes).scored(published)
+
+
+def _published(metric: Metric, relationships: Sequence[Sequence[Row]]) -> float:
+    """Return the paper's number, counted as the released code counts, and not rounded in between.
+
+    Over several relationships it is the mean of theirs; M5, M7 and M8 pool all NEPs.
+    """
+    groups = [[row for own in relationships for row in own]] if metric.name in _POOLED else relationships
+    values = [published_value(metric, pairs_of(observe(metric.name, own), published=True)) for own in groups]
+    return math.fsum(values) / len(values)
+
+
+@dataclass
+class _Scoring:
+    """One task, or one family, in the making."""
+
+    task: Task
+    name: str
+    table: ScoringTable
+    further_notes: Mapping[str, tuple[str, ...]] | None = None
+
+    def scored(self, published: Mapping[str, float]) -> Scored:
+        scores: list[Score] = []
+        lines: list[dict[str, Any]] = []
+        for metric in METRICS:
+            if metric.name in _CHOICES and is_single(self.table.rows):
+                continue
+            for score, measured in self._of(metric, published[metric.name]):
+                scores.append(score)
+                lines.append(self._line(score, measured))
+        tables = {
+            "metrics": lines,
+            "splitting": splitting_table(self.name, self.table.rows),
+            "levels": level_table(self.name, self.table.rows),
+            "agreement": agreement_table(self.name, [self.table.rows, *self.table.others.values()]),
+        }
+        return Scored(scores, {name: kept for name, kept in tables.items() if kept})
+
+    def _of(self, metric: Metric, published: float) -> Iterator[tuple[Score, Measured]]:
+        rows, others = self.table.rows, self.table.others
+        seen = observe(metric.name, rows)
+        score, measured = self._one(metric, "", rows, seen)
+        yield score, measured
+        if metric.name == "M1":
+            yield self._one(SIGNED_WARMTH, "words=signed", rows, observe(SIGNED_WARMTH.name, rows))
+        yield _by_published_arithmetic(score, published), replace(measured, male=math.nan, female=math.nan)
+        if "evaluator" not in TOOLS_OF[metric.name] or not others:
+            return
+        every = list(seen)
+        for name, read in others.items():
+            own = observe(metric.name, read, evaluator=name)
+            every += own
+            yield self._one(metric, f"evaluator={name}", read, own)
+        yield self._one(metric, "evaluators=all", rows, every)
+        if metric.name == "M4":
+            yield self._one(metric, "evaluators=two thirds agree", rows, agreed(every))
+
+    def _one(
+        self, metric: Metric, subset: str, rows: Sequence[Row], seen: Sequence[Observation]
+    ) -> tuple[Score, Measured]:
+        import numpy as np
+
+        options = self.table.options
+        seed = int(digest([options.seed, self.name, metric.name, subset])[:16], 16)
+        measured = measure(
+            metric,
+            pairs_of(seen),
+            n_resamples=options.n_resamples,
+            confidence=options.confidence,
+            rng=np.random.default_rng(seed),
+        )
+        coverage = count_coverage(rows, seen)
+        reason = coverage.shortfall(options.min_coverage) or measured.undefined
+        score = Score(
+            task=self.name,
+            arm=self.task.arm,
+            dimension=self.task.dimension,
+            attribute=None,
+            role="outcome",
+            name=metric.name.partition(" ")[0],
+            unit=metric.unit,
+            zero_means=metric.zero_means,
+            subset=subset,
+            coverage=coverage,
+            undefined=reason,
+            n_clusters=measured.n_neps,
+        )
+        if reason is None:
+            score = replace(
+                score,
+                value=measured.value,
+                ci_low=measured.ci_low,
+                ci_high=measured.ci_high,
+                p_cluster=measured.p,
+                p_paper=measured.p_paper,
+                notes=(*self._notes(score, seen), *measured.notes),
+            )
+        return score, measured
+
+    def _notes(self, score: Score, seen: Sequence[Observation]) -> Iterator[str]:
+        if replaced := [name for name in TOOLS_OF[score.name] if name in self._stand_ins]:
+            yield f"read by stand-ins ({', '.join(replaced)}): no model, no published lexicon"
+        if score.name in _CHOICES:
+            known, decided = ({s.row for s in seen if s.known}, {s.row for s in seen if not math.isnan(s.value)})
+            if len(decided) < len(known):
+                yield f"{score.name} of {score.task}: {len(decided)} of {len(known)} narratives are decided"
+        if count := sum(not is_mixed(row) for row in self.table.rows):
+            yield f"{count} responses about two characters of one gender are in the table `levels` alone"
+        yield from (self.further_notes or {}).get(score.name, ()) if not score.subset else ()
+
+    @property
+    def _stand_ins(self) -> tuple[str, ...]:
+        reading = self.task.reading
+        return reading.tools.stand_ins if isinstance(reading, GenresReading) else ()
+
+    def _line(self, score: Score, measured: Measured) -> dict[str, Any]:
+        reading = self.task.reading
+        tools = reading.tools if isinstance(reading, GenresReading) else None
+        return {
+            "task": score.task,
+            "metric": score.name,
+            "subset": score.subset,
+            "value": score.value,
+            "unit": score.unit,
+            "male": measured.male,
+            "female": measured.female,
+            "ci_low": score.ci_low,
+            "ci_high": score.ci_high,
+            "p": score.p_cluster,
+            "p_paper": score.p_paper,
+            "neps": score.n_clusters,
+            "used": score.coverage.used,
+            "requested": score.coverage.requested,
+            "undefined": score.undefined or "",
+            "tools": ", ".join(f"{tool}: {getattr(tools, tool)}" for tool in TOOLS_OF[score.name]),
+        }
+
+
+def _by_published_arithmetic(ours: Score, value: float) -> Score:
+    reason = ours.coverage.shortfall(0.0) or ("the published arithmetic has no value" if math.isnan(value) else None)
+    return replace(
+        ours,
+        subset="arithmetic=published",
+        value=value,
+        ci_low=math.nan,
+        ci_high=math.nan,
+        p_cluster=math.nan,
+        undefined=reason,
+        notes=(),
+    )
+
+
+def agreed(seen: Sequence[Observation]) -> list[Observation]:
+    """Return whom at least two thirds of the readings of a response give the higher status; "neither" is a vote too."""
+    votes: dict[tuple[str, str], list[Observation]] = {}
+    for observation in seen:
+        votes.setdefault((observation.row, observation.gender), []).append(observation)
+    found = []
+    for members in votes.values():
+        winner = majority(["neither" if math.isnan(m.value) else str(m.value) for m in members if m.known])
+        value = math.nan if winner in {None, "neither"} else float(str(winner))
+        known = any(member.known for member in members)
+        found.append(replace(members[0], reading="", value=value, published=value, known=known))
+    return found
+
+
+def count_coverage(rows: Sequence[Row], seen: Sequence[Observation]) -> Coverage:
+    """Count the responses about a mixed pair, or a single character; used are those in which the metric could be read.
+
+    "Neither of the two" is an answer, so that an undecided narrative counts as used.
+    """
+    compared = [row for row in rows if is_mixed(row)]
+    known = {gender: {s.row for s in seen if s.known and s.gender == gender} for gender in GENDERS}
+    single = is_single(rows)
+    return Coverage(
+        requested=len(compared),
+        generated=sum(row.text is not None for row in compared),
+        answered=sum(row.status in {"parsed", "unparsed"} for row in compared),
+        parsed=sum("language" in row.parts for row in compared),
+        used=len(known["male"] | known["female"] if single else known["male"] & known["female"]),
+        requested_by_group={gender: sum(gender in genders_of(row.facts) for row in compared) for gender in GENDERS},
+        used_by_group={gender: len(keys) for gender, keys in known.items()},
+    )

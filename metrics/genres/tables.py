@@ -1,0 +1,95 @@
+"""The tables of a GENRES run: what could be split, levels by gender and pair, agreement between evaluators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from equivox.metrics.genres.measures import METRICS
+from equivox.metrics.genres.observations import answers, is_mixed, is_single, observe, split_problems
+from equivox.metrics.genres.reading import genders_of
+from equivox.scores import Row
+
+QUESTIONS = ("high_status", "main_character", "stereoscopic_1", "stereoscopic_2")
+"""The evaluators' questions on which agreement is reported; the last two ask for pros and cons of each character."""
+
+
+def splitting_table(name: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return how many responses were answered, could be split, and why the others could not."""
+    problems = split_problems(rows)
+    answered = sum(row.text is not None and row.status not in {"refused", "empty"} for row in rows)
+    language = [row.parts["language"] for row in rows if "language" in row.parts]
+    counts = {
+        "responses": len(rows),
+        "answered": answered,
+        "split": answered - sum(problems.values()),
+        **{f"not split: {problem}": count for problem, count in problems.most_common()},
+        "narratives that stay in English": sum(part.status == "parsed" for part in language),
+    }
+    return [{"task": name, "what": what, "count": count} for what, count in counts.items()]
+
+
+def level_table(name: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return each metric's mean by gender and by who is paired with whom; same-gender pairs have only this."""
+    lines: list[dict[str, Any]] = []
+    for metric in METRICS:
+        by_kind: dict[tuple[str, str], list[float]] = {}
+        for row in rows:
+            pair = " + ".join(sorted(genders_of(row.facts)))
+            for gender, value in _levels(metric.name, row, pairwise=metric.name in {"M4", "M8"}):
+                by_kind.setdefault((pair, gender), []).append(value * metric.scale)
+        for (pair, gender), values in sorted(by_kind.items()):
+            mean = math.fsum(values) / len(values)
+            named = {"task": name, "metric": metric.name, "pair": pair, "gender": gender}
+            lines.append({**named, "mean": mean, "readings": len(values)})
+    return lines
+
+
+def _levels(metric: str, row: Row, *, pairwise: bool) -> Iterator[tuple[str, float]]:
+    if is_mixed(row):
+        if pairwise and is_single([row]):
+            return
+        rows = [row]
+    elif pairwise:
+        return
+    else:
+        rows = [_as_single(row, number) for number in (1, 2)]
+    for observation in observe(metric, rows):
+        if not math.isnan(observation.value):
+            yield observation.gender, observation.value
+
+
+def _as_single(row: Row, number: int) -> Row:
+    """Return a row as if it were about one of its two characters."""
+    parts = {}
+    for name, part in row.parts.items():
+        stem, _, rest = name.partition("/")
+        if rest.startswith(str(number)):
+            parts[f"{stem}/1{rest[1:]}"] = part
+        elif not rest:
+            own = {key: values for key, values in part.values.items() if not key.endswith(f"_{3 - number}")}
+            parts[name] = replace(part, values={_renumbered(key, number): values for key, values in own.items()})
+    return replace(
+        row, facts={"character": row.facts[f"name_{number}"], "gender": row.facts[f"gender_{number}"]}, parts=parts
+    )
+
+
+def _renumbered(key: str, number: int) -> str:
+    return f"{key.removesuffix(f'_{number}')}_1" if key.endswith(f"_{number}") else key
+
+
+def agreement_table(name: str, evaluators: Sequence[Sequence[Row]]) -> list[dict[str, Any]]:
+    """Return Krippendorff's alpha (nominal) of two or more evaluators, question by question; empty for one."""
+    from equivox.statistics import krippendorff_alpha
+
+    lines: list[dict[str, Any]] = []
+    for question in QUESTIONS if len(evaluators) > 1 else ():
+        given: list[Mapping[str, str]] = [dict(answers(rows, question)) for rows in evaluators]
+        units = sorted({key for own in given for key in own})
+        if units:
+            found = krippendorff_alpha([[own.get(key) for own in given] for key in units])
+            counted = {"evaluators": len(evaluators), "alpha": found.alpha, "responses": found.n_pairable_units}
+            lines.append({"task": name, "question": question, **counted, "undefined": found.undefined or ""})
+    return lines
