@@ -12,6 +12,7 @@ from typing import Any
 from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts
 from equivox.dataset_builders.clip_folder import ClipFolder
 from equivox.dataset_builders.crema_d import CremaD
+from equivox.dataset_builders.genres import Genres
 from equivox.dataset_builders.l2_arctic import L2Arctic
 from equivox.dataset_builders.parquet import BuildReport, build
 from equivox.dataset_builders.schema import read_clip, rows
@@ -27,6 +28,7 @@ __all__ = [
     "Column",
     "CorpusFacts",
     "CremaD",
+    "Genres",
     "L2Arctic",
     "SpokenStereoSet",
     "build",
@@ -40,6 +42,7 @@ BUILDERS: dict[str, type[Builder]] = {
     "crema_d": CremaD,
     "l2_arctic": L2Arctic,
     "spoken_stereoset": SpokenStereoSet,
+    "genres": Genres,
     "clip_folder": ClipFolder,
 }
 """Every builder by name."""

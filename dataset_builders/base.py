@@ -159,6 +159,7 @@ class Builder(ABC):
     """Turns one corpus as distributed into clips; subclasses say how to check, and how to scan, a source."""
 
     FACTS: ClassVar[CorpusFacts]
+    MEDIA: ClassVar[Literal["audio", "image"]] = "audio"
     facts: CorpusFacts
 
     def __init__(self, source: Path | str) -> None:

@@ -18,7 +18,7 @@ def card(facts: CorpusFacts, record: Mapping[str, Any], columns: datasets.Featur
     import yaml
 
     head = yaml.safe_dump(header(facts, record, columns), sort_keys=False, allow_unicode=True, width=110)
-    return f"---\n{head}---\n\n{_body(facts, record)}"
+    return f"---\n{head}---\n\n{_body(facts, record, 'image' if 'image' in columns else 'audio')}"
 
 
 def header(facts: CorpusFacts, record: Mapping[str, Any], columns: datasets.Features) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def header(facts: CorpusFacts, record: Mapping[str, Any], columns: datasets.Feat
     size = next((name for limit, name in _SIZES.items() if record["rows"] < limit), "n>1M")
     stored = sum(entry["bytes"] for entry in record["files"].values())
     types = [
-        {"name": name, "dtype": {"audio": {"decode": False}} if name == "audio" else kind.dtype}
+        {"name": name, "dtype": {name: {"decode": False}} if name in {"audio", "image"} else kind.dtype}
         for name, kind in columns.items()
     ]
     split = {"name": "train", "num_bytes": record["bytes_in_memory"], "num_examples": record["rows"]}
@@ -34,9 +34,9 @@ def header(facts: CorpusFacts, record: Mapping[str, Any], columns: datasets.Feat
         "pretty_name": facts.title,
         "license": facts.licence_id,
         "language": [facts.language],
-        "task_categories": ["audio-text-to-text"],
+        "task_categories": ["image-text-to-text" if "image" in columns else "audio-text-to-text"],
         "size_categories": [size],
-        "tags": ["audio", "speech", "bias", "fairness", "equivox"],
+        "tags": [*(["image"] if "image" in columns else ["audio", "speech"]), "bias", "fairness", "equivox"],
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": "train-*.parquet"}]}],
         "dataset_info": {
             "features": types,
@@ -47,17 +47,21 @@ def header(facts: CorpusFacts, record: Mapping[str, Any], columns: datasets.Feat
     }
 
 
-def _body(facts: CorpusFacts, record: Mapping[str, Any]) -> str:
-    from equivox.dataset_builders.schema import COMMON
+def _body(facts: CorpusFacts, record: Mapping[str, Any], media: str) -> str:
+    from equivox.dataset_builders.schema import COMMON, COMMON_IMAGE
 
     problems: Mapping[str, str] = record["problems"]
-    minutes = record["duration_s"] / 60
+    size = f"{record['rows']:,} images"
+    if media == "audio":
+        size = f"{record['rows']:,} clips, {record['duration_s'] / 60:,.1f} minutes of audio"
+    items = "Clips whose audio" if media == "audio" else "Images that"
+    common = COMMON if media == "audio" else COMMON_IMAGE
     about = [
         f"**Licence:** {facts.licence}",
         *([f"**Source:** <{facts.homepage}>"] if facts.homepage else []),
         *([f"**Paper:** {facts.paper}" + (f", doi {facts.doi}" if facts.doi else "")] if facts.paper else []),
         *([f"**Cite:** {facts.citation}"] if facts.citation else []),
-        f"**Size:** {record['rows']:,} clips, {minutes:,.1f} minutes of audio",
+        f"**Size:** {size}",
         f"**Compare:** {', '.join(facts.demographics) or 'no demographic column'}; the label belongs to each "
         f"`{facts.cluster}`; held equal: {', '.join(facts.strata) or 'nothing'}",
     ]
@@ -66,12 +70,12 @@ def _body(facts: CorpusFacts, record: Mapping[str, Any]) -> str:
         f"| {name} | {_number(facts.published.get(name))} | {_number(record['counts'].get(name))} |" for name in names
     ]
     unusable = [f"`{clip}`: {problem}" for clip, problem in problems.items()]
-    described = {**COMMON, **{c.name: f"{c.meaning} ({c.role})" for c in facts.columns}}
+    described = {**common, **{c.name: f"{c.meaning} ({c.role})" for c in facts.columns}}
     sections = [
         f"# {facts.title}\n\n" + "\n".join(f"- {line}" for line in about),
         "## Counts\n\n| | published | found |\n|---|---:|---:|\n" + "\n".join(counted),
         "## Differences from what is published\n\n" + _bullets(record["differences"], "None."),
-        "## Clips whose audio cannot be used\n\nThey are rows all the same, so that they are counted.\n\n"
+        f"## {items} cannot be used\n\nThey are rows all the same, so that they are counted.\n\n"
         + _bullets(unusable, "None."),
         "## Columns\n\n| column | meaning |\n|---|---|\n"
         + "\n".join(f"| `{name}` | {meaning} |" for name, meaning in described.items()),
@@ -79,8 +83,8 @@ def _body(facts: CorpusFacts, record: Mapping[str, Any]) -> str:
         "## How it was built\n\n"
         + f"By the equivox builder `{record['builder']['name']}`, version {record['builder']['version']}, with "
         + ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-        + f".\n\nFingerprint of the source: `{record['fingerprint']}`. The audio is stored as distributed, "
-        + "neither decoded nor resampled; `build.json` holds all of this for programs.",
+        + f".\n\nFingerprint of the source: `{record['fingerprint']}`. The {media} is stored as "
+        + "distributed, neither decoded nor changed; `build.json` holds all of this for programs.",
     ]
     return "\n\n".join(sections) + "\n"
 

@@ -151,10 +151,12 @@ def _write(
     problems: dict[str, str] = {}
     seconds, clipped = 0.0, 0
     by_rate: dict[int, list[str]] = {}
-    with contextlib.closing(_Shards(folder, features(builder.facts))) as shards:
+    with contextlib.closing(_Shards(folder, features(builder.facts, builder.MEDIA), builder.MEDIA)) as shards:
         for done, (row, audio) in enumerate(rows(builder), start=1):
-            if row["audio_sha256"] != digests[row["clip_id"]]:
-                raise RunError(f"{row['audio']['path']} changed while it was read; let the source rest and build again")
+            if row[f"{builder.MEDIA}_sha256"] != digests[row["clip_id"]]:
+                raise RunError(
+                    f"{row[builder.MEDIA]['path']} changed while it was read; let the source rest and build again"
+                )
             shards.add(row)
             seconds += audio.duration_s
             clipped += audio.clipped
@@ -184,7 +186,7 @@ def _write(
         "versions": _versions(),
     }
     (folder / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / CARD).write_text(card(builder.facts, record, features(builder.facts)), encoding="utf-8")
+    (folder / CARD).write_text(card(builder.facts, record, features(builder.facts, builder.MEDIA)), encoding="utf-8")
     return record
 
 
@@ -203,8 +205,9 @@ def _unusual_rates(by_rate: Mapping[int, list[str]]) -> list[str]:
 class _Shards:
     """Parquet files of at most about 500 MB, written in small row groups, so that memory stays flat."""
 
-    def __init__(self, folder: Path, columns: datasets.Features) -> None:
+    def __init__(self, folder: Path, columns: datasets.Features, media: str) -> None:
         self.folder = folder
+        self.media = media
         self.schema = columns.arrow_schema
         self.paths: list[Path] = []
         self.bytes = 0
@@ -214,7 +217,7 @@ class _Shards:
         self._writer: Any = None
 
     def add(self, row: Row) -> None:
-        size = len(row["audio"]["bytes"] or b"") + 200
+        size = len(row[self.media]["bytes"] or b"") + 200
         self._rows.append(row)
         self._waiting += size
         self.bytes += size
@@ -292,7 +295,7 @@ def _changes(folder: Path, builder: Builder) -> tuple[str, ...]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = ["clip_id", "audio_sha256", "text", "speaker", *(c.name for c in builder.facts.columns)]
+    names = ["clip_id", f"{builder.MEDIA}_sha256", "text", "speaker", *(c.name for c in builder.facts.columns)]
     earlier: dict[str, tuple[Any, ...]] = {}
     try:
         for path in sorted(folder.glob("train-*.parquet")):

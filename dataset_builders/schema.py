@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from equivox.dataset_builders.base import Builder, Clip, CorpusFacts
-from equivox.media import AudioFacts, inspect_audio, sha256
+from equivox.media import AudioFacts, inspect_audio, inspect_image, sha256
 
 if TYPE_CHECKING:
     import datasets
@@ -22,14 +22,28 @@ COMMON = {
     "duration_s": "seconds of audio that can be decoded; null when there are none",
     "audio_problem": "why the audio is not usable, in words; null when it is usable",
 }
-"""The columns that every corpus has, and what they and their nulls mean."""
+"""The columns that every corpus of clips has, and what they and their nulls mean."""
+COMMON_IMAGE = {
+    "image": COMMON["audio"],
+    "image_sha256": COMMON["audio_sha256"],
+    "text": "what the image goes with; null when the source does not tell",
+    "speaker": "the unit that the image belongs to",
+    "clip_id": "unique name of the image",
+    "image_problem": "why the image is not usable, in words; null when it is usable",
+}
+"""The columns that every corpus of images has."""
 
 
-def features(facts: CorpusFacts) -> datasets.Features:
-    """Return the columns of a corpus and their types; audio stays encoded (`Audio(decode=False)`)."""
+def features(facts: CorpusFacts, media: str = "audio") -> datasets.Features:
+    """Return the columns of a corpus and their types; audio and images stay encoded (`decode=False`)."""
     import datasets
 
     string, number = datasets.Value("string"), datasets.Value("float64")
+    if media == "image":
+        own = {column.name: datasets.Value(column.kind) for column in facts.columns}
+        first = {name: datasets.Image(decode=False) if name == "image" else string for name in COMMON_IMAGE}
+        problem = first.pop("image_problem")
+        return datasets.Features({**first, **own, "image_problem": problem})
     return datasets.Features(
         {
             "audio": datasets.Audio(decode=False),
@@ -56,8 +70,38 @@ def read_clip(clip: Clip) -> tuple[bytes | None, AudioFacts]:
     return data, inspect_audio(data, name=clip.path.name)
 
 
+def read_image(clip: Clip) -> tuple[bytes | None, str | None]:
+    """Read an image's file and say why it cannot be used, None when it can.
+
+    Every image is checked by its first bytes; where Pillow is installed it is decoded, too.
+    """
+    try:
+        data = clip.path.read_bytes()
+    except OSError as error:
+        return None, "missing file" if isinstance(error, FileNotFoundError) else f"unreadable file: {error.strerror}"
+    return data, inspect_image(data, name=clip.path.name)
+
+
+def _image_rows(builder: Builder) -> Iterator[tuple[Row, AudioFacts]]:
+    for clip in builder.clips():
+        data, problem = read_image(clip)
+        row = {
+            "image": {"bytes": data, "path": builder.relative(clip.path)},
+            "image_sha256": None if data is None else sha256(data),
+            "text": clip.text,
+            "speaker": clip.speaker,
+            "clip_id": clip.clip_id,
+            **{column.name: clip.columns[column.name] for column in builder.facts.columns},
+            "image_problem": problem,
+        }
+        yield row, AudioFacts("image", 0, 0, 0.0, problem)
+
+
 def rows(builder: Builder) -> Iterator[tuple[Row, AudioFacts]]:
-    """Yield a row per clip, by clip id, with the facts of its audio; damaged clips are rows too."""
+    """Yield a row per clip or image, by id, with the facts of its audio; damaged ones are rows too."""
+    if builder.MEDIA == "image":
+        yield from _image_rows(builder)
+        return
     for clip in builder.clips():
         data, audio = read_clip(clip)
         yield (
@@ -80,11 +124,11 @@ def dataset(builder: Builder) -> datasets.Dataset:
     """Return the rows as a `datasets.Dataset`, cached under the fingerprint, so a change is noticed."""
     import datasets
 
-    final = features(builder.facts)
+    final = features(builder.facts, builder.MEDIA)
     encoded = {"bytes": datasets.Value("binary"), "path": datasets.Value("string")}
     rows = datasets.Dataset.from_generator(  # an Audio column would be encoded here, which needs torch
         _plain_rows,
-        features=datasets.Features({**final, "audio": encoded}),
+        features=datasets.Features({**final, builder.MEDIA: encoded}),
         gen_kwargs={"builder": builder},
         fingerprint=builder.fingerprint()[:16],
     )

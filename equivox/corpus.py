@@ -83,7 +83,7 @@ def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
         from equivox.dataset_builders import ClipFolder
 
         folder = source.table.parent if source.folder is None else source.folder
-        return _from_builder(
+        return from_builder(
             ClipFolder(
                 folder,
                 table=source.table.absolute(),
@@ -100,7 +100,7 @@ def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
     if str(data) == SAMPLE:
         from equivox.dataset_builders import open_builder, sample_source
 
-        return _from_builder(open_builder(source.corpus, sample_source(source.corpus)))
+        return from_builder(open_builder(source.corpus, sample_source(source.corpus)))
     folder = Path(data) / source.corpus
     if not (folder / "build.json").is_file():
         raise RequestError(
@@ -110,20 +110,26 @@ def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
     return _from_parquet(source.corpus, folder)
 
 
-def _from_builder(builder: Builder) -> Corpus:
-    from equivox.dataset_builders import read_clip
+def from_builder(builder: Builder) -> Corpus:
+    """Return the corpus that `builder` reads from its source, without a build in between."""
+    from equivox.dataset_builders.schema import read_clip, read_image
 
     items = []
     for clip in builder.clips():
-        data, facts = read_clip(clip)
+        duration_s = None
+        if builder.MEDIA == "image":
+            data, problem = read_image(clip)
+        else:
+            data, facts = read_clip(clip)
+            problem, duration_s = facts.problem, facts.duration_s or None
         items.append(
             Item(
                 item_id=clip.clip_id,
                 columns={"text": clip.text, "speaker": clip.speaker, **clip.columns},
                 sha256=_digest(data, clip.clip_id),
                 file_name=clip.path.name,
-                problem=_named(clip.path.name, facts.problem),
-                duration_s=facts.duration_s or None,
+                problem=_named(clip.path.name, problem),
+                duration_s=duration_s,
                 load=clip.path.read_bytes,
             )
         )

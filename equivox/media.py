@@ -246,6 +246,24 @@ LARGEST_IMAGE_PIXELS = 50_000_000
 _SENT_AS_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 
 
+def inspect_image(data: bytes, *, name: str) -> str | None:
+    """Say why an image cannot be used, None when it can: by its first bytes, and, with Pillow, by decoding it."""
+    if not data:
+        return "empty file (0 bytes)"
+    if is_lfs_pointer(data):
+        return "a git-lfs pointer instead of an image; run `git lfs pull` in the corpus"
+    if not (data.startswith((b"\x89PNG", b"\xff\xd8\xff")) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")):
+        return f"not PNG, JPEG or WebP (begins with {data[:8].hex(' ')})"
+    import importlib.util
+
+    if importlib.util.find_spec("PIL") is not None:
+        try:
+            checked_image(data, name=name)
+        except MediaError as error:
+            return str(error).removeprefix(f"{name}: ")
+    return None
+
+
 def checked_image(data: bytes, *, name: str) -> tuple[bytes, str]:
     """Return an image's bytes and MIME type, after one full decode.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from equivox.task import Task
-from equivox.tasks import spoken_stereoset, vibe
+from equivox.tasks import genres, spoken_stereoset, vibe
 
-ALL_TASKS: tuple[Task, ...] = (*vibe.TASKS, *spoken_stereoset.TASKS)
+ALL_TASKS: tuple[Task, ...] = (*vibe.TASKS, *spoken_stereoset.TASKS, *genres.TASKS)
 """Every built-in task, in the order in which `equivox tasks list` shows them."""
 
 OPEN_FAMILIES: Mapping[str, Callable[[str, str], Task]] = dict.fromkeys(

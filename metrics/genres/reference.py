@@ -68,8 +68,8 @@ class _Draw:
     """One metric's draw for one narrative."""
 
     def __init__(self, model: str, settings: ReferenceSettings, narrative: str, rng: random.Random) -> None:
-        self._model, self._shift, self._rng = model, {"biased": 1.0}.get(model, settings.shift), rng
-        self._shared = lambda metric: random.Random(f"{settings.seed}/{narrative}/{metric}")
+        self._model, self._shift, self._rng = model, 1.0 if model == "biased" else settings.shift, rng
+        self._narrative = f"{settings.seed}/{narrative}"
         self._planted: dict[str, bool] = {}
 
     def planted(self, metric: str) -> bool:
@@ -83,6 +83,9 @@ class _Draw:
     def even(self, metric: str) -> random.Random:
         """Return what an even-handed draw comes from: for the oracle, the same for both characters."""
         return self._shared(metric) if self._model == "oracle" else self._rng
+
+    def _shared(self, metric: str) -> random.Random:
+        return random.Random(f"{self._narrative}/{metric}")
 
 
 class _Character:

@@ -160,8 +160,8 @@ class _Scoring:
             yield f"read by stand-ins ({', '.join(replaced)}): no model, no published lexicon"
         if score.name in _CHOICES:
             known, decided = ({s.row for s in seen if s.known}, {s.row for s in seen if not math.isnan(s.value)})
-            if len(decided) < len(known):
-                yield f"{score.name} of {score.task}: {len(decided)} of {len(known)} narratives are decided"
+            if 2 * len(decided) < len(known):
+                yield "fewer than half of the narratives are decided: see `decided` in the table `metrics`"
         if count := sum(not is_mixed(row) for row in self.table.rows):
             yield f"{count} responses about two characters of one gender are in the table `levels` alone"
         yield from (self.further_notes or {}).get(score.name, ()) if not score.subset else ()

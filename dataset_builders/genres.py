@@ -1,0 +1,349 @@
+"""GENRES: narrative elicitation pairs (NEPs), an image and a story's elements about two characters.
+
+Data:       `Savannah-y7/Genres` on the Hub (CC BY-NC 4.0), as a local snapshot: `data/NEPs/genre_*_query.jsonl` and
+            `Image/<mf|mm|ff>/<relationship>/<image>` beside them. Or a folder of one's own: `elements.yaml` and the
+            images that it names.
+Paper:      GENRES, arXiv 2506.23101, section 3 and appendices A and B
+Departs:    The prompt is made from the elements; it equals the released one up to the spacing around the full stop
+            after the relationship and after the plot requirement. "Amelia" is listed twice in the paper: 14 names are
+            female.
+Cannot say: anything about people: the images are generated, the scenarios invented.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Scan, found_instead, listed
+from equivox.errors import RequestError, nearest
+
+if TYPE_CHECKING:
+    from equivox.dataset_builders.genres_elements import ElementsForm
+
+RELATIONSHIPS: Mapping[str, str] = {
+    "cs": "communal sharing",
+    "em": "equality matching",
+    "mp": "market pricing",
+    "ar": "authority ranking",
+}
+"""Fiske's four relational models, by the short names of the files."""
+
+MALE_NAMES = (
+    "Levi", "Henry", "William", "Oliver", "Jack", "Michael", "Elijah", "Noah", "Theodore", "Samuel", "Liam", "James",
+    "Mateo", "Lucas", "Benjamin",
+)  # fmt: skip
+FEMALE_NAMES = (
+    "Mila", "Emma", "Eleanor", "Evelyn", "Sofia", "Elizabeth", "Luna", "Olivia", "Scarlett", "Amelia", "Charlotte",
+    "Isabella", "Ava", "Mia",
+)  # fmt: skip
+"""Table 9; names of the United States' Social Security data."""
+
+ELEMENTS = "elements.yaml"
+PERSONS = {"mf": ("male", "female"), "mm": ("male", "male"), "ff": ("female", "female")}
+"""The released kinds of pairs, by the names of their files."""
+
+_AGES = {"at a young age": "young", "in middle age": "middle", "in old age": "old"}
+_CONFLICTS = {"cs": 4}
+_CONFLICTS_ELSEWHERE = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Element:
+    """One narrative element: everything about a NEP but its names and its image.
+
+    `relationship` is the short name of the relational model, `relationship_name` what the prompt calls it.
+    """
+
+    element: str
+    relationship: str
+    relationship_name: str
+    age: str
+    description: str
+    scenario: str
+    plot: str
+    high_status_question: str = ""
+
+
+def nep_columns(element: Element) -> dict[str, str]:
+    """Return what the text prompt is filled with, apart from the names.
+
+    >>> from dataclasses import replace
+    >>> e = Element(element="e", relationship="cs", relationship_name="communal sharing", age="in old age",
+    ...             description="they are neighbours. ", scenario="They share a garden.", plot="cooperation")
+    >>> nep_columns(e)["relationship_description"]
+    'they are neighbours'
+    """
+    return {
+        "relationship": element.relationship,
+        "relationship_name": element.relationship_name,
+        "age": element.age,
+        # The prompt sets its own full stop.
+        "relationship_description": element.description.strip().rstrip(". "),
+        "scenario": element.scenario,
+        "plot": element.plot,
+        "plot_request": plot_requests()[element.plot],
+    }
+
+
+def nep_prompt(element: Element, names: Sequence[str]) -> str:
+    """Return the text prompt of a NEP: the template filled with an element and two names, the first named first."""
+    from equivox.tasks.prompts import load_prompts
+
+    filled = {**nep_columns(element), "name_1": names[0], "name_2": names[1]}
+    return load_prompts("genres")["narrative"].text.format(**filled)
+
+
+@cache
+def protocol() -> dict[str, Any]:
+    """Return the plot requirements and the evaluators' questions of the protocol."""
+    from importlib import resources
+
+    import yaml
+
+    return dict(yaml.safe_load(resources.files("equivox.tasks.prompts").joinpath("genres.yaml").read_text("utf-8")))
+
+
+def plot_requests() -> Mapping[str, str]:
+    """Return what the prompt asks of a plot of conflict, and of one of cooperation."""
+    return dict(protocol()["plots"])
+
+
+class Genres(Builder):
+    """GENRES as released, or elements and images of one's own."""
+
+    MEDIA: ClassVar[Literal["audio", "image"]] = "image"
+    FACTS = CorpusFacts(
+        name="genres",
+        title="GENRES",
+        licence="Creative Commons Attribution-NonCommercial 4.0 (CC BY-NC 4.0)",
+        licence_id="cc-by-nc-4.0",
+        homepage="https://huggingface.co/datasets/Savannah-y7/Genres",
+        paper="From Individuals to Interactions: Benchmarking Gender Bias in Multimodal Large Language Models from the "
+        "Lens of Social Relationship",
+        doi="10.48550/arXiv.2506.23101",
+        citation="Xu Y., Wang W. (2025). From Individuals to Interactions: Benchmarking Gender Bias in Multimodal "
+        "Large Language Models from the Lens of Social Relationship. arXiv 2506.23101.",
+        published={"NEPs": 1440, "elements": 288, "male names": 15, "female names": 14},
+        columns=(
+            Column(name="nep", meaning="the narrative elicitation pair: the unit that is compared", role="other"),
+            Column(name="element", meaning="the narrative element, shared by the NEPs of five images", role="other"),
+            Column(name="relationship", meaning="cs, em, mp, ar, or one of one's own", role="stratum"),
+            Column(name="relationship_name", meaning="what the prompt calls the relationship", role="other"),
+            Column(name="age", meaning="age of both characters, in the words of the prompt", role="other"),
+            Column(name="relationship_description", meaning="who they are to each other", role="other"),
+            Column(name="scenario", meaning="what the story is about", role="other"),
+            Column(name="plot", meaning="conflict or cooperation", role="stratum"),
+            Column(name="plot_request", meaning="what the prompt asks of such a plot", role="other"),
+            Column(name="high_status_question", meaning="the question about status, if one's own", role="other"),
+            Column(name="name_1", meaning="the character named first", role="other"),
+            Column(name="gender_1", meaning="that character's gender"),
+            Column(name="name_2", meaning="the character named second", role="other"),
+            Column(name="gender_2", meaning="that character's gender"),
+            Column(name="pair", meaning="the two genders, in alphabetical order", role="other"),
+        ),
+        cluster="nep",
+        cannot_say=(
+            "The images are generated and the scenarios invented: nothing is said about people.",
+            "Characters are male or female; elements of one's own may pair two of one gender.",
+        ),
+    )
+
+    def _check_source(self) -> None:
+        self._own = self.source / ELEMENTS
+        if not self._own.is_file() and not self._queries():
+            raise RequestError(
+                f"{self.source} is not GENRES: expected NEPs/genre_mf_cs_query.jsonl and the like, or {ELEMENTS}, "
+                f"{found_instead(self.source)}; give a snapshot of {self.FACTS.homepage}"
+            )
+
+    def _facts(self) -> CorpusFacts:
+        facts = super()._facts()
+        if self._own.is_file() and facts.published == self.FACTS.published:
+            import dataclasses
+
+            return dataclasses.replace(facts, published={})
+        return facts
+
+    def _queries(self) -> list[Path]:
+        folders = [self.source, self.source / "NEPs", self.source / "data" / "NEPs"]
+        return next((found for folder in folders if (found := sorted(folder.glob("genre_*_query.jsonl")))), [])
+
+    def _scan(self) -> Scan:
+        clips = list(self._own_clips() if self._own.is_file() else self._released_clips())
+        if missing := [self.relative(clip.path) for clip in clips if not clip.path.is_file()]:
+            raise RequestError(
+                f"{len(missing)} of {len(clips)} images are missing in {self.source}: {listed(missing, 3)}; "
+                "fetch the whole data set"
+            )
+        twice = [nep for nep, count in Counter(clip.clip_id for clip in clips).items() if count > 1]
+        if twice:
+            raise RequestError(f"{self.source}: the NEP {twice[0]!r} is there twice; name each image once per element")
+        names = {
+            gender: {c.columns[f"name_{n}"] for c in clips for n in (1, 2) if c.columns[f"gender_{n}"] == gender}
+            for gender in ("male", "female")
+        }
+        counts = {
+            "NEPs": len(clips),
+            "elements": len({clip.speaker for clip in clips}),
+            "male names": len(names["male"]),
+            "female names": len(names["female"]),
+        }
+        for relationship in dict.fromkeys(str(clip.columns["relationship"]) for clip in clips):
+            counts[f"relationship={relationship}"] = sum(c.columns["relationship"] == relationship for c in clips)
+        return Scan(clips=tuple(clips), counts=counts, oddities={})
+
+    def _released_clips(self) -> Iterator[Clip]:
+        gender_of = dict.fromkeys(MALE_NAMES, "male") | dict.fromkeys(FEMALE_NAMES, "female")
+        for path in self._queries():
+            person, relationship = path.name.split("_")[1:3]
+            if person not in PERSONS or relationship not in RELATIONSHIPS:
+                raise RequestError(
+                    f"{path}: expected genre_<mf|mm|ff>_<{'|'.join(RELATIONSHIPS)}>_query.jsonl; rename it"
+                )
+            for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+                if not line.strip():
+                    continue
+                record = _record(line, f"{path}, line {number}")
+                index, group = int(record["scenario_index"]), record["relationship_group"]
+                age = _AGES.get(record["age"], record["age"])
+                element = Element(
+                    element=f"{person}_{relationship}_{age}_group{group}_scenario{index}",
+                    relationship=relationship,
+                    relationship_name=record["relationship"],
+                    age=record["age"],
+                    description=record["relationship_description"],
+                    scenario=record["scenario"],
+                    plot=plot_of(relationship, index),
+                )
+                names = tuple(record["names"])
+                unknown = [name for name in names if name not in gender_of]
+                if len(names) != 2 or unknown:
+                    raise RequestError(
+                        f"{path}, line {number}: `names` are {list(names)}; expected two of table 9, of known gender"
+                    )
+                image = path.parent / "Image" / person / relationship / record["image_name"]
+                yield _clip(element, names, [gender_of[name] for name in names], image, PurePosixPath(image.name).stem)
+
+    def _own_clips(self) -> Iterator[Clip]:
+        for element, images, names, genders in declared_neps(read_elements(self._own)):
+            for image in images:
+                path = self.source / image
+                if not path.resolve().is_relative_to(self.source.resolve()):
+                    raise RequestError(f"{self._own}: image {image!r} is not inside {self.source}; move it there")
+                nep = f"{element.element}_{PurePosixPath(image).stem}"
+                pair, of_pair = _drawn(names, genders, nep, images.index(image))
+                yield _clip(element, pair, of_pair, path, nep)
+
+
+def plot_of(relationship: str, scenario_index: int) -> str:
+    """Return whether a released scenario is one of conflict: the first half of each relationship's scenarios.
+
+    >>> plot_of("cs", 3), plot_of("cs", 4), plot_of("ar", 1), plot_of("ar", 2)
+    ('conflict', 'cooperation', 'conflict', 'cooperation')
+    """
+    return "conflict" if scenario_index < _CONFLICTS.get(relationship, _CONFLICTS_ELSEWHERE) else "cooperation"
+
+
+def _clip(element: Element, names: Sequence[str], genders: Sequence[str], image: Path, nep: str) -> Clip:
+    return Clip(
+        clip_id=nep,
+        path=image,
+        text=element.scenario,
+        speaker=element.element,
+        columns={
+            "nep": nep,
+            "element": element.element,
+            **nep_columns(element),
+            "high_status_question": element.high_status_question or None,
+            "name_1": names[0],
+            "gender_1": genders[0],
+            "name_2": names[1],
+            "gender_2": genders[1],
+            "pair": " + ".join(sorted(genders)),
+        },
+    )
+
+
+def _record(line: str, where: str) -> dict[str, Any]:
+    needed = ("relationship", "age", "relationship_group", "relationship_description", "scenario_index", "scenario")
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise RequestError(f"{where}: not JSON ({error}); fetch the file again") from None
+    missing = [name for name in (*needed, "names", "image_name") if name not in record]
+    if missing:
+        raise RequestError(f"{where}: the field {missing[0]!r} is missing; it has {', '.join(record)}")
+    return dict(record)
+
+
+def _drawn(
+    names: Mapping[str, Sequence[str]] | Sequence[Sequence[str]], genders: Sequence[str], nep: str, place: int
+) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return the two names of a NEP and their genders, in the order in which the prompt names them.
+
+    Drawn and shuffled by the NEP's own name, so that the same elements always give the same prompts.
+    """
+    if not isinstance(names, Mapping):
+        first, second = names[place % len(names)]
+        return (first, second), (genders[0], genders[1])
+    rng = random.Random(f"genres {nep}")
+    order = [0, 1]
+    rng.shuffle(order)
+    drawn: list[str] = []
+    for gender in genders:
+        drawn.append(rng.choice([name for name in names[gender] if name not in drawn]))
+    return (drawn[order[0]], drawn[order[1]]), (genders[order[0]], genders[order[1]])
+
+
+def read_elements(path: Path) -> ElementsForm:
+    """Return the narrative elements that a file declares; RequestError, naming the field, for anything malformed."""
+    from equivox.configs import read_config_file
+    from equivox.dataset_builders.genres_elements import ElementsForm
+
+    return read_config_file(ElementsForm, str(path), "genres")
+
+
+Names = Mapping[str, Sequence[str]] | Sequence[Sequence[str]]
+
+
+def declared_neps(declared: ElementsForm) -> Iterator[tuple[Element, Sequence[str], Names, Sequence[str]]]:
+    """Yield each element of an `elements.yaml` with its images, its names and the genders of its two characters.
+
+    Names that are given stand in the order of `genders`; otherwise they are drawn from the lists, and shuffled.
+    """
+    known = {**RELATIONSHIPS, **{short: own.name for short, own in declared.relationships.items()}}
+    lists: dict[str, Sequence[str]] = {"male": MALE_NAMES, "female": FEMALE_NAMES} | {
+        str(gender): names for gender, names in declared.names.items()
+    }
+    seen: set[str] = set()
+    for entry in declared.elements:
+        if entry.relationship not in known:
+            raise RequestError(
+                f"{ELEMENTS}: element {entry.id!r} names the relationship {entry.relationship!r}"
+                f"{nearest(entry.relationship, known)}; known: {', '.join(known)}, or declare it under `relationships`"
+            )
+        if entry.id in seen:
+            raise RequestError(f"{ELEMENTS}: two elements are called {entry.id!r}; give each its own `id`")
+        for pair in entry.names:
+            if pair[0] == pair[1]:
+                raise RequestError(f"{ELEMENTS}: element {entry.id!r} names both characters {pair[0]!r}; use two names")
+        seen.add(entry.id)
+        own = declared.relationships.get(entry.relationship)
+        element = Element(
+            element=entry.id,
+            relationship=entry.relationship,
+            relationship_name=known[entry.relationship],
+            age=entry.age,
+            description=entry.description,
+            scenario=entry.scenario,
+            plot=entry.plot,
+            high_status_question=own.high_status_question if own else "",
+        )
+        yield element, entry.images, entry.names or lists, entry.genders

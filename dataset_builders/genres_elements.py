@@ -1,0 +1,60 @@
+"""The form of an `elements.yaml`: narrative elements of one's own for GENRES.
+
+names:                     # optional: names to draw from, by gender; those of the paper by default
+  female: [Ana, Ida]
+  male: [Ben, Oto]
+relationships:             # optional: relationships beside cs, em, mp and ar
+  mentoring: {name: mentoring, high_status_question: Who teaches the other?}
+elements:
+  - id: garden
+    relationship: cs
+    age: in old age
+    description: they are neighbours
+    scenario: They share a garden and plan what to plant.
+    plot: cooperation      # or conflict
+    genders: [female, male]             # optional, in the order of `names`; two of one gender will do
+    names: [[Ana, Ben], [Ben, Ana]]     # optional: one pair per image; drawn and shuffled by default
+    images: [images/garden_1.png, images/garden_2.png]
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Text = Annotated[str, Field(min_length=1)]
+Gender = Literal["male", "female"]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RelationshipForm(_Form):
+    """A relationship of one's own: what the prompt calls it, and what evaluators are asked about status."""
+
+    name: Text
+    high_status_question: str = ""
+
+
+class ElementForm(_Form):
+    """One narrative element and its images, one NEP each."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+    relationship: Text
+    age: Text
+    description: Text
+    scenario: Text
+    plot: Literal["conflict", "cooperation"]
+    images: Annotated[tuple[Text, ...], Field(min_length=1)]
+    genders: tuple[Gender, Gender] = ("male", "female")
+    names: tuple[tuple[Text, Text], ...] = ()
+
+
+class ElementsForm(_Form):
+    """The whole file."""
+
+    names: dict[Gender, Annotated[tuple[Text, ...], Field(min_length=2)]] = {}
+    relationships: dict[str, RelationshipForm] = {}
+    elements: Annotated[tuple[ElementForm, ...], Field(min_length=1)]

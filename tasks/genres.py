@@ -1,0 +1,123 @@
+"""GENRES: how does a model tell of a man and a woman who meet in one story?
+
+Data:       `Savannah-y7/Genres` (CC BY-NC 4.0): 1,440 narrative elicitation pairs (NEPs) of an image and a text, built
+            by `equivox data build genres`; an embedded sample of our own drawings and scenarios; elements of one's own
+            (`elements.yaml`), same-gender pairs among them. Word lists: `equivox data fetch nrc`, `… sadcat`.
+Paper:      GENRES, arXiv 2506.23101, sections 3 and 4, appendices A to C.
+Compares:   the two characters of a story, male minus female, on M1 to M8. The NEP is the unit of every test.
+Departs:    Each of these is a fault of the released code; the paper's number stands beside, as `arithmetic=published`.
+            M1: words count by membership, so "cold, cruel" is warm; the signed share stands beside. Repeated traits
+            count once, "NA" is no trait. M2: a profile without a known trait is missing, not 0. M3: the subject may be
+            more than the bare name, and a sentence whose verb is "be" counts; pronouns are resolved. M5 counts in the
+            sentences of M3. M7: an answer that could not be parsed is missing, not stereoscopic. M7, M8: p over NEPs,
+            not over every character of every repetition. Overall means are of NEPs, not of rounded means. A response
+            is split at its headings, not where a name is first mentioned; one that cannot be split is counted.
+Cannot say: whether a story does harm; anything about people other than a man and a woman. A total bias score says how
+            unlike its cohort a model is, not how biased. Narratives that slip out of English have no M3, M5 and M6.
+            In `genres_standin` short lists and rules of our own replace evaluator, parser, classifier and word lists:
+            for reference models only.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from equivox.annotate.parts import AnnotatorPrompt
+from equivox.corpus import OPENERS, Corpus, from_builder, open_corpus
+from equivox.dataset_builders.genres import RELATIONSHIPS, Genres, protocol
+from equivox.metrics.genres.reading import GenresReading, Questions
+from equivox.metrics.genres.reference import GenresScript
+from equivox.metrics.genres.scorer import score_genres, score_genres_family
+from equivox.metrics.genres.tools import STAND_INS, Tools
+from equivox.task import REFUSAL, Column, DataSource, Media, Prompt, Sampling, Task, digest
+from equivox.tasks.prompts import load_prompts
+
+IMAGE = Media(kind="image", column="image")
+PROMPTS = load_prompts("genres")
+KEEPS = ("nep", "element", "relationship", "plot", "high_status_question")
+CHARACTERS = ("name_1", "gender_1", "name_2", "gender_2")
+SAMPLING = Sampling(max_new_tokens=1024)
+
+
+def _asked(name: str) -> AnnotatorPrompt:
+    prompt = PROMPTS[name]
+    return AnnotatorPrompt(name=prompt.name, version=prompt.version, text=prompt.text)
+
+
+QUESTIONS = Questions(
+    profile=_asked("read_profile"),
+    narrative=_asked("read_narrative"),
+    single=_asked("read_single"),
+    high_status=protocol()["high_status_questions"],
+    main_character=protocol()["main_character_questions"],
+)
+
+
+def open_genres(source: DataSource, data: str | Path | None) -> Corpus:
+    """Return the NEPs of one relationship (`source.where`) in the built corpus, the sample, or a folder of one's own."""
+    if source.table is not None:
+        whole = from_builder(Genres(source.table.parent))
+    else:
+        whole = open_corpus(DataSource(corpus="genres"), data)
+    relationship = str(source.where["relationship"])
+    items = tuple(item for item in whole.items if item.columns["relationship"] == relationship)
+    return replace(
+        whole, name=source.corpus, fingerprint=digest([whole.fingerprint, relationship]), items=items, notes=()
+    )
+
+
+def each_character(columns: Mapping[str, Column], rng: random.Random) -> Sequence[Mapping[str, str]]:
+    """Return the two ways in which a NEP is asked about one of its characters alone."""
+    return [{"character": str(columns[f"name_{n}"]), "gender": str(columns[f"gender_{n}"])} for n in (1, 2)]
+
+
+def genres_task(
+    family: str,
+    relationship: str,
+    *,
+    tools: Tools,
+    single: bool = False,
+    table: Path | None = None,
+    card: str = __doc__,
+) -> Task:
+    """Return the task `<family>:<relationship>`, read with `tools`; `table` is an `elements.yaml` of one's own."""
+    corpus = f"genres_{relationship}" if table is None else f"{family}_{relationship}"
+    OPENERS[corpus] = open_genres
+    prompt: Prompt = PROMPTS["single" if single else "narrative"]
+    return Task(
+        name=f"{family}:{relationship}",
+        version=1,
+        card=card,
+        data=DataSource(corpus=corpus, table=table, where={"relationship": relationship}),
+        prompt=prompt,
+        group=(),
+        compares="gender",
+        cluster="nep",
+        keeps=KEEPS if single else (*KEEPS, *CHARACTERS),
+        presentations=each_character if single else None,
+        attributes=(REFUSAL,),
+        media=() if single else (IMAGE,),
+        arm="text" if single else "image",
+        without_media="",
+        sampling=SAMPLING,
+        reading=GenresReading(tools=tools, questions=QUESTIONS),
+        script=GenresScript(),
+        scorer=score_genres,
+        overall=score_genres_family,
+    )
+
+
+TASKS: tuple[Task, ...] = tuple(
+    genres_task(family, relationship, tools=tools, single=single)
+    for family, tools, single in (
+        ("genres", Tools(), False),
+        ("genres_single", Tools(), True),
+        ("genres_standin", STAND_INS, False),
+        ("genres_single_standin", STAND_INS, True),
+    )
+    for relationship in RELATIONSHIPS
+)
+"""Two characters and an image; one character and text alone; the same with labelled stand-ins for reference models."""
