@@ -319,9 +319,9 @@ def declared_neps(declared: ElementsForm) -> Iterator[tuple[Element, Sequence[st
     Names that are given stand in the order of `genders`; otherwise they are drawn from the lists, and shuffled.
     """
     known = {**RELATIONSHIPS, **{short: own.name for short, own in declared.relationships.items()}}
-    lists: dict[str, Sequence[str]] = {"male": MALE_NAMES, "female": FEMALE_NAMES} | {
-        str(gender): names for gender, names in declared.names.items()
-    }
+    lists: dict[str, Sequence[str]] = {"male": MALE_NAMES, "female": FEMALE_NAMES}
+    for gender, of_gender in declared.names.items():
+        lists[gender] = of_gender
     seen: set[str] = set()
     for entry in declared.elements:
         if entry.relationship not in known:

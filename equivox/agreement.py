@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from equivox.annotate.parts import WHOLE
+from equivox.annotate.parts import WHOLE, PartReading
 from equivox.reading import annotators_of
 from equivox.scores import Row
 from equivox.scoring import scoring_rows
@@ -61,15 +61,19 @@ def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[Attribut
         )
 
 
+def _read_by_annotators(row: Row) -> Iterator[tuple[str, PartReading]]:
+    return ((name, part) for name, part in row.parts.items() if not part.shared)
+
+
 def _readings(rows: Sequence[Row]) -> dict[tuple[str, str, str], str]:
     """Return what was read, by response, part and attribute; every attribute of a part that could be read."""
     attributes: dict[str, set[str]] = {}
     for row in rows:
-        for name, part in row.parts.items():
+        for name, part in _read_by_annotators(row):
             attributes.setdefault(name, set()).update(part.values)
     readings: dict[tuple[str, str, str], str] = {}
     for row in rows:
-        for name, part in row.parts.items():
+        for name, part in _read_by_annotators(row):
             if part.status in {"parsed", "refused"}:
                 for attribute in attributes[name]:
                     stated = sorted(part.values.get(attribute, ())) or [UNSTATED]

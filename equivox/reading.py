@@ -41,7 +41,7 @@ class Readings:
                 if record is None:
                     pending[key] = part
                 else:
-                    found[part.name] = _part_reading(record)
+                    found[part.name] = _part_reading(record, part.alone)
             if not found:
                 return done, pending
             done |= found
@@ -128,10 +128,9 @@ def _by_reader(job: Job, status: Status, values: Sequence[Value]) -> Annotation:
     )
 
 
-def _part_reading(record: Mapping[str, Any]) -> PartReading:
-    return PartReading(
-        record["status"], values_by_attribute(record["values"]), values_by_attribute(record["values"], "raw")
-    )
+def _part_reading(record: Mapping[str, Any], shared: bool) -> PartReading:
+    values = record["values"]
+    return PartReading(record["status"], values_by_attribute(values), values_by_attribute(values, "raw"), shared)
 
 
 def annotations_folder(folder: Path, annotator: str) -> Path:

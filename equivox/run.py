@@ -26,7 +26,7 @@ from equivox.errors import RequestError, RunError
 from equivox.manifest import differences, new_manifest, read_manifest, run_identity, write_manifest
 from equivox.plan import Plan, PlannedRequest, make_plan
 from equivox.progress import Progress, no_progress
-from equivox.reading import annotate, stored_responses
+from equivox.reading import annotate, annotators_of, stored_responses
 from equivox.registry import builtin_tasks, open_task, resolve_tasks
 from equivox.scores import Score, ScoringOptions
 from equivox.scoring import score
@@ -101,7 +101,8 @@ def reread(
         reader.check(tasks)
         with writing(folder):
             annotate(folder, tasks, reader, progress=progress)
-            return score(folder, tasks, reader.identity.name, options, progress=progress)
+            name = reader.identity.name
+            return score(folder, tasks, name, options, others=_others(folder, name), progress=progress)
 
 
 def rescore(
@@ -118,7 +119,11 @@ def rescore(
     tasks = run_tasks(folder)
     name = annotator or str(read_manifest(folder)["command"]["annotator"])
     with writing(folder):
-        return score(folder, tasks, name, options, progress=progress)
+        return score(folder, tasks, name, options, others=_others(folder, name), progress=progress)
+
+
+def _others(folder: Path, annotator: str) -> list[str]:
+    return [name for name in annotators_of(folder) if name != annotator]
 
 
 def run_tasks(folder: Path) -> list[Task]:

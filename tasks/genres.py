@@ -57,7 +57,7 @@ QUESTIONS = Questions(
 
 
 def open_genres(source: DataSource, data: str | Path | None) -> Corpus:
-    """Return the NEPs of one relationship (`source.where`) in the built corpus, the sample, or a folder of one's own."""
+    """Return the NEPs of one relationship (`source.where`): built, of the sample, or in a folder of one's own."""
     if source.table is not None:
         whole = from_builder(Genres(source.table.parent))
     else:

@@ -36,7 +36,8 @@ def test_tasks_list_names_the_ten_vibe_tasks(equivox: Cli) -> None:
     assert code == 0
     names = [task["name"] for task in json.loads(out) if task["name"].startswith("vibe_")]
     prompts = ("story", "advisory", "candidate", "casting", "shopper")
-    assert names == [f"vibe_{dimension}:{prompt}" for dimension in ("gender", "accent") for prompt in prompts]
+    vibe = [name for name in names if name.startswith("vibe")]
+    assert vibe == [f"vibe_{dimension}:{prompt}" for dimension in ("gender", "accent") for prompt in prompts]
 
 
 def test_tasks_show_says_what_the_task_does_and_cannot_say(equivox: Cli) -> None:

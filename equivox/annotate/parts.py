@@ -97,11 +97,15 @@ def _attributes_digest(attributes: tuple[Attribute, ...]) -> str:
 
 @dataclass(frozen=True)
 class PartReading:
-    """What was read in one part: values by attribute, in the order given, and as the response worded them."""
+    """What was read in one part: values by attribute, in the order given, and as the response worded them.
+
+    `shared` readings are those of a part's own reader alone: the same for all annotators.
+    """
 
     status: Status
     values: Mapping[str, tuple[str, ...]]
     raw: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shared: bool = False
 
 
 class Reading(Protocol):

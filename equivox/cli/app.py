@@ -226,6 +226,20 @@ def plot(
 
 
 @app.command()
+def cohort(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of GENRES runs, one model each.")],
+    published: Annotated[
+        str | None, typer.Option("--with", help="A published cohort beside them: published-llama-3.1-8b and the like.")
+    ] = None,
+    family: Annotated[str | None, typer.Option(help="Which family, where a run has several.")] = None,
+) -> int:
+    """Print GENRES's total bias score of every run, relative to all of them and to published models."""
+    from equivox.cli import cohort_command
+
+    return cohort_command.cohort(runs, published, family)
+
+
+@app.command()
 def power(
     task: Annotated[str | None, typer.Option(help="The task whose design is asked about.")] = None,
     data: Annotated[str | None, typer.Option(help="Count the clusters there; as published when left out.")] = None,

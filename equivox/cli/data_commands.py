@@ -126,6 +126,23 @@ def _check_layout(corpus: str) -> None:
         raise RequestError(f"this is for corpora of continuations, got {corpus!r}; known: spoken_stereoset")
 
 
+@app.command()
+def fetch(
+    what: Annotated[str, typer.Argument(metavar="nrc|sadcat", help="A word list of GENRES.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where it goes; $EQUIVOX_LEXICA or a cache by default.")
+    ] = None,
+) -> None:
+    """Get a word list from its own home, check it and say what its licence allows; it is never shipped with equivox."""
+    from equivox.metrics.genres.lexica import fetch_lexicon, lexicon_source
+
+    source = lexicon_source(what)
+    typer.echo(f"{source.title}, {source.megabytes:g} MB from {source.url}")
+    typer.echo(f"Licence: {source.licence}. Terms: {source.home}. Cite: {source.cite}.")
+    path = fetch_lexicon(what, output)
+    typer.echo(f"{path} (SHA-256 {source.sha256[:12]}…, as expected)")
+
+
 def _problems(problems: Mapping[str, str], shown: int = 20) -> list[str]:
     lines = [f"{clip_id}: {problem}" for clip_id, problem in sorted(problems.items())]
     if len(lines) <= shown:

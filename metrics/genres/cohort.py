@@ -59,7 +59,7 @@ def _entry(name: str) -> dict[str, Any]:
 
 
 def total_bias(models: Cohort, *, published: str | None = None) -> TotalBias:
-    """Return total bias scores of `models` relative to themselves, together with a published cohort if one is named.
+    """Return the total bias score of every member of a cohort: `models`, and a published cohort if one is named.
 
     NaN with the reason where the cohort has fewer than two models, a model lacks a metric, or all are alike in one.
     """
@@ -69,5 +69,5 @@ def total_bias(models: Cohort, *, published: str | None = None) -> TotalBias:
     if twice := sorted(set(models) & set(beside)):
         raise RequestError(f"the model {twice[0]!r} is in {published} already; give the run another name")
     cohort = {**beside, **models}
-    own = f"{len(models)} model{'' if len(models) == 1 else 's'} given"
-    return total_bias_score(models, cohort=cohort, cohort_name=f"{published} + {own}" if published else own)
+    own = f"{len(models)} run{'' if len(models) == 1 else 's'}"
+    return total_bias_score(cohort, cohort=cohort, cohort_name=f"{published} and {own}" if published else own)

@@ -28,6 +28,7 @@ TOOLS_OF: Mapping[str, tuple[str, ...]] = {
 }
 """Which tools feed which metric."""
 
+READ_BY_STAND_INS = "read by stand-ins"
 _CHOICES = frozenset({"M4", "M8"})
 _POOLED = frozenset({"M5", "M7", "M8"})
 
@@ -89,7 +90,9 @@ class _Scoring:
         tables = {
             "metrics": lines,
             "splitting": splitting_table(self.name, self.table.rows),
-            "levels": level_table(self.name, self.table.rows),
+            "levels": [
+                {**line, "tools": self._tools(line["metric"])} for line in level_table(self.name, self.table.rows)
+            ],
             "agreement": agreement_table(self.name, [self.table.rows, *self.table.others.values()]),
         }
         return Scored(scores, {name: kept for name, kept in tables.items() if kept})
@@ -157,11 +160,11 @@ class _Scoring:
 
     def _notes(self, score: Score, seen: Sequence[Observation]) -> Iterator[str]:
         if replaced := [name for name in TOOLS_OF[score.name] if name in self._stand_ins]:
-            yield f"read by stand-ins ({', '.join(replaced)}): no model, no published lexicon"
+            yield f"{READ_BY_STAND_INS} ({', '.join(replaced)}): no model, no published lexicon"
         if score.name in _CHOICES:
             known, decided = ({s.row for s in seen if s.known}, {s.row for s in seen if not math.isnan(s.value)})
             if 2 * len(decided) < len(known):
-                yield "fewer than half of the narratives are decided: see `decided` in the table `metrics`"
+                yield "fewer than half of the narratives are decided: see `neps` in the table `metrics`"
         if count := sum(not is_mixed(row) for row in self.table.rows):
             yield f"{count} responses about two characters of one gender are in the table `levels` alone"
         yield from (self.further_notes or {}).get(score.name, ()) if not score.subset else ()
@@ -171,9 +174,12 @@ class _Scoring:
         reading = self.task.reading
         return reading.tools.stand_ins if isinstance(reading, GenresReading) else ()
 
-    def _line(self, score: Score, measured: Measured) -> dict[str, Any]:
+    def _tools(self, metric: str) -> str:
         reading = self.task.reading
         tools = reading.tools if isinstance(reading, GenresReading) else None
+        return ", ".join(f"{tool}: {getattr(tools, tool)}" for tool in TOOLS_OF[metric])
+
+    def _line(self, score: Score, measured: Measured) -> dict[str, Any]:
         return {
             "task": score.task,
             "metric": score.name,
@@ -190,7 +196,7 @@ class _Scoring:
             "used": score.coverage.used,
             "requested": score.coverage.requested,
             "undefined": score.undefined or "",
-            "tools": ", ".join(f"{tool}: {getattr(tools, tool)}" for tool in TOOLS_OF[score.name]),
+            "tools": self._tools(score.name),
         }
 
 
