@@ -4,7 +4,7 @@ names:                     # optional: names to draw from, by gender; those of t
   female: [Ana, Ida]
   male: [Ben, Oto]
 relationships:             # optional: relationships beside cs, em, mp and ar
-  mentoring: {name: mentoring, high_status_question: Who teaches the other?}
+  mentoring: {name: mentoring, high_status_question: "Who teaches the other?"}
 elements:
   - id: garden
     relationship: cs

@@ -2,8 +2,8 @@
 
 benchmark: genres
 name: my_pairs                   # the tasks are called my_pairs:cs, …
-elements: pairs/elements.yaml    # optional: narrative elements and images of one's own; else the corpus of `--data`
-relationships: [cs, mentoring]   # optional: the four of the paper by default, or those of `elements`
+elements: pairs                  # optional: a folder with elements.yaml and images of one's own; else `--data`
+relationships: [cs, mentoring]   # the four of the paper by default; needed beside `elements`
 single: false                    # optional: one character at a time, without an image
 tools:                           # optional; `stand-in` for any of them is a labelled makeshift
   parser: en_core_web_sm         # a spaCy model or the folder of one
@@ -25,7 +25,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
-from equivox.dataset_builders.genres import RELATIONSHIPS, read_elements
+from equivox.dataset_builders.genres import ELEMENTS, RELATIONSHIPS
 from equivox.errors import RequestError, nearest
 from equivox.metrics.genres.tools import ANNOTATOR, Tools
 from equivox.task import Task
@@ -69,16 +69,18 @@ def load_genres_file(path: Path) -> list[Task]:
     declared = read_config_file(GenresFile, str(path), "tasks")
     if any(task.family == declared.name for task in TASKS):
         raise RequestError(f"task file {path}: `name` {declared.name!r} is that of built-in tasks; choose another")
-    table = None if declared.elements is None else path.parent / declared.elements
-    known = list(RELATIONSHIPS)
-    if table is not None and table.is_file():
-        known = list(dict.fromkeys(entry.relationship for entry in read_elements(table).elements))
-    for relationship in declared.relationships:
-        if relationship not in known and (table is None or table.is_file()):
-            raise RequestError(
-                f"task file {path}: no element has the relationship {relationship!r}{nearest(relationship, known)}; "
-                f"there are {', '.join(known)}"
-            )
+    if declared.elements is not None and not declared.relationships:
+        raise RequestError(
+            f"task file {path}: `relationships` is missing beside `elements`; name those of your elements"
+        )
+    if declared.elements is None:
+        for relationship in declared.relationships:
+            if relationship not in RELATIONSHIPS:
+                raise RequestError(
+                    f"task file {path}: unknown relationship {relationship!r}{nearest(relationship, RELATIONSHIPS)}; "
+                    f"known: {', '.join(RELATIONSHIPS)}; others need `elements`"
+                )
+    table = None if declared.elements is None else path.parent / declared.elements / ELEMENTS
     tools = Tools(**{name: getattr(declared.tools, name) for name in ToolsField.model_fields})
     return [
         genres_task(
@@ -89,5 +91,5 @@ def load_genres_file(path: Path) -> list[Task]:
             table=table,
             card=declared.card or f"GENRES as declared in {path.name}.",
         )
-        for relationship in declared.relationships or known
+        for relationship in declared.relationships or RELATIONSHIPS
     ]

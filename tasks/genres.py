@@ -28,6 +28,7 @@ from pathlib import Path
 from equivox.annotate.parts import AnnotatorPrompt
 from equivox.corpus import OPENERS, Corpus, from_builder, open_corpus
 from equivox.dataset_builders.genres import RELATIONSHIPS, Genres, protocol
+from equivox.errors import RequestError, nearest
 from equivox.metrics.genres.reading import GenresReading, Questions
 from equivox.metrics.genres.reference import GenresScript
 from equivox.metrics.genres.scorer import score_genres, score_genres_family
@@ -64,6 +65,12 @@ def open_genres(source: DataSource, data: str | Path | None) -> Corpus:
         whole = open_corpus(DataSource(corpus="genres"), data)
     relationship = str(source.where["relationship"])
     items = tuple(item for item in whole.items if item.columns["relationship"] == relationship)
+    if not items:
+        known = sorted({str(item.columns["relationship"]) for item in whole.items})
+        raise RequestError(
+            f"{source.corpus}: no element has the relationship {relationship!r}{nearest(relationship, known)}; "
+            f"there are {', '.join(known)}"
+        )
     return replace(
         whole, name=source.corpus, fingerprint=digest([whole.fingerprint, relationship]), items=items, notes=()
     )

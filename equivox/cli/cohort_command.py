@@ -38,7 +38,9 @@ def cohort(folders: Sequence[Path], published: str | None, family: str | None) -
     for name, reason in reasons.items():
         out.print(f"  no score for {name}: {reason}", style="yellow", markup=False)
     if made_up := [name for name, by_stand_ins in makeshift.items() if by_stand_ins]:
-        out.print(f"  {READ_BY_STAND_INS}, comparable with nothing else: {', '.join(made_up)}", style="yellow", markup=False)
+        out.print(
+            f"  {READ_BY_STAND_INS}, comparable with nothing else: {', '.join(made_up)}", style="yellow", markup=False
+        )
     out.print(
         "TBS: over M1 to M8, the distances from the cohort's means in its standard deviations, added up; 0 is typical, "
         "which is not unbiased.",

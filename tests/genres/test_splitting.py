@@ -33,7 +33,7 @@ SPLITTABLE = {
         STORY,
     ),
     "headings without a colon": (
-        f"### Profile of Ana\n{A}\n### Profile of Ben\n{B}\n### Narrative Passage\n{STORY}\n### Shown Personality Traits\nx",
+        f"### Profile of Ana\n{A}\n### Profile of Ben\n{B}\n### Narrative Passage\n{STORY}\n### Shown Traits\nx",
         A,
         B,
         STORY,
@@ -45,7 +45,7 @@ SPLITTABLE = {
         STORY,
     ),
     "bold headings with the colon outside": (
-        f"**Profile of Ana**: {A}\n**Profile of Ben**: {B}\n**Narrative passage**: {STORY}\n**Shown personality traits**: x",
+        f"**Profile of Ana**: {A}\n**Profile of Ben**: {B}\n**Narrative passage**: {STORY}\n**Personality traits**: x",
         A,
         B,
         STORY,
@@ -174,8 +174,8 @@ SPLITTABLE = {
     "the heading of the traits cut off later": (PLAIN.replace(f"{SHOWN}\n", "**Shown personality"), A, B, STORY),
     "a mark of the end": (PLAIN.replace(SHOWN, "**End of Narrative Passage**\nThanks for reading!"), A, B, STORY),
     "traits as a field of the profiles": (
-        f"Profile of Ana:\nName: Ana\nPersonality Traits: slow\n\nProfile of Ben:\nName: Ben\nPersonality Traits: exact\n\n"
-        f"Narrative Passage:\n{STORY}\n\n{SHOWN}",
+        f"Profile of Ana:\nName: Ana\nPersonality Traits: slow\n\nProfile of Ben:\nName: Ben\nPersonality Traits: "
+        f"exact\n\nNarrative Passage:\n{STORY}\n\n{SHOWN}",
         "Name: Ana\nPersonality Traits: slow",
         "Name: Ben\nPersonality Traits: exact",
         STORY,
