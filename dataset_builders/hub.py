@@ -24,7 +24,8 @@ DEMOGRAPHICS = "VideoDemographics.csv"
 
 _PLAIN_NAME = re.compile(r"\w[\w-]*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_NEEDED = {"crema_d": ("audio",), "l2_arctic": ("audio", "text", "speaker", "gender", "accent")}
+_NEEDED = {"crema_d": ("audio",), "l2_arctic": ("audio", "text", "speaker", "gender", "accent"), "genres": ()}
+_FILES = {"genres": ["*.jsonl", "*.png", "*.jpg", "*.jpeg", "*.webp", "*.md"]}
 _BATCH = 64
 
 
@@ -32,14 +33,15 @@ class HubFile(BaseModel):
     """The fields of a file that declares a copy on the Hub; unknown ones are refused.
 
     `columns` maps our names to the copy's: `audio` (bytes and path), and, where the corpus needs them, `text`,
-    `speaker`, `gender`, `accent` and `file` (the clip's name, where the audio's path does not tell it).
+    `speaker`, `gender`, `accent` and `file` (the clip's name, where the audio's path does not tell it). GENRES needs
+    none: its repository is the original.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    corpus: Literal["crema_d", "l2_arctic"]
+    corpus: Literal["crema_d", "l2_arctic", "genres"]
     hf_repo: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
-    columns: dict[Literal["audio", "text", "speaker", "gender", "accent", "file"], str]
+    columns: dict[Literal["audio", "text", "speaker", "gender", "accent", "file"], str] = {}
     revision: str | None = None
     split: str | None = None
 
@@ -73,7 +75,10 @@ def download(copy: HubFile, revision: str | None) -> Path:
     try:
         return Path(
             huggingface_hub.snapshot_download(
-                copy.hf_repo, repo_type="dataset", revision=pinned, allow_patterns=["*.parquet", "*.md"]
+                copy.hf_repo,
+                repo_type="dataset",
+                revision=pinned,
+                allow_patterns=_FILES.get(copy.corpus, ["*.parquet", "*.md"]),
             )
         )
     except LocalEntryNotFoundError as error:
@@ -93,6 +98,9 @@ def original_layout(
 
     `demographics` is the VideoDemographics.csv that CREMA-D's copies lack. RequestError for columns that are not there.
     """
+    if copy.corpus == "genres":
+        yield snapshot
+        return
     shards = sorted(
         path for path in snapshot.rglob("*.parquet") if copy.split is None or path.name.startswith(f"{copy.split}-")
     )

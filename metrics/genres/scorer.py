@@ -104,7 +104,7 @@ class _Scoring:
         yield score, measured
         if metric.name == "M1":
             yield self._one(SIGNED_WARMTH, "words=signed", rows, observe(SIGNED_WARMTH.name, rows))
-        yield _by_published_arithmetic(score, published), replace(measured, male=math.nan, female=math.nan)
+        yield self._by_published_arithmetic(score, published), replace(measured, male=math.nan, female=math.nan)
         if "evaluator" not in TOOLS_OF[metric.name] or not others:
             return
         every = list(seen)
@@ -158,6 +158,21 @@ class _Scoring:
             )
         return score, measured
 
+    def _by_published_arithmetic(self, ours: Score, value: float) -> Score:
+        reason = ours.coverage.shortfall(self.table.options.min_coverage)
+        if reason is None and math.isnan(value):
+            reason = "the published arithmetic has no value"
+        return replace(
+            ours,
+            subset="arithmetic=published",
+            value=value if reason is None else math.nan,
+            ci_low=math.nan,
+            ci_high=math.nan,
+            p_cluster=math.nan,
+            undefined=reason,
+            notes=(),
+        )
+
     def _notes(self, score: Score, seen: Sequence[Observation]) -> Iterator[str]:
         if replaced := [name for name in TOOLS_OF[score.name] if name in self._stand_ins]:
             yield f"{READ_BY_STAND_INS} ({', '.join(replaced)}): no model, no published lexicon"
@@ -198,20 +213,6 @@ class _Scoring:
             "undefined": score.undefined or "",
             "tools": self._tools(score.name),
         }
-
-
-def _by_published_arithmetic(ours: Score, value: float) -> Score:
-    reason = ours.coverage.shortfall(0.0) or ("the published arithmetic has no value" if math.isnan(value) else None)
-    return replace(
-        ours,
-        subset="arithmetic=published",
-        value=value,
-        ci_low=math.nan,
-        ci_high=math.nan,
-        p_cluster=math.nan,
-        undefined=reason,
-        notes=(),
-    )
 
 
 def agreed(seen: Sequence[Observation]) -> list[Observation]:

@@ -79,6 +79,16 @@ def test_a_build_and_the_snapshot_give_the_same_requests(equivox: Cli, snapshot:
     assert loaded.num_rows == 8 and loaded.features["image"].decode is False
 
 
+def test_a_snapshot_of_the_hub_is_built_with_its_revision(equivox: Cli, snapshot: Path, tmp_path: Path) -> None:
+    revision = "0123456789abcdef0123456789abcdef01234567"
+    command = ["data", "build", "genres", "--hub", "genres", "--source", snapshot, "--revision", revision]
+    code, _, err = equivox(*command, "--output", tmp_path / "data")
+    assert code == 0, err
+    record = json.loads((tmp_path / "data" / "genres" / "build.json").read_text("utf-8"))
+    assert record["origin"] == {"hf_repo": "Savannah-y7/Genres", "revision": revision} and record["rows"] == 8
+    assert (snapshot / "data" / "NEPs" / "genre_mf_cs_query.jsonl").is_file()
+
+
 def test_the_sample_and_its_build_are_the_same_corpus(equivox: Cli, tmp_path: Path) -> None:
     assert equivox("data", "build", "genres", "--source", sample_source("genres"), "--output", tmp_path)[0] == 0
     task = resolve_tasks("genres_standin:em")[0]
