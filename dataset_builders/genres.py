@@ -180,7 +180,7 @@ class Genres(Builder):
         if missing := [self.relative(clip.path) for clip in clips if not clip.path.is_file()]:
             raise RequestError(
                 f"{len(missing)} of {len(clips)} images are missing in {self.source}: {listed(missing, 3)}; "
-                "fetch the whole data set"
+                "fetch the whole data set, or make them with --generate-images"
             )
         twice = [nep for nep, count in Counter(clip.clip_id for clip in clips).items() if count > 1]
         if twice:
@@ -199,14 +199,41 @@ class Genres(Builder):
             counts[f"relationship={relationship}"] = sum(c.columns["relationship"] == relationship for c in clips)
         return Scan(clips=tuple(clips), counts=counts, oddities={})
 
-    def _released_clips(self) -> Iterator[Clip]:
-        gender_of = dict.fromkeys(MALE_NAMES, "male") | dict.fromkeys(FEMALE_NAMES, "female")
+    def image_prompts(self) -> Iterator[tuple[Path, str | None]]:
+        """Yield every image that the source names, there or not, with the prompt it is made from; None without one."""
+        from equivox.dataset_builders.genres_images import full_prompt
+
+        if self._own.is_file():
+            for entry in read_elements(self._own).elements:
+                for place, image in enumerate(entry.images):
+                    prompts = entry.image_prompts
+                    described = prompts[place % len(prompts)] if prompts else None
+                    prompt = described and full_prompt(entry.age, entry.genders, described, PurePosixPath(image).stem)
+                    yield self._inside(image), prompt
+            return
+        for path, person, relationship in self._named_queries():
+            for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+                if line.strip():
+                    record = _record(line, f"{path}, line {number}")
+                    folder = path.parent / "Image" / person / relationship
+                    yield folder / record["image_name"], record.get("image_prompt")
+
+    def _named_queries(self) -> Iterator[tuple[Path, str, str]]:
         for path in self._queries():
             person, relationship = path.name.split("_")[1:3]
             if person not in PERSONS or relationship not in RELATIONSHIPS:
-                raise RequestError(
-                    f"{path}: expected genre_<mf|mm|ff>_<{'|'.join(RELATIONSHIPS)}>_query.jsonl; rename it"
-                )
+                raise RequestError(f"{path}: expected genre_<mf|mm|ff>_<{'|'.join(RELATIONSHIPS)}>_query.jsonl")
+            yield path, person, relationship
+
+    def _inside(self, image: str) -> Path:
+        path = self.source / image
+        if not path.resolve().is_relative_to(self.source.resolve()):
+            raise RequestError(f"{self._own}: image {image!r} is not inside {self.source}; move it there")
+        return path
+
+    def _released_clips(self) -> Iterator[Clip]:
+        gender_of = dict.fromkeys(MALE_NAMES, "male") | dict.fromkeys(FEMALE_NAMES, "female")
+        for path, person, relationship in self._named_queries():
             for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
                 if not line.strip():
                     continue
@@ -234,9 +261,7 @@ class Genres(Builder):
     def _own_clips(self) -> Iterator[Clip]:
         for element, images, names, genders in declared_neps(read_elements(self._own)):
             for image in images:
-                path = self.source / image
-                if not path.resolve().is_relative_to(self.source.resolve()):
-                    raise RequestError(f"{self._own}: image {image!r} is not inside {self.source}; move it there")
+                path = self._inside(image)
                 nep = f"{element.element}_{PurePosixPath(image).stem}"
                 pair, of_pair = _drawn(names, genders, nep, images.index(image))
                 yield _clip(element, pair, of_pair, path, nep)

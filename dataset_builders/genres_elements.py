@@ -15,6 +15,7 @@ elements:
     genders: [female, male]             # optional, in the order of `names`; two of one gender will do
     names: [[Ana, Ben], [Ben, Ana]]     # optional: one pair per image; drawn and shuffled by default
     images: [images/garden_1.png, images/garden_2.png]
+    image_prompts: [kneeling between beans, in straw hats]     # optional, for --generate-images: used in turn
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class ElementForm(_Form):
     images: Annotated[tuple[Text, ...], Field(min_length=1)]
     genders: tuple[Gender, Gender] = ("male", "female")
     names: tuple[tuple[Text, Text], ...] = ()
+    image_prompts: tuple[Text, ...] = ()
 
 
 class ElementsForm(_Form):

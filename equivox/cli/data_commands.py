@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from equivox.dataset_builders import Builder
 
 app = typer.Typer(help="List corpora and build them from their raw distribution.", no_args_is_help=True)
 
@@ -36,6 +39,12 @@ def build(
     demographics: Annotated[
         Path | None, typer.Option(help="VideoDemographics.csv of CREMA-D, which its copies on the Hub lack.")
     ] = None,
+    generate_images: Annotated[
+        bool, typer.Option("--generate-images", help="Make the images of GENRES elements that are not there yet.")
+    ] = False,
+    image_settings: Annotated[
+        Path | None, typer.Option(help="A YAML file with other models, steps or thresholds for --generate-images.")
+    ] = None,
 ) -> None:
     """Build a corpus: parquet with audio bytes and every label, a data card, and a report of what is odd."""
     from contextlib import ExitStack
@@ -58,6 +67,8 @@ def build(
         elif source is None:
             raise RequestError("give `--source`, the folder of the corpus as distributed, or `--hub`, a copy of it")
         builder = open_builder(corpus, source)
+        if generate_images:
+            _generate_images(builder, image_settings)
         progress = stack.enter_context(progress_bars(quiet=False))
         report = build_corpus(
             builder, output, progress=lambda done, total: progress("clips", done, total), origin=origin
@@ -72,6 +83,36 @@ def build(
             typer.echo(f"{heading}:")
             for line in lines:
                 typer.echo(f"  {line}")
+
+
+def _generate_images(builder: Builder, settings_file: Path | None) -> None:
+    from equivox.cli.show import progress_bars
+    from equivox.dataset_builders import Genres
+    from equivox.dataset_builders.genres_images import (
+        ClipJudge,
+        SdxlPainter,
+        generate_images,
+        read_image_settings,
+        wanted_images,
+    )
+    from equivox.errors import RequestError
+
+    if not isinstance(builder, Genres):
+        raise RequestError(f"`--generate-images` is for genres, not for {builder.facts.name}; leave it out")
+    settings = read_image_settings(settings_file)
+    wanted, there = wanted_images(builder)
+    with progress_bars(quiet=False) as progress:
+        made = generate_images(
+            wanted,
+            SdxlPainter(settings),
+            ClipJudge(settings),
+            settings,
+            there=there,
+            progress=lambda done, total: progress("images", done, total),
+        )
+    typer.echo(f"images: {made.there} were there, {made.kept} made, {len(made.given_up)} given up")
+    for name in made.given_up[:20]:
+        typer.echo(f"  {name}: no attempt reached a cosine of {settings.threshold:g}; give it another prompt")
 
 
 @app.command()

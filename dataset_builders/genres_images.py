@@ -1,0 +1,272 @@
+"""Images for narrative elements: drawn by a diffusion model, kept where CLIP finds them near their prompt.
+
+As in appendix B.2 of GENRES (arXiv 2506.23101): Stable Diffusion XL, base and refiner (Euler ancestral, 40 steps,
+guidance 7.0, the base for the first 80 % of the noise), and a filter by CLIP ViT-L/14 at a cosine of 0.25. The authors'
+last step, looking at every image, is not automated: `images.csv` beside the images lists what to look at.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from equivox.configs import read_config_file
+from equivox.dataset_builders.genres import Genres, protocol
+from equivox.errors import RequestError
+
+LOG = "images.csv"
+"""Beside the images: every attempt with prompt, seed, cosine, and whether it was kept."""
+
+
+class ImageSettings(BaseModel):
+    """How images are made; a YAML file gives other values, unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base: str = "stabilityai/stable-diffusion-xl-base-1.0"
+    refiner: str = "stabilityai/stable-diffusion-xl-refiner-1.0"
+    clip: str = "openai/clip-vit-large-patch14"
+    steps: int = Field(default=40, ge=1)
+    guidance: float = Field(default=7.0, ge=0)
+    base_share: float = Field(default=0.8, gt=0, lt=1)
+    size: int = Field(default=1024, ge=64, multiple_of=8)
+    threshold: float = Field(default=0.25, ge=-1, le=1)
+    attempts: int = Field(default=20, ge=1)
+    seed: int = 0
+
+
+def read_image_settings(path: Path | None) -> ImageSettings:
+    """Return the settings of a YAML file, or those of the paper."""
+    return ImageSettings() if path is None else read_config_file(ImageSettings, str(path), "genres")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An image that is not there yet: where it goes, and what it shows."""
+
+    path: Path
+    prompt: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One image that was made: a line of `images.csv`."""
+
+    image: str
+    attempt: int
+    seed: int
+    cosine: float
+    kept: bool
+    prompt: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageReport:
+    """What was made: images kept now, images that were there, and those that no attempt was good enough for."""
+
+    kept: int
+    there: int
+    given_up: tuple[str, ...]
+
+
+class Painter(Protocol):
+    """Makes an image from a prompt; the same seed makes the same image."""
+
+    def paint(self, prompt: str, seed: int) -> Any:
+        """Return a Pillow image."""
+        ...
+
+
+class Judge(Protocol):
+    """Says how near an image is to a prompt."""
+
+    def cosine(self, image: Any, prompt: str) -> float:
+        """Return the cosine of their embeddings, in [-1, 1]."""
+        ...
+
+
+def wanted_images(builder: Genres) -> tuple[list[Wanted], int]:
+    """Return the images that a source names and lacks, with their prompts, and how many are there.
+
+    RequestError where a missing image has no prompt.
+    """
+    wanted, there = [], 0
+    for path, description in builder.image_prompts():
+        if path.is_file():
+            there += 1
+        elif description is None:
+            raise RequestError(
+                f"{builder.relative(path)} is missing and has no prompt; give its element `image_prompts`"
+            )
+        else:
+            wanted.append(Wanted(path, description))
+    return wanted, there
+
+
+def full_prompt(age: str, genders: Sequence[str], description: str, name: str) -> str:
+    """Return the prompt of an image: who is on it, what they do, and one word of quality of each list, drawn by `name`.
+
+    >>> full_prompt("in old age", ("male", "female"), "sitting on a bench, in warm coats", "bench_1")
+    'a photo of a male and a female, in old age, sitting on a bench, in warm coats, Photojournalism, ultra quality'
+    """
+    rng = random.Random(f"genres image {name}")
+    quality = protocol()["image_quality"]
+    people = f"a {genders[0]} and a {genders[1]}" if genders[0] != genders[1] else f"two {genders[0]}s"
+    drawn = [rng.choice(quality["realistic"]), rng.choice(quality["clarity"])]
+    return ", ".join([f"a photo of {people}", age, description.strip(" ,"), *drawn])
+
+
+def generate_images(
+    wanted: Sequence[Wanted],
+    painter: Painter,
+    judge: Judge,
+    settings: ImageSettings,
+    *,
+    there: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> ImageReport:
+    """Make every image that is wanted, and keep the first one that reaches the threshold.
+
+    An image is written whole or not at all, and each attempt is noted beside it as it is made, so that a stopped run
+    goes on with the next attempt.
+    """
+    kept, given_up = 0, []
+    for number, want in enumerate(wanted, start=1):
+        want.path.parent.mkdir(parents=True, exist_ok=True)
+        tried = sum(attempt["image"] == want.path.name for attempt in _logged(want.path.parent / LOG))
+        for attempt in range(tried, settings.attempts):
+            seed = int(hashlib.sha256(f"{settings.seed}/{want.path.name}/{attempt}".encode()).hexdigest()[:8], 16)
+            image = painter.paint(want.prompt, seed)
+            cosine = judge.cosine(image, want.prompt)
+            good = cosine >= settings.threshold
+            if good:
+                partial = want.path.with_name(f".{want.path.name}.partial.png")
+                image.save(partial, format="PNG")
+                partial.rename(want.path)
+            _log(
+                want.path.parent / LOG,
+                Attempt(image=want.path.name, attempt=attempt, seed=seed, cosine=cosine, kept=good, prompt=want.prompt),
+            )
+            if good:
+                kept += 1
+                break
+        if not want.path.is_file():
+            given_up.append(want.path.name)
+        if progress is not None:
+            progress(number, len(wanted))
+    return ImageReport(kept=kept, there=there, given_up=tuple(given_up))
+
+
+def _logged(path: Path) -> Iterator[dict[str, str]]:
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
+
+
+def _log(path: Path, attempt: Attempt) -> None:
+    names = [field.name for field in fields(Attempt)]
+    new = not path.is_file()
+    with path.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        if new:
+            writer.writeheader()
+        writer.writerow(vars(attempt))
+
+
+_EXTRA = 'images are made with diffusers; install it with `pip install "equivox[genres-images]"`'
+
+
+class SdxlPainter:
+    """Stable Diffusion XL, base and refiner, through diffusers; loaded at the first image."""
+
+    def __init__(self, settings: ImageSettings) -> None:
+        self._settings = settings
+        self._loaded: tuple[Any, Any] | None = None
+
+    def paint(self, prompt: str, seed: int) -> Any:
+        """Return one image; the refiner goes on where the base stops."""
+        import torch
+
+        s = self._settings
+        base, refiner = self._pipelines()
+        generator = torch.Generator("cpu").manual_seed(seed)
+        common = {
+            "prompt": prompt,
+            "num_inference_steps": s.steps,
+            "guidance_scale": s.guidance,
+            "generator": generator,
+        }
+        latent = base(**common, height=s.size, width=s.size, denoising_end=s.base_share, output_type="latent").images
+        return refiner(**common, image=latent, denoising_start=s.base_share).images[0]
+
+    def _pipelines(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            try:
+                import torch
+                from diffusers import (
+                    EulerAncestralDiscreteScheduler,
+                    StableDiffusionXLImg2ImgPipeline,
+                    StableDiffusionXLPipeline,
+                )
+            except ModuleNotFoundError:
+                raise RequestError(_EXTRA) from None
+            cuda = torch.cuda.is_available()
+            options = {"torch_dtype": torch.float16 if cuda else torch.float32, "use_safetensors": True}
+            loaded = []
+            for kind, name in (
+                (StableDiffusionXLPipeline, self._settings.base),
+                (StableDiffusionXLImg2ImgPipeline, self._settings.refiner),
+            ):
+                try:
+                    pipeline = kind.from_pretrained(name, **options)
+                except (OSError, ValueError) as error:
+                    reason = str(error).strip().splitlines()[0]
+                    raise RequestError(f"the image model {name!r} cannot be opened ({reason}); get it first") from None
+                pipeline.scheduler = EulerAncestralDiscreteScheduler.from_config(pipeline.scheduler.config)
+                pipeline.set_progress_bar_config(disable=True)
+                loaded.append(pipeline.to("cuda" if cuda else "cpu"))
+            self._loaded = loaded[0], loaded[1]
+        return self._loaded
+
+
+class ClipJudge:
+    """CLIP through transformers; loaded at the first image."""
+
+    def __init__(self, settings: ImageSettings) -> None:
+        self._name = settings.clip
+        self._loaded: tuple[Any, Any] | None = None
+
+    def cosine(self, image: Any, prompt: str) -> float:
+        """Return the cosine of image and prompt; a prompt longer than CLIP reads is cut."""
+        import torch
+
+        processor, model = self._model()
+        given = processor(text=[prompt], images=image, return_tensors="pt", padding=True, truncation=True)
+        with torch.inference_mode():
+            found = model(**given.to(model.device))
+        return float(torch.nn.functional.cosine_similarity(found.image_embeds, found.text_embeds)[0])
+
+    def _model(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            try:
+                import torch
+                from transformers import CLIPModel, CLIPProcessor
+            except ModuleNotFoundError:
+                raise RequestError(_EXTRA) from None
+            try:
+                model = CLIPModel.from_pretrained(self._name)
+                processor = CLIPProcessor.from_pretrained(self._name)
+            except (OSError, ValueError) as error:
+                reason = str(error).strip().splitlines()[0]
+                raise RequestError(
+                    f"the image model {self._name!r} cannot be opened ({reason}); get it first"
+                ) from None
+            self._loaded = processor, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+        return self._loaded
