@@ -182,7 +182,9 @@ def spread(items: Sequence[Item], task: Task, limit: int | None) -> list[Item]:
     for members in by_cluster.values():
         members.sort(key=lambda item: (digest(_text(item, task.strata)), item.item_id))
     by_group: dict[str, list[str]] = defaultdict(list)
-    for cluster, members in sorted(by_cluster.items()):
+    # Where nothing tells clusters apart, the names of neighbours mean likeness: a hashed order mixes them.
+    order = sorted(by_cluster.items(), key=lambda entry: (entry[0] if task.group else digest(entry[0]), entry[0]))
+    for cluster, members in order:
         by_group[_label(members[0], task.group) or ""].append(cluster)
     turns = [cluster for row in _transposed(list(by_group.values())) for cluster in row]
     taken: list[Item] = []

@@ -99,6 +99,17 @@ def test_the_sample_and_its_build_are_the_same_corpus(equivox: Cli, tmp_path: Pa
         assert left.load() == right.load()
 
 
+def test_a_limit_takes_neps_of_every_kind() -> None:
+    task = resolve_tasks("genres_standin:mp")[0]
+    corpus = open_corpus(task.data, "sample")
+    identity = EngineIdentity(engine="none", model="none", revision="1", settings={})
+    asked = [
+        {planned.request.labels.facts["element"] for planned in plan.requests}
+        for plan in (make_plan([task], {task.data.corpus: corpus}, identity, limit=limit) for limit in (6, 12))
+    ]
+    assert len(asked[0]) >= 3 and len(asked[1]) == 6 and asked[0] <= asked[1]
+
+
 def test_the_sample_is_as_stated_and_small() -> None:
     builder = open_builder("genres", sample_source("genres"))
     assert builder.differences() == [] and builder.facts.licence_id == "cc0-1.0"
