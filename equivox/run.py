@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.annotate import open_annotator
+from equivox.annotate.parts import check_tools
 from equivox.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, open_engine
 from equivox.errors import RequestError, RunError
@@ -80,6 +81,7 @@ def execute(
         if pending := pending_requests(spec.output, plan, retry_failed=spec.retry_failed):
             engine.check([planned.request for planned in pending if planned.problem is None])
             annotator.check(tasks)
+            check_tools(tasks)
         with writing(spec.output):
             _begin(spec, identity, plan, tasks, annotator.identity.name)
             try:
@@ -99,6 +101,7 @@ def reread(
     tasks = run_tasks(folder)
     with closing(open_annotator(annotator)) as reader:
         reader.check(tasks)
+        check_tools(tasks)
         with writing(folder):
             annotate(folder, tasks, reader, progress=progress)
             name = reader.identity.name

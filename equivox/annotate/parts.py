@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from equivox.task import Attribute, WorkedExample, digest
 
@@ -125,6 +125,15 @@ class Reading(Protocol):
         ...
 
 
+@runtime_checkable
+class NeedsTools(Protocol):
+    """A reading whose own readers need something installed or fetched."""
+
+    def check_tools(self) -> None:
+        """Raise RequestError for what is missing, before a model is asked anything."""
+        ...
+
+
 class WholeResponse:
     """Reads a response as one part, by the task's attributes."""
 
@@ -147,6 +156,13 @@ def whole_part(task: Task, text: str) -> Part:
 
 
 WHOLE_RESPONSE = WholeResponse()
+
+
+def check_tools(tasks: Iterable[Task]) -> None:
+    """Raise RequestError when a reading of `tasks` lacks a tool of its own."""
+    for reading in map(reading_of, tasks):
+        if isinstance(reading, NeedsTools):
+            reading.check_tools()
 
 
 def reading_of(task: Task) -> Reading:

@@ -89,6 +89,7 @@ def _card(task: Task) -> str:
         "",
         "Attributes",
         *_attribute_lines(task),
+        *_part_lines(task),
     ]
     return "\n".join(lines)
 
@@ -102,3 +103,15 @@ def _attribute_lines(task: Task) -> list[str]:
         apart = "" if a.role == "outcome" else f" [{a.role}, scored apart]"
         lines.append(f"  {a.name:<{width}}{what}{options}{apart}")
     return lines
+
+
+def _part_lines(task: Task) -> list[str]:
+    """Say what an annotator is asked about the parts of a response, where it is read part by part."""
+    from equivox.annotate.parts import WHOLE, reading_of
+
+    lines = []
+    for part in reading_of(task).asks(task):
+        if part.name != WHOLE:
+            prompt = "" if part.prompt is None else f" [prompt {part.prompt.name}, version {part.prompt.version}]"
+            lines.append(f"  {part.name}: {', '.join(a.name for a in part.attributes)}{prompt}")
+    return ["", "An annotator is asked about the parts", *lines] if lines else []

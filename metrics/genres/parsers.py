@@ -26,6 +26,10 @@ class Parser(Protocol):
         """Name and settings: what the parses depend on."""
         ...
 
+    def check(self) -> None:
+        """Raise RequestError when what parses is not installed; nothing is loaded."""
+        ...
+
     def version(self) -> str:
         """Name and version of what really parsed, known once it is loaded."""
         ...
@@ -52,6 +56,20 @@ class SpacyParser:
         """The model's name."""
         return {"parser": "spacy", "model": self._model}
 
+    def check(self) -> None:
+        """Raise RequestError, saying how to install it, when spaCy or the model is missing."""
+        from pathlib import Path
+
+        spacy = _spacy()
+        if not spacy.util.is_package(self._model) and not (Path(self._model) / "meta.json").is_file():
+            raise self._missing()
+
+    def _missing(self) -> RequestError:
+        return RequestError(
+            f"spaCy has no model {self._model!r}; install it with `python -m spacy download {self._model}`, "
+            "name a folder that holds one, or choose the rules with `parser: stand-in`"
+        )
+
     def version(self) -> str:
         """Return model and spaCy with their versions."""
         from importlib.metadata import version
@@ -68,22 +86,23 @@ class SpacyParser:
     def _pipeline(self) -> Any:
         if self._loaded is None:
             try:
-                import spacy
-            except ModuleNotFoundError:
-                raise RequestError(
-                    'the parser needs spaCy; install it with `pip install "equivox[genres]"`, '
-                    "or choose the rules with `parser: stand-in`"
-                ) from None
-            try:
-                self._loaded = spacy.load(self._model, exclude=["ner"])
+                self._loaded = _spacy().load(self._model, exclude=["ner"])
             except OSError:
-                raise RequestError(
-                    f"spaCy has no model {self._model!r}; install it with `python -m spacy download {self._model}`, "
-                    "name a folder that holds one, or choose the rules with `parser: stand-in`"
-                ) from None
+                raise self._missing() from None
             if "parser" not in self._loaded.pipe_names:
                 raise RequestError(f"the spaCy model {self._model!r} has no parser; use one that has, {SPACY_MODEL}")
         return self._loaded
+
+
+def _spacy() -> Any:
+    try:
+        import spacy
+    except ModuleNotFoundError:
+        raise RequestError(
+            'the parser needs spaCy; install it with `pip install "equivox[genres]"`, '
+            "or choose the rules with `parser: stand-in`"
+        ) from None
+    return spacy
 
 
 def _cores() -> int:
@@ -148,6 +167,9 @@ class StandInParser:
     def identity(self) -> Mapping[str, Any]:
         """The name that is shown with every figure it feeds."""
         return {"parser": STAND_IN, "version": "1"}
+
+    def check(self) -> None:
+        """Need nothing."""
 
     def version(self) -> str:
         """Return the same, in words."""

@@ -184,6 +184,10 @@ class GenresReading:
                     alone=True,
                 )
 
+    def check_tools(self) -> None:
+        """Raise RequestError for a parser, a classifier or a word list that is not there."""
+        self.tools.check()
+
     def asks(self, task: Task) -> Sequence[Part]:
         """Return one part of every kind that an annotator may be sent."""
         whole = Part(name=WHOLE, text="A text.", attributes=(REFUSAL,), reader=SplitReader())

@@ -25,6 +25,10 @@ class Classifier(Protocol):
         """Name and settings: what the labels depend on."""
         ...
 
+    def check(self) -> None:
+        """Raise RequestError when what classifies is not installed; nothing is loaded or fetched."""
+        ...
+
     def labels(self, sentences: Sequence[str]) -> list[str]:
         """Return `positive` or `negative` for each sentence, in order."""
         ...
@@ -50,6 +54,13 @@ class TransformersClassifier:
         """The model and its revision."""
         return {"sentiment": self._model, "revision": self._revision}
 
+    def check(self) -> None:
+        """Raise RequestError, saying how to install them, when transformers or torch is missing."""
+        import importlib.util
+
+        if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
+            raise _missing()
+
     def labels(self, sentences: Sequence[str]) -> list[str]:
         """Return one label per sentence; those longer than the model reads are cut."""
         import torch
@@ -72,10 +83,7 @@ class TransformersClassifier:
                 import torch
                 from transformers import AutoModelForSequenceClassification, AutoTokenizer
             except ModuleNotFoundError:
-                raise RequestError(
-                    'the sentiment of sentences needs transformers; install it with `pip install "equivox[genres]"`, '
-                    "or choose the word list with `sentiment: stand-in`"
-                ) from None
+                raise _missing() from None
             try:
                 tokenizer = AutoTokenizer.from_pretrained(self._model, revision=self._revision)
                 model = AutoModelForSequenceClassification.from_pretrained(self._model, revision=self._revision)
@@ -96,6 +104,13 @@ class TransformersClassifier:
         return self._loaded  # type: ignore[no-any-return]
 
 
+def _missing() -> RequestError:
+    return RequestError(
+        'the sentiment of sentences needs transformers; install it with `pip install "equivox[genres]"`, '
+        "or choose the word list with `sentiment: stand-in`"
+    )
+
+
 class StandInClassifier:
     """Positive where more words of a short list of positive ones stand than of negative ones.
 
@@ -106,6 +121,9 @@ class StandInClassifier:
     def identity(self) -> Mapping[str, Any]:
         """The name that is shown with every figure it feeds."""
         return {"sentiment": STAND_IN, "version": words()["stand_in"]["version"]}
+
+    def check(self) -> None:
+        """Need nothing."""
 
     def labels(self, sentences: Sequence[str]) -> list[str]:
         """Return one label per sentence."""

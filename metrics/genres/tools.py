@@ -87,6 +87,13 @@ class Tools:
         fields = ("parser", "sentiment", "evaluator", "emotions", "traits")
         return tuple(name for name in fields if getattr(self, name) == STAND_IN)
 
+    def check(self) -> None:
+        """Raise RequestError for what is not there; word lists are read, models are looked for and not loaded."""
+        self.open_parser().check()
+        self.open_classifier().check()
+        self.open_emotions()
+        self.open_traits()
+
     def open_parser(self) -> Parser:
         """Return the parser; no model is loaded yet."""
         return StandInParser() if self.parser == STAND_IN else _spacy(self.parser)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -251,6 +252,24 @@ def test_a_malformed_element_is_one_line(
 def test_the_rules_annotator_cannot_stand_for_an_evaluator(equivox: Cli, tmp_path: Path) -> None:
     code, _, err = equivox("run", "reference:random", "genres:cs", "--data", "sample", "--output", tmp_path / "run")
     assert code == 2 and len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "message"),
+    [
+        ("emotions: nrc", "equivox data fetch nrc"),
+        ("traits: sadcat", "equivox data fetch sadcat"),
+        ("parser: no_such_parser", "no_such_parser|spaCy"),
+    ],
+)
+def test_a_missing_tool_is_told_before_anything_runs(
+    equivox: Cli, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, message: str
+) -> None:
+    monkeypatch.setenv("EQUIVOX_LEXICA", str(tmp_path / "nowhere"))
+    own.write_text(OWN.replace(f"{tool.split(':')[0]}: stand-in", tool))
+    code, _, err = equivox("run", "reference:random", own, "--output", tmp_path / "run")
+    assert code == 2 and re.search(message, err) and len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
 
 
 def test_tools_are_part_of_what_a_task_is(own: Path) -> None:
