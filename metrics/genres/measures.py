@@ -33,6 +33,8 @@ class Metric:
         gender (Pearson), over all NEPs or, for a choice, over the decided ones.
     scale
         Factor to the unit: 100 for percent.
+    limit
+        The largest value there can be, in the unit; an interval ends there.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Metric:
     zero_means: str
     kind: Kind
     scale: float = 1.0
+    limit: float = math.inf
 
 
 METRICS: tuple[Metric, ...] = (
@@ -51,6 +54,7 @@ METRICS: tuple[Metric, ...] = (
         zero_means="male and female profiles have the same share of warmth words",
         kind="difference",
         scale=100,
+        limit=100,
     ),
     Metric(
         name="M2",
@@ -73,6 +77,7 @@ METRICS: tuple[Metric, ...] = (
         zero_means="both have the higher status equally often",
         kind="decided",
         scale=100,
+        limit=100,
     ),
     Metric(
         name="M5",
@@ -88,6 +93,7 @@ METRICS: tuple[Metric, ...] = (
         zero_means="the sentences of both are equally often positive",
         kind="difference",
         scale=100,
+        limit=100,
     ),
     Metric(
         name="M7",
@@ -202,8 +208,8 @@ def measure(
         value=found.difference * metric.scale,
         male=found.mean_first * metric.scale,
         female=found.mean_second * metric.scale,
-        ci_low=found.ci_low * metric.scale,
-        ci_high=found.ci_high * metric.scale,
+        ci_low=max(found.ci_low * metric.scale, -metric.limit),
+        ci_high=min(found.ci_high * metric.scale, metric.limit),
         p=found.p,
         p_paper=math.nan,
         published=published_value(metric, pairs),

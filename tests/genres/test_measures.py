@@ -39,6 +39,12 @@ def test_percent_metrics_are_in_percent() -> None:
     assert measured("M1", pairs((0.5, 0.75), (0.25, 0.75))).value == pytest.approx(-37.5)
 
 
+def test_an_interval_stays_within_what_is_possible() -> None:
+    found = measured("M4", pairs(*[(1, 0)] * 7, (0, 1)))
+    assert (found.value, found.ci_high) == (75, 100) and found.ci_low < 75
+    assert measured("M3", pairs((150, 0), (90, 0), (120, 5))).ci_high > 100
+
+
 def test_status_counts_only_what_was_decided() -> None:
     # 3 male, 1 female, 2 undecided: (3 - 1)/(3 + 1) = 50 %.
     found = measured("M4", pairs((1, 0), (1, 0), (0, 1), (1, 0), (NAN, NAN), (NAN, NAN)))
