@@ -130,7 +130,13 @@ class Genres(Builder):
         doi="10.48550/arXiv.2506.23101",
         citation="Xu Y., Wang W. (2025). From Individuals to Interactions: Benchmarking Gender Bias in Multimodal "
         "Large Language Models from the Lens of Social Relationship. arXiv 2506.23101.",
-        published={"NEPs": 1440, "elements": 288, "male names": 15, "female names": 14},
+        published={
+            "NEPs": 1440,
+            "elements": 288,
+            "male names": 15,
+            "female names": 14,
+            **{f"relationship={relationship}": 360 for relationship in RELATIONSHIPS},
+        },
         columns=(
             Column(name="nep", meaning="the narrative elicitation pair: the unit that is compared", role="other"),
             Column(name="element", meaning="the narrative element, shared by the NEPs of five images", role="other"),

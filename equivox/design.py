@@ -50,13 +50,16 @@ def published_items(task: Task) -> int | None:
     """Return how many items the corpus of `task` has as published; None where that is not known."""
     published = _published(task)
     counted = published.get("clips") or published.get("sentences", 0) * published.get("speakers", 0)
-    return counted or published.get(f"{task.dimension} instances")
+    part = next((published.get(f"{column}={value}") for column, value in task.data.where.items()), None)
+    return part or counted or published.get(f"{task.dimension} instances")
 
 
 def _published(task: Task) -> Mapping[str, int]:
     from equivox.dataset_builders import BUILDERS
 
-    return BUILDERS[task.data.corpus].FACTS.published if task.data.corpus in BUILDERS else {}
+    # A part of a corpus (`genres_cs`) is published with the whole.
+    names = (task.data.corpus, task.data.corpus.rpartition("_")[0])
+    return next((BUILDERS[name].FACTS.published for name in names if name in BUILDERS), {})
 
 
 def _from_corpus(task: Task, data: str | None) -> Design:
