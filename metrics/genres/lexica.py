@@ -6,7 +6,8 @@
     The full stereotype content dictionaries: sociability and morality (warmth), ability and agency (competence), the
     direction of each, and the valence of every word.
 
-Their licences allow research and forbid passing them on: `equivox data fetch nrc` gets a list from its own home.
+Their licences allow research and forbid passing them on: `equivox data fetch nrc` gets a list from its own home. Where
+the package NRCLex is installed, whose copy of the NRC lexicon is the same word for word, that is read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import json
 import math
 import os
 import re
@@ -190,8 +192,8 @@ def read_lexicon(name: str, path: Path | None = None, *, sha256: str | None = No
         content = path.read_bytes()
     except OSError:
         raise RequestError(
-            f"the word list {name!r} ({source.title}) is not at {path}; get it with `equivox data fetch {name}`, "
-            f"or name its place in {LEXICA_FOLDER}"
+            f"the word list {name!r} ({source.title}) is not at {path}; get it with `equivox data fetch {name}`"
+            f"{', install NRCLex, which carries it,' if name == 'nrc' else ''} or name its place in {LEXICA_FOLDER}"
         ) from None
     try:
         _check(content, sha256 or source.sha256, str(path), source)
@@ -202,6 +204,39 @@ def read_lexicon(name: str, path: Path | None = None, *, sha256: str | None = No
 
 EmotionLexicon = Mapping[str, frozenset[str]]
 """Word → the categories that it belongs to."""
+
+
+def read_emotions(path: Path | None = None, *, sha256: str | None = None) -> EmotionLexicon:
+    """Return the emotion lexicon: of a file, of where `equivox data fetch` puts it, or of the package NRCLex.
+
+    RequestError where none of these is there, or what is there is another list.
+    """
+    source = lexicon_source("nrc")
+    if path is None and not (lexicon_folder() / source.file_name).is_file():
+        packaged = _nrclex()
+        if packaged is not None:
+            return packaged
+    return parse_emotions(read_lexicon("nrc", path, sha256=sha256))
+
+
+NRC_CONTENT = "b0d778c3dea4f5a941ea9adf0c2034fed30ec3b0ba6f2e10fd4a5a744c890a6d"
+"""SHA-256 of the words and their categories in canonical JSON, whatever file they come from."""
+
+
+def _nrclex() -> EmotionLexicon | None:
+    """Return the list that NRCLex carries; None where the package is not installed or carries another list."""
+    import importlib.util
+
+    from equivox.task import digest
+
+    package = importlib.util.find_spec("nrclex")
+    for place in (package.submodule_search_locations or ()) if package is not None else ():
+        file = Path(place) / "data" / "nrc_en.json"
+        if file.is_file():
+            content = json.loads(file.read_text("utf-8"))
+            if digest({word: sorted(categories) for word, categories in content.items()}) == NRC_CONTENT:
+                return {word: frozenset(categories) for word, categories in content.items()}
+    return None
 
 
 def parse_emotions(text: str) -> dict[str, frozenset[str]]:

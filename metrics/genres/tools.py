@@ -15,8 +15,8 @@ from equivox.metrics.genres.lexica import (
     EmotionLexicon,
     TraitEntry,
     TraitLexicon,
-    parse_emotions,
     parse_traits,
+    read_emotions,
     read_lexicon,
 )
 from equivox.metrics.genres.parsers import SPACY_MODEL, STAND_IN, Parser, SpacyParser, StandInParser
@@ -137,7 +137,7 @@ def _transformers(model: str) -> TransformersClassifier:
 
 @cache
 def _emotions(path: Path | None, sha256: str) -> EmotionLexicon:
-    return parse_emotions(read_lexicon("nrc", path, sha256=sha256 or None))
+    return read_emotions(path, sha256=sha256 or None)
 
 
 @cache

@@ -20,6 +20,7 @@ from equivox.metrics.genres import lexica
 from equivox.metrics.genres.lexica import SOURCES, fetch_lexicon, parse_emotions, parse_traits, read_lexicon
 from equivox.metrics.genres.tools import stand_in_traits
 from equivox.metrics.genres.traits import score_traits
+from equivox.task import digest
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -124,6 +125,27 @@ def test_a_missing_list_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.M
         read_lexicon("nrc")
     with pytest.raises(RequestError, match="did you mean nrc"):
         read_lexicon("nrcc")
+
+
+def test_a_package_with_the_same_words_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQUIVOX_LEXICA", str(tmp_path))
+    folder = tmp_path / "packages" / "nrclex" / "data"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").write_text("raise ImportError('it is not imported')")
+    (folder / "nrc_en.json").write_text('{"calm": ["trust", "positive"]}')
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    # Another list than the published one is not taken for it.
+    with pytest.raises(RequestError, match="equivox data fetch nrc"):
+        lexica.read_emotions()
+    monkeypatch.setattr(lexica, "NRC_CONTENT", digest({"calm": ["positive", "trust"]}))
+    assert lexica.read_emotions() == {"calm": {"positive", "trust"}}
+
+
+@pytest.mark.paper
+def test_the_content_of_the_published_list_is_pinned(reference_data: Path) -> None:
+    path = reference_data / "genres" / "nrc_emotion_lexicon_wordlevel_v0.92.txt"
+    found = lexica.read_emotions(path)
+    assert digest({word: sorted(categories) for word, categories in found.items()}) == lexica.NRC_CONTENT
 
 
 def test_another_file_is_refused_unless_its_checksum_is_given(tmp_path: Path) -> None:
