@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,13 @@ import pytest
 import soundfile
 
 from equivox import cli
+
+with contextlib.suppress(ImportError):  # the engine tests do without hypothesis
+    from hypothesis import settings
+
+    # The same examples everywhere; HYPOTHESIS_PROFILE=default looks for new ones.
+    settings.register_profile("repeatable", derandomize=True)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 @pytest.fixture

@@ -216,8 +216,8 @@ def _interval(difference: float, samples: list[Floats], confidence: float) -> tu
     squares = np.array([sample.var(ddof=1) / len(sample) for sample in samples])
     if not squares.sum() > 1e-24 * difference**2:
         return float("nan"), float("nan")
-    freedom = squares.sum() ** 2 / sum(
-        square**2 / (len(sample) - 1) for square, sample in zip(squares, samples, strict=True)
-    )
+    # Shares, because the squares themselves may be too small to be squared once more.
+    shares = squares / squares.sum()
+    freedom = 1 / sum(share**2 / (len(sample) - 1) for share, sample in zip(shares, samples, strict=True))
     half = float(t.ppf(0.5 + confidence / 2, freedom) * np.sqrt(squares.sum()))
     return difference - half, difference + half

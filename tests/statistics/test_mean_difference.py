@@ -99,3 +99,11 @@ def test_level_with_a_speaker_effect(paired):
         found = compare(values, groups, clusters, paired=paired, n_resamples=199, rng=rng)
         rejected += found.p <= 0.05 + 1e-12
     assert 4 <= rejected <= 28
+
+
+def test_an_interval_of_tiny_numbers_is_that_of_large_ones():
+    gaps = [0.0, 0.0, 1.0, 3.0]
+    values = [value for gap in gaps for value in (gap, 0.0)]
+    groups, clusters = ["m", "f"] * 4, [f"n{i}" for i in np.arange(4).repeat(2)]
+    large, tiny = (compare([scale * v for v in values], groups, clusters) for scale in (1.0, 1e-98))
+    assert (tiny.ci_low / 1e-98, tiny.ci_high / 1e-98) == pytest.approx((large.ci_low, large.ci_high))
