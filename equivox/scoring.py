@@ -88,7 +88,6 @@ def score(
     scores = with_q(scores)
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
-        "others": list(others),
         "options": vars(options),
         "scores": [entry.as_dict() for entry in scores],
     }

@@ -25,7 +25,7 @@ def arguments(folder: str, **more: object) -> str:
 
 def annotator(folder: Path, name: str, model: str) -> Path:
     """Write an annotator file for a tiny text model."""
-    longer = {"max_model_length": 4096, "max_num_batched_tokens": 4096}
+    longer = {"max_model_length": 8192, "max_num_batched_tokens": 8192}
     parameters = "\n".join(f"  {key}: {value}" for key, value in ({"model_name": model} | SMALL | longer).items())
     file = folder / f"{name}.yaml"
     file.write_text(f"engine: vllm\nmodel_parameters:\n{parameters}\nsampling:\n  max_new_tokens: 400\n")
@@ -35,7 +35,7 @@ def annotator(folder: Path, name: str, model: str) -> Path:
 def test_target_then_annotator_then_a_second_one_then_scores_without_any(
     model: Callable[[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run, first = tmp_path / "run", annotator(tmp_path, "first", model("llama"))
+    run, first = tmp_path / "run", annotator(tmp_path, "first", model("llama_long"))
     command = [
         *("vllm", arguments(model("qwen2audio")), TASKS, "--data", "sample", "--limit", "12"),
         *("--annotator", str(first), "--output", str(run), "--resamples", "199", "--min-coverage", "0"),
@@ -53,7 +53,7 @@ def test_target_then_annotator_then_a_second_one_then_scores_without_any(
     assert {record["attempts"] for record in readings if record["status"] != "empty"} == {1}
     kept = (run / "scores.json").read_bytes()
 
-    second = annotator(tmp_path, "second", model("llama"))
+    second = annotator(tmp_path, "second", model("llama_long"))
     assert cli.run(["annotate", str(run), "--annotator", str(second)]) in (0, 1)
     out = capsys.readouterr().out
     assert "Agreement of first, second" in out
