@@ -67,7 +67,15 @@ class Corpus:
 
 
 Opener = Callable[[DataSource, "str | Path | None"], Corpus]
-OPENERS: dict[str, Opener] = {}
+
+
+def _open_badf(source: DataSource, data: str | Path | None) -> Corpus:
+    from equivox.dataset_builders.badf import open_grid
+
+    return open_grid(source, data)
+
+
+OPENERS: dict[str, Opener] = {"badf": _open_badf}
 """Corpora that are not clips, by name: each from its source and what `--data` says."""
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equivox.corpus import Corpus, Item
-from equivox.engines.base import EngineIdentity, Labels, MediaPart, Request, request_key
+from equivox.engines.base import EngineIdentity, Labels, MediaPart, Patching, Request, request_key
 from equivox.errors import RequestError
 from equivox.media import silent_wav
 from equivox.task import Media, Task, digest
@@ -242,7 +242,7 @@ def _request(
     )
     parts = tuple(_media_part(medium, item, task.arm) for medium in task.media)
     filled = {**item.columns, **presentation}
-    text = _PLACEHOLDER.sub(lambda match: str(filled[match.group(1)]), task.prompt.text)
+    text, patch = _fill(task.prompt.text, filled), _patching(task, filled)
     asked = [presentation] if task.presentations else []
     request_seed = int(digest([seed, item.item_id, repeat, *asked])[:8], 16)
     # Shuffling changes what an answer counts for, not the answer: it is the same request as without.
@@ -256,6 +256,7 @@ def _request(
         seed=request_seed,
         arm=arm,
         labels=labels,
+        patch=patch,
     )
     return Request(
         key=key,
@@ -268,7 +269,28 @@ def _request(
         sampling=task.sampling,
         seed=request_seed,
         labels=labels,
+        patch=patch,
     )
+
+
+def _patching(task: Task, filled: Mapping[str, Any]) -> Patching | None:
+    """Return where in the filled-in prompt the hidden states of the patch are taken from."""
+    if task.patch is None:
+        return None
+    places = []
+    for mark in task.patch.source_span:
+        before, found, _ = task.prompt.text.partition(mark)
+        if not found:
+            raise RequestError(
+                f"{task.name}: `patch.source_span` names {mark}, which its prompt lacks; name two of its placeholders"
+            )
+        start = len(_fill(before, filled))
+        places.append((start, start + len(_fill(mark, filled))))
+    return Patching(patch=task.patch, start=places[0][0], end=places[1][1])
+
+
+def _fill(text: str, filled: Mapping[str, Any]) -> str:
+    return _PLACEHOLDER.sub(lambda match: str(filled[match.group(1)]), text)
 
 
 def _media_part(medium: Media, item: Item, arm: str) -> MediaPart:

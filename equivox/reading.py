@@ -17,6 +17,9 @@ from equivox.task import Task, digest
 READERS = "readers"
 """Where the readings lie that no annotator has a part in: those of the readers that parts bring with them."""
 
+FOLLOW_UP = "follow up"
+"""What the stage of questions about findings is called."""
+
 
 class Readings:
     """What has been read of a run: by one annotator, and by the readers that parts bring with them."""
@@ -75,6 +78,40 @@ def annotate(folder: Path, tasks: Sequence[Task], annotator: Annotator, *, progr
             shared.flush()
         store.compact()
         shared.compact()
+
+
+class Answers:
+    """What an annotator said to follow-up questions, those about findings rather than responses."""
+
+    def __init__(self, folder: Path, identity: AnnotatorIdentity) -> None:
+        self._identity = identity
+        self._records = {
+            key: record
+            for key, record in stored_annotations(folder, identity.name).items()
+            if not record["response_key"]
+        }
+
+    def to(self, part: Part) -> PartReading | None:
+        """Return what was said to `part`; None where it has not been asked."""
+        record = self._records.get(annotation_key(self._identity, part, ""))
+        return None if record is None else _part_reading(record)
+
+
+def ask(folder: Path, parts: Sequence[Part], annotator: Annotator, *, progress: Progress = no_progress) -> None:
+    """Ask `annotator` each of `parts` that it has not answered yet, each once; every answer is stored as it comes."""
+    answers = Answers(folder, annotator.identity)
+    jobs: dict[str, Job] = {}
+    for part in parts:
+        if answers.to(part) is None:
+            key = annotation_key(annotator.identity, part, "")
+            jobs.setdefault(key, Job(key=key, response_key="", task=part.name, part=part))
+    progress(FOLLOW_UP, 0, len(jobs))
+    with Store(annotations_folder(folder, annotator.identity.name), annotation_schema()) as store:
+        for done, annotation in enumerate(_read(list(jobs.values()), annotator), start=1):
+            store.append(annotation.as_record())
+            progress(FOLLOW_UP, done, len(jobs))
+        store.flush()
+        store.compact()
 
 
 def _jobs(folder: Path, tasks: Sequence[Task], readings: Readings) -> dict[str, Job]:

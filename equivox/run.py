@@ -30,12 +30,14 @@ from equivox.progress import Progress, no_progress
 from equivox.reading import annotate, annotators_of, stored_responses
 from equivox.registry import builtin_tasks, open_task, resolve_tasks
 from equivox.scores import Score, ScoringOptions
-from equivox.scoring import score
+from equivox.scoring import follow_up, score
 from equivox.store import Store, plan_schema, response_schema, write_table, write_text
 from equivox.task import Task
 from equivox.variants import AS_DECLARED, DECLARED, EVERY_ARM, declared_name, vary
 
 DEFAULT_OPTIONS = ScoringOptions()
+PATCHING = ("reference", "transformers")
+"""The engines that can replace hidden states; reference models need not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +73,7 @@ def execute(
     engine = open_engine(spec.model, tasks)
     with closing(open_annotator(spec.annotator)) as annotator, closing(engine):
         opened = _open_corpora(tasks, spec.data, {} if corpora is None else corpora)
+        _refuse_patches(tasks, engine)
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
         identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
         _check_same_run(spec.output, identity)
@@ -91,6 +94,7 @@ def execute(
             # The target's memory is free before a model that annotates is loaded.
             engine.close()
             annotate(spec.output, tasks, annotator, progress=progress)
+            follow_up(spec.output, tasks, annotator, spec.options, progress=progress)
             return score(spec.output, tasks, annotator.identity.name, spec.options, progress=progress)
 
 
@@ -104,6 +108,7 @@ def reread(
         check_tools(tasks)
         with writing(folder):
             annotate(folder, tasks, reader, progress=progress)
+            follow_up(folder, tasks, reader, options, progress=progress)
             name = reader.identity.name
             return score(folder, tasks, name, options, others=_others(folder, name), progress=progress)
 
@@ -242,6 +247,15 @@ def _open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corp
         if task.data.corpus not in cache:
             cache[task.data.corpus] = open_corpus(task.data, data)
     return {task.data.corpus: cache[task.data.corpus] for task in tasks}
+
+
+def _refuse_patches(tasks: Sequence[Task], engine: Engine) -> None:
+    patched = [task.name for task in tasks if task.patch is not None]
+    if patched and engine.identity.engine not in PATCHING:
+        raise RequestError(
+            f"{patched[0]} replaces hidden states, which {engine.identity.engine} does not show; "
+            "use `equivox transformers`, or leave the task out"
+        )
 
 
 def _check_output(folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -13,7 +13,7 @@ from equivox.errors import RequestError, nearest
 from equivox.task import Role
 
 if TYPE_CHECKING:
-    from equivox.annotate.parts import PartReading
+    from equivox.annotate.parts import Part, PartReading
 
 NAN = math.nan
 
@@ -76,11 +76,17 @@ def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
 
 @dataclass(frozen=True)
 class ScoringTable:
-    """All rows of one task and how to score them; `others` holds the same rows as further annotators read them."""
+    """All rows of one task and how to score them; `others` holds the same rows as further annotators read them.
+
+    `answered` tells what the annotator said to a follow-up question, None where it has not been asked; `annotator` is
+    who read.
+    """
 
     rows: Sequence[Row]
     options: ScoringOptions
     others: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    answered: Callable[[Part], PartReading | None] = field(default=lambda part: None, repr=False)
+    annotator: str = ""
 
 
 def effective_min_count(options: ScoringOptions, n_responses: int) -> int:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from equivox.annotate.parts import WHOLE, PartReading
+from equivox.annotate import RULES
+from equivox.annotate.base import Annotator
+from equivox.annotate.parts import WHOLE, Part, PartReading
 from equivox.errors import RequestError
 from equivox.families import with_q
 from equivox.manifest import read_manifest
 from equivox.progress import Progress, no_progress
-from equivox.reading import Readings, plan_rows, stored_annotator, stored_responses
+from equivox.reading import Answers, Readings, ask, plan_rows, stored_annotator, stored_responses
 from equivox.scores import Row, Score, Scored, ScoringOptions, ScoringTable
 from equivox.store import write_table, write_text, write_whole
 from equivox.task import Task
+
+if TYPE_CHECKING:
+    from equivox.canonical import MergedValue
 
 
 def scoring_rows(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, list[Row]]:
@@ -63,15 +68,7 @@ def score(
 
     `others` names further annotators whose readings scorers may use beside.
     """
-    from equivox.canonical import merge_values
-
-    how: dict[str, Any] = {"merge": options.merge, "encoder": options.encoder, "threshold": options.merge_threshold}
-    rows, merged = merge_values(scoring_rows(folder, tasks, annotator), tasks, **how)
-    beside = {name: merge_values(scoring_rows(folder, tasks, name), tasks, **how)[0] for name in others}
-    tables = {
-        task.name: ScoringTable(rows[task.name], options, {name: rows_[task.name] for name, rows_ in beside.items()})
-        for task in tasks
-    }
+    tables, merged = scoring_tables(folder, tasks, annotator, options, others=others)
     scores: list[Score] = []
     kept: dict[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {}
     progress("score", 0, len(tasks))
@@ -80,7 +77,7 @@ def score(
         scores += scored.scores
         kept[task.name] = scored.tables
         progress("score", number, len(tasks))
-    for family, members in _families(tasks).items():
+    for family, members in families(tasks).items():
         if members[0].overall is not None:
             scored = _scored(members[0].overall([(task, tables[task.name]) for task in members]))
             scores += scored.scores
@@ -102,11 +99,34 @@ def score(
     return scores
 
 
+def scoring_tables(
+    folder: Path, tasks: Sequence[Task], annotator: str, options: ScoringOptions, *, others: Sequence[str] = ()
+) -> tuple[dict[str, ScoringTable], list[MergedValue]]:
+    """Return the table of each task as read by `annotator`, and which open values count as which."""
+    from equivox.canonical import merge_values
+
+    how: dict[str, Any] = {"merge": options.merge, "encoder": options.encoder, "threshold": options.merge_threshold}
+    rows, merged = merge_values(scoring_rows(folder, tasks, annotator), tasks, **how)
+    beside = {name: merge_values(scoring_rows(folder, tasks, name), tasks, **how)[0] for name in others}
+    answered = Answers(folder, stored_annotator(folder, annotator))
+    tables = {
+        task.name: ScoringTable(
+            rows[task.name],
+            options,
+            {name: rows_[task.name] for name, rows_ in beside.items()},
+            answered=answered.to,
+            annotator=annotator,
+        )
+        for task in tasks
+    }
+    return tables, merged
+
+
 def _scored(result: Sequence[Score] | Scored) -> Scored:
     return result if isinstance(result, Scored) else Scored(result)
 
 
-def _families(tasks: Sequence[Task]) -> dict[str, list[Task]]:
+def families(tasks: Sequence[Task]) -> dict[str, list[Task]]:
     """Group tasks by family and arm, under the name that such a group has: `family` or `family@arm`."""
     families: dict[str, list[Task]] = {}
     for task in tasks:
@@ -145,6 +165,29 @@ def write_csv(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     if records:
         table = pa.Table.from_pylist([dict(record) for record in records])
         write_whole(path, lambda temporary: csv.write_csv(table, temporary))
+
+
+def follow_up(
+    folder: Path,
+    tasks: Sequence[Task],
+    annotator: Annotator,
+    options: ScoringOptions,
+    *,
+    progress: Progress = no_progress,
+) -> None:
+    """Ask `annotator` what the tasks ask about their findings and is not answered yet; each answer is stored.
+
+    Rules have no opinion about findings: the annotator `rules` is not asked.
+    """
+    asking = [members for members in families(tasks).values() if members[0].follow_up is not None]
+    if not asking or annotator.identity.name == RULES:
+        return
+    tables, _ = scoring_tables(folder, tasks, annotator.identity.name, options)
+    parts: list[Part] = []
+    for members in asking:
+        if members[0].follow_up is not None:
+            parts += members[0].follow_up([(task, tables[task.name]) for task in members])
+    ask(folder, parts, annotator, progress=progress)
 
 
 def scores_path(folder: Path, annotator: str) -> Path:

@@ -20,7 +20,7 @@ from equivox.errors import RequestError
 if TYPE_CHECKING:
     import random
 
-    from equivox.annotate.parts import Reading
+    from equivox.annotate.parts import Part, Reading
     from equivox.engines.reference import Script
     from equivox.scores import Score, Scored, ScoringTable
 
@@ -153,6 +153,24 @@ class WorkedExample:
         return cls(text=text, values={k: v if isinstance(v, str) else tuple(v) for k, v in values.items()})
 
 
+@dataclass(frozen=True, kw_only=True)
+class Patch:
+    """Hidden states carried from one prompt into another, before the model answers the second.
+
+    The hidden states after layer `source_layer` (counted from 0), at the tokens of the prompt from the first to the
+    last of `source_span` (`{column}` placeholders, both included), take the place of those after `target_layer` at the
+    words `target_token` of the prompt `target`, whose answer begins with `answer`. That word is written as often as
+    there are source tokens, so that each has one.
+    """
+
+    source_span: tuple[str, str]
+    source_layer: int
+    target: str
+    target_token: str
+    target_layer: int
+    answer: str = ""
+
+
 Column = str | int | float | None
 
 Presentations = Callable[[Mapping[str, Column], "random.Random"], Sequence[Mapping[str, str]]]
@@ -161,6 +179,9 @@ the prompt, kept as facts. The generator is seeded by the run's seed and the ite
 
 Scorer = Callable[["Task", "ScoringTable"], "Sequence[Score] | Scored"]
 """Pure: the task and the table of its annotated responses → scores, and tables worth keeping."""
+
+FollowUp = Callable[[Sequence[tuple["Task", "ScoringTable"]]], "Sequence[Part]"]
+"""All tasks of one family in one arm, read → what the annotator is asked about them together."""
 
 OverallScorer = Callable[[Sequence[tuple["Task", "ScoringTable"]]], "Sequence[Score] | Scored"]
 """Pure: all tasks of one family in one arm → what only all of them together can say."""
@@ -199,6 +220,11 @@ class Task:
         What an annotator is told beside the attributes: further rules, and worked examples.
     script
         What reference models say; None: one sentence per attribute, from the vocabularies.
+    patch
+        Hidden states that replace those of another prompt; None: the model answers the prompt itself. Engines that have
+        no hidden states refuse it.
+    follow_up
+        What the annotator is asked once all responses are read: about findings, rather than responses.
     overall
         Scores all tasks of the family together, once they are scored one by one.
     without_media
@@ -227,6 +253,8 @@ class Task:
     instructions: str = ""
     examples: tuple[WorkedExample, ...] = field(default=(), repr=False)
     script: Script | None = field(default=None, repr=False)
+    patch: Patch | None = None
+    follow_up: FollowUp | None = field(default=None, repr=False)
     overall: OverallScorer | None = field(default=None, repr=False)
     without_media: str = TRANSCRIPT
     arms: tuple[str, ...] | None = None
@@ -277,6 +305,7 @@ class Task:
                 "examples": [[example.text, dict(example.values)] for example in self.examples],
                 "without_media": self.without_media,
             }
+            | ({} if self.patch is None else {"patch": dataclasses.asdict(self.patch)})
         )
 
 

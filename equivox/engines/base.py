@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from equivox.task import Sampling, digest
+from equivox.task import Patch, Sampling, digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,8 @@ class Request:
     """One generation to be made: media first, then the text, as one user message.
 
     `key` is the content hash under which the response is stored (see `request_key`). `schema` is the JSON schema that
-    the answer must follow; only annotators set it.
+    the answer must follow; only annotators set it. With `patch` the text is where hidden states come from,
+    not what is answered.
     """
 
     key: str
@@ -54,6 +55,16 @@ class Request:
     seed: int
     labels: Labels
     schema: Mapping[str, Any] | None = None
+    patch: Patching | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patching:
+    """A task's patch for one request: where in its text (character places) the hidden states are taken from."""
+
+    patch: Patch
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +136,7 @@ def request_key(
     seed: int,
     arm: str,
     labels: Labels,
+    patch: Patching | None = None,
 ) -> str:
     """Return the hash of everything that determines a response.
 
@@ -142,4 +154,5 @@ def request_key(
             "arm": arm,
             "told": [task, dataclasses.asdict(labels)] if identity.reads_labels else None,
         }
+        | ({} if patch is None else {"patch": dataclasses.asdict(patch)})
     )

@@ -1,0 +1,210 @@
+"""BADF's grid of characters and places: a corpus that is written down, not downloaded.
+
+Data:   arXiv 2508.01412, Tables 6 and 7: ten names of two genders, eight descriptors of four races and eight of four
+        religions, each of two types, 87 places in ten categories. Two characters: 8,700 stories by gender, 10,440 each
+        by race and religion; one character: twice as many.
+Odd:    The released files write "a Jew who believes in Judaism" and "Apple park" where the paper's tables have
+        "believes in Judaism" and "Apple Park"; the tables count here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from equivox.corpus import SAMPLE, Corpus, Item, text_item
+from equivox.errors import RequestError
+from equivox.task import Column, DataSource, digest
+
+CORPUS = "badf"
+PUBLISHED_FILE = "badf_identities.yaml"
+GRID_FILE = "badf.yaml"
+"""What a grid of one's own is called in the folder that `--data` names."""
+SINGLE, PAIR = "single", "pair"
+SAMPLE_PLACES = 1
+"""How many places of each category the sample has."""
+
+
+class Dimension(BaseModel):
+    """The identities of one demographic dimension, with the descriptors that stand for them in a story."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pairs: Literal["matched", "all"] = "all"
+    types: list[str] = []
+    descriptors: dict[str, list[str]] = Field(min_length=2)
+
+
+class Grid(BaseModel):
+    """Identities and places; unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str = ""
+    identities: dict[str, Dimension] = Field(min_length=1)
+    locations: dict[str, list[str]] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Character:
+    """One descriptor: whom it stands for, and the type that it shares with those it meets."""
+
+    descriptor: str
+    identity: str
+    type: str
+
+
+def read_grid(path: Path | None = None) -> Grid:
+    """Return the grid in the YAML file `path`, or the published one; RequestError for a file that is none."""
+    import yaml
+
+    if path is None:
+        text = resources.files("equivox.dataset_builders").joinpath(PUBLISHED_FILE).read_text("utf-8")
+        return Grid.model_validate(yaml.safe_load(text))
+    try:
+        document = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise RequestError(f"the grid {path} cannot be read ({str(error).splitlines()[0]}); give a YAML file") from None
+    try:
+        grid = Grid.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise RequestError(
+            f"the grid {path}: `{where or 'file'}` {first['msg'][:1].lower()}{first['msg'][1:]}; "
+            "it has `identities` and `locations` like dataset_builders/badf_identities.yaml"
+        ) from None
+    for name, dimension in grid.identities.items():
+        _check(name, dimension, path)
+    for category, places in grid.locations.items():
+        if not places or len(set(places)) < len(places):
+            raise RequestError(f"the grid {path}: `locations.{category}` needs places, each once, got {places}")
+    return grid
+
+
+def _check(name: str, dimension: Dimension, path: Path) -> None:
+    lengths = {len(descriptors) for descriptors in dimension.descriptors.values()}
+    every = [descriptor for descriptors in dimension.descriptors.values() for descriptor in descriptors]
+    if len(lengths) > 1 or lengths == {0}:
+        raise RequestError(
+            f"the grid {path}: `identities.{name}` has identities with {sorted(lengths)} descriptors; give each as many"
+        )
+    if len(set(every)) < len(every) or not all(every):
+        raise RequestError(f"the grid {path}: `identities.{name}` repeats a descriptor or leaves one empty")
+    if dimension.pairs == "matched" and len(dimension.descriptors) != 2:
+        raise RequestError(
+            f"the grid {path}: `identities.{name}.pairs` matched pairs two identities, got "
+            f"{len(dimension.descriptors)}; use all"
+        )
+    if dimension.types and len(dimension.types) not in lengths:
+        raise RequestError(f"the grid {path}: `identities.{name}.types` needs one name per descriptor of an identity")
+
+
+def characters(dimension: Dimension) -> list[Character]:
+    """Return every character of a dimension, identity by identity."""
+    return [
+        Character(descriptor, identity, dimension.types[place] if dimension.types else str(place + 1))
+        for identity, descriptors in dimension.descriptors.items()
+        for place, descriptor in enumerate(descriptors)
+    ]
+
+
+def pairs(dimension: Dimension) -> list[tuple[Character, Character]]:
+    """Return who meets whom: characters of one type and two identities."""
+    everybody = characters(dimension)
+    return [
+        (one, other)
+        for one, other in itertools.combinations(everybody, 2)
+        if one.identity != other.identity and one.type == other.type
+    ]
+
+
+def open_grid(source: DataSource, data: str | Path | None) -> Corpus:
+    """Return the grid as a corpus: the published one, a small part of it (`sample`), or a file of one's own.
+
+    `data` may be a YAML file, or a folder that holds `badf.yaml`; a folder without one (that of other corpora) has
+    the published grid.
+    """
+    if data is None:
+        return _corpus(read_grid(), note="")
+    if str(data) == SAMPLE:
+        full = read_grid()
+        places = {category: names[:SAMPLE_PLACES] for category, names in full.locations.items()}
+        return _corpus(
+            full.model_copy(update={"locations": places}),
+            note=f"a sample: {SAMPLE_PLACES} of the published places of each category",
+        )
+    path = Path(data)
+    if path.is_dir():
+        path = path / GRID_FILE
+        if not path.exists():
+            return _corpus(read_grid(), note=f"{data} holds no {GRID_FILE}: the published grid")
+    elif path.suffix not in {".yaml", ".yml"} or not path.is_file():
+        raise RequestError(
+            f"`--data` {data} is no folder and no YAML file; leave it out for BADF's published grid, or give a grid"
+        )
+    return _corpus(read_grid(path), note=f"the grid of {path.name}")
+
+
+def _corpus(grid: Grid, *, note: str) -> Corpus:
+    items = tuple(_items(grid))
+    return Corpus(
+        name=CORPUS,
+        fingerprint=digest(grid.model_dump()),
+        items=items,
+        notes=(note,) if note else (),
+    )
+
+
+def _items(grid: Grid) -> Iterator[Item]:
+    for name, dimension in grid.identities.items():
+        everybody: Sequence[tuple[Character, ...]] = [
+            *((one,) for one in characters(dimension)),
+            *pairs(dimension),
+        ]
+        for met in everybody:
+            for category, places in grid.locations.items():
+                for place in places:
+                    yield _item(grid, name, met, category, place)
+
+
+def _item(grid: Grid, name: str, met: Sequence[Character], category: str, place: str) -> Item:
+    dimension = grid.identities[name]
+    alone = len(met) == 1
+    columns: dict[str, Column] = {
+        "dimension": name,
+        "characters": SINGLE if alone else PAIR,
+        "d1": met[0].descriptor,
+        "d2": None if alone else met[1].descriptor,
+        "identity_1": met[0].identity,
+        "identity_2": None if alone else met[1].identity,
+        # Characters of one stratum may change identities: those who meet, or those of one declared type.
+        "stratum": met[0].type if dimension.types or not alone else "",
+        "who": " + ".join(character.descriptor for character in met),
+        "category": category,
+        "loc": place,
+        "identities": ",".join(dimension.descriptors),
+        **_group(grid, name, met),
+    }
+    words = [name, columns["who"], category, place]
+    return text_item("/".join(str(word).replace("/", " ") for word in words), columns)
+
+
+def _group(grid: Grid, name: str, met: Sequence[Character]) -> Mapping[str, Any]:
+    """Return a column for every dimension: the character's identity in its own, nothing in the others."""
+    return {other: met[0].identity if other == name and len(met) == 1 else None for other in grid.identities}
+
+
+def locations(grid: Grid) -> int:
+    """Return how many places the grid has.
+
+    >>> locations(read_grid())
+    87
+    """
+    return sum(len(places) for places in grid.locations.values())

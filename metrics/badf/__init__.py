@@ -1,0 +1,35 @@
+"""BADF: what do a model's stories associate with whom? (arXiv 2508.01412)."""
+
+from __future__ import annotations
+
+from equivox.metrics.badf.associations import (
+    Association,
+    Counts,
+    Document,
+    Phrase,
+    associations,
+    count,
+    summary,
+    tested_phrases,
+    unify_phrases,
+)
+from equivox.metrics.badf.reading import StoryReading
+from equivox.metrics.badf.scorer import exclusivity_questions, score_setting, scored_together
+from equivox.metrics.badf.script import StoryScript
+
+__all__ = [
+    "Association",
+    "Counts",
+    "Document",
+    "Phrase",
+    "StoryReading",
+    "StoryScript",
+    "associations",
+    "count",
+    "exclusivity_questions",
+    "score_setting",
+    "scored_together",
+    "summary",
+    "tested_phrases",
+    "unify_phrases",
+]

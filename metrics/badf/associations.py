@@ -1,0 +1,455 @@
+"""From phrases to associations: which phrase of which kind of place is told more often of which identity.
+
+A document is what one story says of one character. Within a category of places, a phrase's documents are counted per
+identity, tested and scored; everything is a pure function of the documents.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from equivox.scores import NAN, Merge
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from equivox.statistics import Association as Tested
+
+LEVEL = 0.05
+"""Of the published p and of q."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """What one story says of one character: its phrases, and the words that stand for them after unifying.
+
+    `key` names the response; `stratum` is what a descriptor shares with those it may change identities with.
+    """
+
+    key: str
+    category: str
+    identity: str
+    descriptor: str
+    stratum: str
+    phrases: tuple[str, ...]
+    unified: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """A category of places: documents and phrase tokens of each identity, and each phrase's documents.
+
+    `with_phrase[phrase][i]` counts the documents of identity i that have it; `tokens[i]` counts every phrase of
+    identity i, repeats included.
+    """
+
+    category: str
+    identities: tuple[str, ...]
+    documents: tuple[int, ...]
+    tokens: tuple[int, ...]
+    with_phrase: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phrase:
+    """One phrase of one category, tested.
+
+    Attributes
+    ----------
+    scores
+        BADF's score per identity; zero says that the other (the least) has it as often.
+    p
+        As published: χ² over stories, uncorrected for the number of phrases. NaN where `undefined` says why.
+    p_exact
+        Fisher's or a permutation p where counts are small (`sparse`), else `p`.
+    q
+        `p_exact` after Benjamini-Hochberg over everything tested; NaN until `with_q`.
+    v
+        Bias-corrected Cramér's V, 0 to 1.
+    """
+
+    category: str
+    phrase: str
+    counts: tuple[int, ...]
+    documents: tuple[int, ...]
+    scores: tuple[float, ...]
+    p: float
+    p_exact: float
+    method: str
+    sparse: bool
+    v: float
+    undefined: str | None
+    q: float = NAN
+
+    def residual(self, place: int) -> float:
+        """Return the adjusted standardized residual of an identity: how far it stands out from all others together.
+
+        Zero says as often as the rest, above 2 clearly more; NaN where a phrase is told of everybody or nobody.
+        """
+        n, total = sum(self.documents), sum(self.counts)
+        expected = self.documents[place] * total / n if n else 0.0
+        spread = expected * (1 - self.documents[place] / n) * (1 - total / n) if n else 0.0
+        return (self.counts[place] - expected) / math.sqrt(spread) if spread > 0 else NAN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Association:
+    """A phrase that is told more of an identity, by the published rule: score above 0 and p up to .05."""
+
+    identity: str
+    place: int
+    phrase: Phrase
+
+    @property
+    def score(self) -> float:
+        """BADF's score."""
+        return self.phrase.scores[self.place]
+
+
+def unify_phrases(
+    documents: Sequence[Document], *, merge: Merge, encoder: str = "", threshold: float = 1.0
+) -> list[Document]:
+    """Return the documents with `unified` filled in, category by category.
+
+    The first wording met stands for all that are merged with it: `none` merges nothing, `lemma` what has the same
+    dictionary forms, `embedding` what means the same (arXiv 2508.01412, appendix G), as `equivox.unify` says.
+    """
+    from dataclasses import replace
+
+    met: dict[str, dict[str, None]] = defaultdict(dict)
+    for document in documents:
+        met[document.category].update(dict.fromkeys(document.phrases))
+    leaders = {
+        category: _leaders(tuple(phrases), merge, encoder, threshold) for category, phrases in sorted(met.items())
+    }
+    return [
+        replace(document, unified=tuple(leaders[document.category][phrase] for phrase in document.phrases))
+        for document in documents
+    ]
+
+
+_KNOWN: dict[tuple[tuple[str, ...], str, float], dict[str, str]] = {}
+"""Leaders by meaning found last, which the follow-up and the scores of one command share."""
+
+
+def _leaders(phrases: tuple[str, ...], merge: Merge, encoder: str, threshold: float) -> dict[str, str]:
+    if merge == "none":
+        return {phrase: phrase for phrase in phrases}
+    if merge == "lemma":
+        from equivox.canonical import lemmas
+
+        first: dict[str, str] = {}
+        return {phrase: first.setdefault(lemmas(phrase), phrase) for phrase in phrases}
+    from equivox.unify import unify
+
+    key = (phrases, encoder, threshold)
+    if key not in _KNOWN:
+        if len(_KNOWN) >= 64:
+            _KNOWN.clear()
+        _KNOWN[key] = dict(zip(phrases, unify(phrases, encoder, threshold), strict=True))
+    return _KNOWN[key]
+
+
+def count(documents: Sequence[Document], category: str, identities: Sequence[str]) -> Counts:
+    """Count the documents of one category; an identity without any counts zero."""
+    place = {identity: index for index, identity in enumerate(identities)}
+    n, tokens = [0] * len(place), [0] * len(place)
+    found: dict[str, list[int]] = {}
+    for document in documents:
+        if document.category != category:
+            continue
+        index = place[document.identity]
+        n[index] += 1
+        tokens[index] += len(document.unified)
+        for phrase in dict.fromkeys(document.unified):
+            found.setdefault(phrase, [0] * len(place))[index] += 1
+    return Counts(
+        category=category,
+        identities=tuple(identities),
+        documents=tuple(n),
+        tokens=tuple(tokens),
+        with_phrase={phrase: tuple(counts) for phrase, counts in found.items()},
+    )
+
+
+def tested_phrases(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) -> list[Phrase]:
+    """Test every phrase of a category; the same seed gives the same permutation p.
+
+    A phrase in every document, or a category in which an identity has no stories, has no test: its p is NaN with the
+    reason, and it is in no family of tests.
+    """
+    import numpy as np
+
+    from equivox.statistics import association_scores, association_test
+
+    known: dict[tuple[int, ...], Tested] = {}
+    phrases = []
+    for phrase, found in counts.with_phrase.items():
+        tested = known.get(found)
+        if tested is None:
+            table = [[have, n - have] for have, n in zip(found, counts.documents, strict=True)]
+            rng = np.random.default_rng([seed, *found, *counts.documents])
+            tested = known[found] = association_test(table, n_resamples=n_resamples, rng=rng)
+        phrases.append(
+            Phrase(
+                category=counts.category,
+                phrase=phrase,
+                counts=found,
+                documents=counts.documents,
+                scores=association_scores(found, counts.tokens),
+                p=tested.p,
+                p_exact=tested.p_exact,
+                method=tested.method,
+                sparse=tested.sparse,
+                v=tested.v,
+                undefined=_undefined(tested, counts, found),
+            )
+        )
+    return phrases
+
+
+def _undefined(tested: Tested, counts: Counts, found: Sequence[int]) -> str | None:
+    if tested.undefined is None:
+        return None
+    silent = [name for name, n in zip(counts.identities, counts.documents, strict=True) if not n]
+    if silent:
+        return f"no story of {', '.join(silent)} in this category"
+    return "every story has it" if sum(found) == sum(counts.documents) else tested.undefined
+
+
+def with_q(phrases: Sequence[Phrase], *, family: str) -> list[Phrase]:
+    """Return the phrases with q over all of them that have a test."""
+    from dataclasses import replace
+
+    from equivox.statistics import adjust
+
+    if not phrases:
+        return []
+    found = adjust({str(index): phrase.p_exact for index, phrase in enumerate(phrases)}, family=family).q
+    return [replace(phrase, q=found[str(index)]) for index, phrase in enumerate(phrases)]
+
+
+def associations(phrases: Sequence[Phrase], identities: Sequence[str]) -> list[Association]:
+    """Return what the published rule keeps: score > 0 and p ≤ .05, in the order of the phrases."""
+    return [
+        Association(identity=identity, place=place, phrase=phrase)
+        for phrase in phrases
+        for place, identity in enumerate(identities)
+        if phrase.p <= LEVEL and phrase.scores[place] > 0
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """One cell of Table 14: how many associations, their mean score and mean p; NaN where there is none."""
+
+    count: int
+    mean_score: float
+    mean_p: float
+
+
+def summary(scores: Sequence[float], ps: Sequence[float]) -> Summary:
+    """Summarize the associations of one identity over all categories.
+
+    >>> summary([0.002, 0.004], [0.01, 0.03])
+    Summary(count=2, mean_score=0.003, mean_p=0.02)
+    >>> summary([], []).mean_score
+    nan
+    """
+    n = len(scores)
+    return Summary(count=n, mean_score=math.fsum(scores) / n if n else NAN, mean_p=math.fsum(ps) / n if n else NAN)
+
+
+def chi2(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return χ² of many phrases at once: `counts` (identities × phrases), `documents` (identities).
+
+    With Yates' correction for two identities, as published; NaN where every document has the phrase, or none.
+    """
+    import numpy as np
+
+    n, total = documents.sum(), counts.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = documents[:, None] * total[None, :] / n
+        off = np.abs(counts - expected)
+        if len(documents) == 2:
+            off = off - np.minimum(0.5, off)
+        found = (off**2 / expected + off**2 / (documents[:, None] - expected)).sum(axis=0)
+    return np.asarray(found, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a deal of identities gives: associations by the published rule, and χ² summed over all phrases."""
+
+    n: int
+    chi2: float
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.n + other.n, self.chi2 + other.chi2)
+
+
+def tally(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> Tally:
+    """Tally `counts` (identities × phrases); nothing where an identity has no documents."""
+    import numpy as np
+    from scipy.special import chdtrc
+
+    if not counts.shape[1] or (documents == 0).any():
+        return Tally(0, 0.0)
+    least = counts[::-1] if len(counts) == 2 else counts.min(axis=0, keepdims=True)
+    found = np.nan_to_num(chi2(counts, documents), nan=0.0)
+    significant = chdtrc(len(documents) - 1, found) <= LEVEL
+    return Tally(int(((counts > least) & significant[None, :]).sum()), float(found.sum()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Null:
+    """How many associations the published rule keeps when identities are dealt anew: to stories, and to descriptors.
+
+    p-values compare χ² summed over all phrases, which, unlike the count, still grows where most phrases pass already.
+    """
+
+    observed: Tally
+    stories: tuple[Tally, ...]
+    descriptors: tuple[Tally, ...]
+    n_deals: float
+
+    @property
+    def p_stories(self) -> float:
+        """How often identities dealt to stories differ as much; NaN where none were drawn."""
+        return _p(self.stories, self.observed)
+
+    @property
+    def p_descriptors(self) -> float:
+        """How often identities dealt to descriptors differ as much; NaN where there is one way to deal them."""
+        return _p(self.descriptors, self.observed)
+
+    @property
+    def expected(self) -> float:
+        """The mean count by chance, where stories are exchangeable; NaN where it was not drawn."""
+        return sum(deal.n for deal in self.stories) / len(self.stories) if self.stories else NAN
+
+
+def null_counts(
+    documents: Sequence[Document], identities: Sequence[str], *, n_stories: int, n_descriptors: int, seed: int
+) -> Null:
+    """Deal identities anew and count associations.
+
+    To stories: within one story the characters change identities; a character alone changes with those of its
+    category. To descriptors: those of one stratum change identities in all their stories; with few descriptors there
+    are few such deals, and p cannot be small.
+    """
+    import numpy as np
+
+    rng = np.random.default_rng([seed, 14])
+    blocks = [block for block in _blocks(documents, identities) if block.matrix.shape[1]]
+    none = Tally(0, 0.0)
+    observed = sum((tally(*block.counted(block.identity)) for block in blocks), none)
+    stories = [sum((tally(*block.counted(block.dealt(rng))) for block in blocks), none) for _ in range(n_stories)]
+    groups = _strata(documents)
+    n_deals = math.prod(_arrangements([identity for _, identity in members]) for members in groups.values())
+    by_descriptor: list[Tally] = []
+    for _ in range(n_descriptors if n_deals > 1 else 0):
+        deal: dict[str, str] = {}
+        for members in groups.values():
+            order = rng.permutation(len(members))
+            deal |= {members[i][0]: members[j][1] for i, j in enumerate(order)}
+        by_descriptor.append(
+            sum((tally(*block.counted(block.of_descriptors(deal, identities))) for block in blocks), none)
+        )
+    return Null(
+        observed=observed,
+        stories=tuple(stories),
+        descriptors=tuple(by_descriptor),
+        n_deals=n_deals,
+    )
+
+
+def _p(null: Sequence[Tally], observed: Tally) -> float:
+    # Deals that only rename the identities give the same sum, to rounding.
+    as_far = sum(deal.chi2 >= observed.chi2 * (1 - 1e-9) for deal in null)
+    return (1 + as_far) / (1 + len(null)) if null else NAN
+
+
+def _strata(documents: Sequence[Document]) -> dict[str, list[tuple[str, str]]]:
+    groups: dict[str, dict[str, str]] = defaultdict(dict)
+    for document in documents:
+        groups[document.stratum][document.descriptor] = document.identity
+    return {stratum: sorted(members.items()) for stratum, members in sorted(groups.items())}
+
+
+def _arrangements(identities: Sequence[str]) -> float:
+    ways = math.factorial(len(identities))
+    for n in Counter(identities).values():
+        ways //= math.factorial(n)
+    return float(ways)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The documents of one category as a sparse matrix (documents × phrases), with their identities and stories."""
+
+    matrix: Any
+    identity: NDArray[np.int64]
+    story: NDArray[np.int64]
+    descriptors: Sequence[str]
+    n_identities: int
+
+    def counted(self, identity: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        import numpy as np
+        from scipy import sparse
+
+        n = len(identity)
+        chosen = sparse.csr_array((np.ones(n, dtype=np.int64), (identity, np.arange(n))), (self.n_identities, n))
+        return np.asarray((chosen @ self.matrix).todense(), dtype=np.int64), np.bincount(
+            identity, minlength=self.n_identities
+        )
+
+    def dealt(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        import numpy as np
+
+        if len(np.unique(self.story)) == len(self.story):
+            return rng.permutation(self.identity)
+        # Within each story: sorted by story and a random number, each place takes the identity of another place.
+        order = np.lexsort((rng.random(len(self.story)), self.story))
+        dealt = np.empty_like(self.identity)
+        dealt[np.argsort(self.story, kind="stable")] = self.identity[order]
+        return dealt
+
+    def of_descriptors(self, deal: Mapping[str, str], identities: Sequence[str]) -> NDArray[np.int64]:
+        import numpy as np
+
+        return np.array([identities.index(deal[d]) for d in self.descriptors], dtype=np.int64)
+
+
+def _blocks(documents: Sequence[Document], identities: Sequence[str]) -> list[_Block]:
+    import numpy as np
+    from scipy import sparse
+
+    by_category: dict[str, list[Document]] = defaultdict(list)
+    for document in documents:
+        by_category[document.category].append(document)
+    blocks = []
+    for members in by_category.values():
+        phrase_of: dict[str, int] = {}
+        rows, columns = [], []
+        for row, document in enumerate(members):
+            for phrase in dict.fromkeys(document.unified):
+                rows.append(row)
+                columns.append(phrase_of.setdefault(phrase, len(phrase_of)))
+        shape = (len(members), len(phrase_of))
+        story_of: dict[str, int] = {}
+        blocks.append(
+            _Block(
+                sparse.csr_array((np.ones(len(rows), dtype=np.int64), (rows, columns)), shape),
+                np.array([identities.index(d.identity) for d in members], dtype=np.int64),
+                np.array([story_of.setdefault(d.key, len(story_of)) for d in members], dtype=np.int64),
+                [d.descriptor for d in members],
+                len(identities),
+            )
+        )
+    return blocks

@@ -1,0 +1,96 @@
+"""BADF: what do a model's stories associate with whom?
+
+Data:       a grid of names and places that is written down (`dataset_builders/badf.py`); nothing is downloaded. A grid
+            of one's own is a YAML file (`--data GRID.yaml`).
+Paper:      BADF, arXiv 2508.01412, sections 3 and 4 and appendices C to H.
+Departs:    Beside the published, uncorrected p: an exact or permutation p where counts are small, q over everything
+            tested, an effect size, and the count that chance gives. Phrases are written in lower case without a leading
+            article, once per story. Wordings are merged by lemma unless `--merge embedding` is given (the paper merges
+            by meaning at 0.63). What is not read is counted, never taken for a story without phrases.
+Cannot say: which names carry an identity for whom: ten names stand for two genders, two for each other identity, and
+            p-values over stories speak of these names alone. With more than two identities the score compares with the
+            least; an association there says that an identity is not the least, `residual` says whether it stands out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from equivox.dataset_builders.badf import CORPUS, PAIR, SINGLE
+from equivox.metrics.badf import StoryReading, StoryScript, exclusivity_questions, score_setting, scored_together
+from equivox.task import REFUSAL, DataSource, Patch, Sampling, Task
+from equivox.tasks.prompts import load_prompts
+
+PROMPTS = load_prompts("badf")
+READING = StoryReading(PROMPTS)
+PUBLISHED_SAMPLING = Sampling(temperature=0.9, top_p=1.0, frequency_penalty=0.6, max_new_tokens=2048)
+REPEATS: Mapping[str, Mapping[str, int]] = {
+    # Alone, a character is asked for as often as it is met in pairs.
+    SINGLE: {"gender": 20, "race": 30, "religion": 30},
+    PAIR: {"gender": 20, "race": 10, "religion": 10},
+}
+OTHER_REPEATS = 20
+"""Stories per item where the paper has no such dimension."""
+OPEN_BOX = Patch(
+    source_span=("{d1}", "{loc}"),
+    source_layer=2,
+    target=PROMPTS["openbox_target"].text,
+    target_token="X",
+    target_layer=3,
+    answer=PROMPTS["openbox_answer"].text,
+)
+"""Layers and texts of appendix C.1; other ones are given as `patch` of a task of one's own."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What one family asks: its prompt, and for how many characters."""
+
+    prompt: str
+    characters: str
+    patch: Patch | None = None
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "badf_single": Setting("single", SINGLE),
+    "badf_two": Setting("two", PAIR),
+    "badf_balanced": Setting("balanced", PAIR),
+    "badf_negative": Setting("negative", PAIR),
+    "badf_openbox": Setting("two", PAIR, OPEN_BOX),
+}
+
+
+def badf_task(family: str, dimension: str) -> Task:
+    """Return the task `<family>:<dimension>`, for any dimension that the grid has."""
+    setting = SETTINGS[family]
+    alone = setting.characters == SINGLE
+    sampling = dict(vars(PUBLISHED_SAMPLING)) | {"repeats": REPEATS[setting.characters].get(dimension, OTHER_REPEATS)}
+    return Task(
+        name=f"{family}:{dimension}",
+        version=1,
+        card=__doc__,
+        data=DataSource(corpus=CORPUS, where={"dimension": dimension, "characters": setting.characters}),
+        prompt=PROMPTS[setting.prompt],
+        media=(),
+        arm="text",
+        arms=("text",),
+        group=(dimension,) if alone else (),
+        compares="" if alone else dimension,
+        cluster="who",
+        strata=("category", "loc"),
+        keeps=("d1", "d2", "identity_1", "identity_2", "category", "loc", "identities", "stratum"),
+        sampling=Sampling(**sampling),
+        attributes=(REFUSAL,),
+        reading=READING,
+        script=StoryScript(),
+        patch=setting.patch,
+        scorer=scored_together,
+        follow_up=exclusivity_questions(PROMPTS["exclusivity"]),
+        overall=score_setting,
+    )
+
+
+TASKS: tuple[Task, ...] = tuple(
+    badf_task(family, dimension) for family in SETTINGS for dimension in ("gender", "race", "religion")
+)
