@@ -38,13 +38,21 @@ def export_sheet(
 
 @app.command("score")
 def score_sheet(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that `audit export` wrote.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The folder that `audit export` wrote; with --benchmark, a CSV.")
+    ],
     labels: Annotated[
         list[Path] | None, typer.Argument(metavar="[LABELS...]", help="One CSV per person; FOLDER/sheet.csv if none.")
     ] = None,
     annotator: AnnotatorOption = None,
+    benchmark: Annotated[
+        str | None,
+        typer.Option(help="badf: score labels of its stages (stories, exclusivity, clusters), without a run."),
+    ] = None,
 ) -> None:
     """Compare the annotator with people: agreement, κ, α, its errors, and what they do to each interval."""
+    if benchmark is not None:
+        return _score_stages(benchmark, [folder, *(labels or [])], annotator)
     from equivox.audit.export import CSV_FILE
     from equivox.audit.scoring import score_labels
     from equivox.cli.show import console
@@ -56,3 +64,18 @@ def score_sheet(
     write_text(path, json.dumps(audit.as_dict(), indent=1, ensure_ascii=False) + "\n")
     print_audit(console(), audit)
     typer.echo(f"\nStored in {path}")
+
+
+def _score_stages(benchmark: str, files: list[Path], annotator: str | None) -> None:
+    from equivox.audit.badf import score_badf_labels
+    from equivox.cli.show import console
+    from equivox.errors import RequestError, nearest
+    from equivox.report.audit_tables import print_stage_audit
+
+    if benchmark != "badf":
+        raise RequestError(
+            f"`benchmark` {benchmark!r} has no labels of its own{nearest(benchmark, ['badf'])}; it is badf"
+        )
+    if annotator is not None:
+        raise RequestError("`annotator` says nothing here: the labels hold the annotator's answers; leave it out")
+    print_stage_audit(console(), score_badf_labels(files))

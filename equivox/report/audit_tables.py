@@ -7,8 +7,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from equivox.audit.badf import StageAudit
 from equivox.audit.scoring import Audit
-from equivox.report.numbers import DASH, interval, p_value, percent, score_value
+from equivox.report.numbers import DASH, interval, p_value, percent, score_interval, score_value
 
 
 def print_audit(console: Console, audit: Audit, *, errors: int = 3) -> None:
@@ -66,3 +67,20 @@ def print_audit(console: Console, audit: Audit, *, errors: int = 3) -> None:
 
 def _table(title: str) -> Table:
     return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+
+
+def print_stage_audit(console: Console, audit: StageAudit) -> None:
+    """Print how often each stage is right, a line per measure."""
+    table = _table("stages against people")
+    table.add_column("measure", no_wrap=True)
+    for name in ("value", "interval", "labels"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("note")
+    for measure in audit.measures:
+        low_high = score_interval(measure.low, measure.high, "share")
+        value = f"{measure.value:.4f}" if measure.value == measure.value else DASH
+        table.add_row(measure.name, value, low_high, str(measure.n), measure.note)
+    console.print(table)
+    for name, count in audit.left_out.items():
+        console.print(f"  {count} rows of {name} hold no complete label and are left out", style="dim", markup=False)
+    console.print("interval: 95 %, over the labels", style="dim")

@@ -9,8 +9,8 @@ from equivox.metrics.badf.associations import (
     Phrase,
     associations,
     count,
+    phrase_tests,
     summary,
-    tested_phrases,
     unify_phrases,
 )
 from equivox.metrics.badf.reading import StoryReading
@@ -27,9 +27,9 @@ __all__ = [
     "associations",
     "count",
     "exclusivity_questions",
+    "phrase_tests",
     "score_setting",
     "scored_together",
     "summary",
-    "tested_phrases",
     "unify_phrases",
 ]

@@ -177,7 +177,7 @@ def count(documents: Sequence[Document], category: str, identities: Sequence[str
     )
 
 
-def tested_phrases(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) -> list[Phrase]:
+def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) -> list[Phrase]:
     """Test every phrase of a category; the same seed gives the same permutation p.
 
     A phrase in every document, or a category in which an identity has no stories, has no test: its p is NaN with the

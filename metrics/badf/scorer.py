@@ -24,8 +24,8 @@ from equivox.metrics.badf.associations import (
     associations,
     count,
     null_counts,
+    phrase_tests,
     summary,
-    tested_phrases,
     unify_phrases,
     with_q,
 )
@@ -79,7 +79,7 @@ def _phrases(dimension: Dimension) -> list[Phrase]:
     return [
         phrase
         for counts in dimension.counts
-        for phrase in tested_phrases(counts, n_resamples=options.n_resamples, seed=options.seed)
+        for phrase in phrase_tests(counts, n_resamples=options.n_resamples, seed=options.seed)
     ]
 
 
@@ -342,17 +342,16 @@ def _count_score(found: Found, identity: str | None) -> Score:
 
 
 def _surviving_score(found: Found) -> Score:
-    kept = found.kept()
-    named = _named(
-        found, "associations with q up to .05", "percent of associations", "none survives Benjamini-Hochberg"
-    )
-    reason = found.undefined or (None if kept else "there are no associations")
-    value = 100 * sum(a.phrase.q <= LEVEL for a in kept) / len(kept) if kept and reason is None else NAN
-    return Score(**named, value=value, target=NAN, undefined=reason)
+    named = _named(found, "associations with q up to .05", "count", "none survives Benjamini-Hochberg")
+    if found.undefined:
+        return Score(**named, target=NAN, undefined=found.undefined)
+    return Score(**named, value=float(sum(a.phrase.q <= LEVEL for a in found.kept())), target=NAN)
 
 
 def _mean_scores(found: Found, identity: str) -> list[Score]:
-    cell = summarized(found.kept(identity))
+    kept = found.kept(identity)
+    cell = summarized(kept)
+    surviving = 100 * sum(a.phrase.q <= LEVEL for a in kept) / len(kept) if kept else NAN
     reason = found.undefined or (None if cell.count else f"there are no associations of {identity}")
     return [
         Score(
@@ -364,6 +363,7 @@ def _mean_scores(found: Found, identity: str) -> list[Score]:
         for name, unit, zero, value in (
             ("mean score", "documents per phrase token", "told as often of the other identity", cell.mean_score),
             ("mean p", "probability, uncorrected", "never", cell.mean_p),
+            ("share with q up to .05", "percent of associations", "none survives Benjamini-Hochberg", surviving),
         )
     ]
 

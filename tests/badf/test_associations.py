@@ -1,0 +1,246 @@
+"""Associations against the released numbers, hand arithmetic and limiting cases."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from equivox.metrics.badf import (
+    Counts,
+    Document,
+    associations,
+    count,
+    phrase_tests,
+    summary,
+    unify_phrases,
+)
+from equivox.metrics.badf.associations import chi2, null_counts, tally, with_q
+
+OPEN_BOX_P = {"Female": 0.0132, "Male": 0.0150}
+"""Table 14 prints .0133 and .0181, those of the two-character base: a misprint; the released file gives these."""
+NAMES = {"female": "Female", "male": "Male"}
+
+
+def document(identity: str, *phrases: str, category: str = "place", key: str = "", who: str = "") -> Document:
+    return Document(
+        key=key,
+        category=category,
+        identity=identity,
+        descriptor=who or identity,
+        stratum="",
+        phrases=phrases,
+        unified=phrases,
+    )
+
+
+@pytest.mark.paper
+@pytest.mark.parametrize("case", ["two", "four"])
+def test_the_released_functions_output_is_reproduced(reference_data: Path, case: str) -> None:
+    golden = json.loads((reference_data / "badf" / "reference_golden.json").read_text())[case]
+    identities = [str(n) for n in range(len(golden["documents"]))]
+    documents = [
+        document(identity, *phrases)
+        for identity, stories in zip(identities, golden["documents"], strict=True)
+        for phrases in stories
+    ]
+    counts = count(documents, "place", identities)
+    expected = golden["expected"]["tables"]
+    for phrase, table in expected.items():
+        assert [[n, of - n] for n, of in zip(counts.with_phrase[phrase], counts.documents, strict=True)] == table
+    found = {phrase.phrase: phrase for phrase in phrase_tests(counts, n_resamples=99)}
+    for place, own in enumerate(golden["expected"]["per_identity"]):
+        for phrase, score, p in zip(own["phrases"], own["scores"], own["pvals"], strict=True):
+            assert found[phrase].scores[place] == pytest.approx(score, abs=1e-12)
+            assert found[phrase].p == pytest.approx(p, abs=1e-9)
+
+
+@pytest.mark.paper
+def test_released_contingency_counts_give_the_released_p_and_score(reference_data: Path) -> None:
+    with (reference_data / "badf" / "fixture_gender_counts_60.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 60
+    for row in rows:
+        have, other, n = int(row["a"]), int(row["c"]), int(row["n_docs"])
+        # The fixture gives the tokens of the row's own identity; the other's do not enter its score.
+        counts = Counts(
+            category=row["location"],
+            identities=("own", "other"),
+            documents=(n, n),
+            tokens=(int(row["cat_len"]), 1),
+            with_phrase={row["phrase"]: (have, other)},
+        )
+        (phrase,) = phrase_tests(counts)
+        assert phrase.p == pytest.approx(float(row["p"]), abs=1e-9)
+        assert phrase.scores[0] == pytest.approx(float(row["score"]), abs=1e-12)
+
+
+@pytest.mark.paper
+def test_table_14_from_the_released_associations(reference_data: Path) -> None:
+    """Counts exactly, mean score and mean p to the printed digits, for two genders in seven settings."""
+    folder = reference_data / "badf"
+    with (folder / "table14_gender.csv").open(newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert len(cells) == 14
+    for cell in cells:
+        with (folder / "associations" / cell["file"]).open(newline="", encoding="utf-8-sig") as file:
+            rows = [
+                row
+                for row in csv.DictReader(file)
+                if NAMES[row["Demographic Identity"]] == cell["identity"] and row["Prompt Response"] == "NO"
+            ]
+        found = summary([float(row["Score"]) for row in rows], [float(row["P-Value"]) for row in rows])
+        assert found.count == int(cell["paper_count"])
+        digits = len(cell["paper_score"]) - 1
+        assert abs(found.mean_score - float(cell["paper_score"])) <= 0.5 * 10**-digits + 1e-9
+        printed = OPEN_BOX_P[cell["identity"]] if cell["setting"] == "Open-Box" else float(cell["paper_p"])
+        # .014650 is printed .0147 and .0146498 too: one unit of the last digit where rounding is that close.
+        close = 0.5e-4 if abs(found.mean_p * 1e4 % 1 - 0.5) > 0.01 else 1e-4
+        assert abs(found.mean_p - printed) <= close
+
+
+def test_counts_by_hand() -> None:
+    documents = [
+        document("f", "calm", "calm leader", "calm"),
+        document("f", "calm"),
+        document("f"),
+        document("m", "witty"),
+        document("m", "calm", category="elsewhere"),
+    ]
+    counts = count(documents, "place", ["f", "m"])
+    # Three stories of f with 3 + 1 + 0 tokens, one of m with one; a phrase counts once per story.
+    assert (counts.documents, counts.tokens) == ((3, 1), (4, 1))
+    assert counts.with_phrase == {"calm": (2, 0), "calm leader": (1, 0), "witty": (0, 1)}
+    (calm, *_) = phrase_tests(counts)
+    assert calm.scores == (2 / 4, -2 / 1)
+    # 2 of 3 against 0 of 1: two of the four ways to choose who lacks it... Fisher: P(m lacks it) = 2/4, both tails 1.
+    assert calm.p_exact == pytest.approx(1.0)
+    assert calm.sparse and calm.method == "Fisher"
+
+
+def test_what_has_no_test_says_why_and_is_in_no_family() -> None:
+    everywhere = count([document("f", "calm", "new"), document("m", "calm")], "place", ["f", "m"])
+    calm, new = with_q(phrase_tests(everywhere), family="test")
+    assert calm.undefined == "every story has it" and math.isnan(calm.p) and math.isnan(calm.q)
+    assert new.undefined is None and new.q == pytest.approx(1.0)
+    assert math.isnan(calm.residual(0))
+    silent = count([document("f", "calm"), document("f", "new")], "place", ["f", "m"])
+    assert {phrase.undefined for phrase in phrase_tests(silent)} == {"no story of m in this category"}
+    assert math.isnan(phrase_tests(silent)[0].scores[1])
+    assert associations(phrase_tests(silent), ["f", "m"]) == []
+    assert phrase_tests(count([], "place", ["f", "m"])) == []
+    assert math.isnan(summary([], []).mean_p)
+
+
+def test_with_more_than_two_identities_the_score_compares_with_the_least() -> None:
+    counts = Counts(
+        category="place",
+        identities=("a", "b", "c"),
+        documents=(100, 100, 100),
+        tokens=(200, 100, 100),
+        with_phrase={"kind": (60, 25, 20)},
+    )
+    (kind,) = phrase_tests(counts)
+    assert kind.scores == (40 / 200, 5 / 100, 0)
+    found = associations([kind], counts.identities)
+    # b is not the least, so the published rule keeps it, though it is told less than of the others together.
+    assert [a.identity for a in found] == ["a", "b"]
+    assert kind.residual(0) > 2 and kind.residual(1) < -2
+    # By hand: 60 of 100 where 35 are expected; spread 35 · (2/3) · (195/300).
+    assert kind.residual(0) == pytest.approx(25 / math.sqrt(35 * (2 / 3) * (195 / 300)))
+
+
+counts_of = st.integers(2, 4).flatmap(
+    lambda k: st.tuples(
+        st.lists(st.integers(5, 60), min_size=k, max_size=k),
+        st.lists(st.floats(0, 1), min_size=k, max_size=k),
+    )
+)
+
+
+@given(counts_of)
+@settings(max_examples=60, deadline=None)
+def test_the_fast_chi2_is_that_of_scipy(case: tuple[list[int], list[float]]) -> None:
+    n, shares = case
+    have = [round(share * of) for share, of in zip(shares, n, strict=True)]
+    (found,) = chi2(np.array(have)[:, None], np.array(n))
+    if 0 < sum(have) < sum(n):
+        table = [[h, of - h] for h, of in zip(have, n, strict=True)]
+        assert found == pytest.approx(stats.chi2_contingency(table).statistic, abs=1e-9)
+    else:
+        assert math.isnan(found)
+
+
+def test_the_fast_count_is_the_published_rule() -> None:
+    rng = np.random.default_rng(5)
+    for k in (2, 3, 4):
+        n = np.full(k, 80)
+        have = rng.binomial(80, rng.uniform(0.05, 0.6, size=(k, 200)))
+        identities = tuple("abcd"[:k])
+        counts = Counts(
+            category="place",
+            identities=identities,
+            documents=tuple(n.tolist()),
+            tokens=(1000,) * k,
+            with_phrase={str(i): tuple(column) for i, column in enumerate(have.T.tolist())},
+        )
+        phrases = phrase_tests(counts, n_resamples=99)
+        assert tally(have, n).n == len(associations(phrases, identities))
+
+
+def test_where_identity_says_nothing_p_is_uniform_and_the_expected_count_is_the_count() -> None:
+    """Stories whose phrases know nothing of identities: p over stories rejects at its rate."""
+    rng = np.random.default_rng(11)
+    ps, excess = [], []
+    for run in range(40):
+        documents = [
+            document(identity, *[f"p{i}" for i in range(12) if rng.random() < 0.3], key=f"{run}/{story}", who=who)
+            for story in range(60)
+            for who, identity in (("Ana", "f"), ("Ben", "m"))
+        ]
+        null = null_counts(documents, ["f", "m"], n_stories=39, n_descriptors=0, seed=run)
+        ps.append(null.p_stories)
+        excess.append(null.observed.n - null.expected)
+    # P(Binomial(40, .05) > 6) = .003.
+    assert sum(p <= 0.05 for p in ps) <= 6
+    assert stats.kstest(ps, "uniform").pvalue > 0.01
+    assert abs(np.mean(excess)) < 4 * np.std(excess) / math.sqrt(40)
+
+
+def test_a_difference_between_names_is_no_difference_between_identities() -> None:
+    """One of four names has a phrase of its own: stories say so with certainty, names cannot."""
+    rng = np.random.default_rng(2)
+    documents = []
+    for who, identity in (("Ana", "f"), ("Eva", "f"), ("Ben", "m"), ("Dan", "m")):
+        for story in range(80):
+            said = ["witty"] if rng.random() < (0.6 if who == "Ana" else 0.1) else ["calm"]
+            documents.append(document(identity, *said, key=f"{who}{story}", who=who))
+    null = null_counts(documents, ["f", "m"], n_stories=199, n_descriptors=199, seed=0)
+    assert null.p_stories == pytest.approx(1 / 200)
+    assert null.n_deals == 6
+    assert null.p_descriptors > 0.2
+
+
+def test_wordings_are_merged_within_a_category_and_the_first_leads() -> None:
+    documents = [
+        document("f", "helps friends", "calm"),
+        document("m", "help friend"),
+        document("m", "helped friend", category="elsewhere"),
+    ]
+    found = unify_phrases(documents, merge="lemma")
+    assert [one.unified for one in found] == [("helps friends", "calm"), ("helps friends",), ("helped friend",)]
+    assert [one.unified for one in unify_phrases(documents, merge="none")] == [one.phrases for one in documents]
+
+
+def test_repeats_after_merging_count_as_tokens_and_not_as_stories() -> None:
+    (found,) = unify_phrases([document("f", "help friend", "helps friends")], merge="lemma")
+    counts = count([found, document("m", "calm")], "place", ["f", "m"])
+    assert counts.tokens[0] == 2
+    assert counts.with_phrase["help friend"] == (1, 0)
