@@ -10,9 +10,12 @@ import io
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 from equivox import media
+from equivox.engines import patching
 from equivox.engines.arguments import (
     chat_template,
     generation_parameters,
@@ -22,7 +25,7 @@ from equivox.engines.arguments import (
     text,
     whole,
 )
-from equivox.engines.base import EngineIdentity, MediaPart, Request, Response
+from equivox.engines.base import EngineIdentity, MediaPart, Patching, Request, Response
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import failed, refuse_missing_modality, refuse_short_context
 from equivox.engines.messages import SAMPLING_RATE, split_thinking
@@ -39,7 +42,7 @@ from equivox.engines.transformers_loading import (
     version,
 )
 from equivox.errors import RequestError
-from equivox.task import digest
+from equivox.task import Patch, digest
 
 _ALIASES = {"model": "model_name", "pretrained": "model_name", "max_length": "max_model_length"}
 _REFUSED: Mapping[str, tuple[Any, str]] = {
@@ -65,6 +68,7 @@ _KNOWN = (
     "model_loading_kwargs",
     "model_name",
     "model_parallel",
+    "patch",
     "revision",
     "system_prompt",
     "tokenizer",
@@ -119,8 +123,9 @@ class TransformersEngine:
         parsed["max_audio_seconds"] = positive(parsed.get("max_audio_seconds"), "max_audio_seconds")
         for name in ("batch_size", "max_model_length"):
             parsed[name] = whole(parsed.get(name), name)
-        for name in ("chat_template_kwargs", "model_loading_kwargs"):
+        for name in ("chat_template_kwargs", "model_loading_kwargs", "patch"):
             parsed[name] = mapping(parsed, name)
+        patching.check_settings(parsed["patch"] or {})
         parsed = {name: value for name, value in parsed.items() if value not in (None, {})}
         return cls(parsed, open_checkpoint(parsed["model_name"], revision=parsed.get("revision")))
 
@@ -132,6 +137,8 @@ class TransformersEngine:
             )
         config, _, tokenizer = configuration(self.checkpoint, self.arguments)
         refuse_missing_modality(self.checkpoint, self.modalities, requests)
+        for patch in {self._patch(request.patch) for request in requests if request.patch is not None}:
+            patching.check_layers(patch, config.get_text_config().num_hidden_layers, model=self.checkpoint.name)
         if requests and (limit := self._limit(config)):
             refuse_short_context(
                 requests,
@@ -181,7 +188,11 @@ class TransformersEngine:
         sampling = self._sampling(request)
         if sampling["temperature"] > 0:
             return None
-        return json.dumps([sampling, [part.kind for part in request.media]], sort_keys=True)
+        patch = None if request.patch is None else vars(self._patch(request.patch))
+        return json.dumps([sampling, [part.kind for part in request.media], patch], sort_keys=True)
+
+    def _patch(self, request_patch: Patching) -> Patch:
+        return patching.adjusted(request_patch, self.arguments.get("patch", {})).patch
 
     def _sampling(self, request: Request) -> dict[str, Any]:
         sampling = request.sampling
@@ -205,7 +216,11 @@ class TransformersEngine:
         import torch
 
         sampling, first = self._sampling(batch[0]), batch[0]
-        inputs = self._inputs(loaded, batch)
+        grafts: list[patching.Graft] = []
+        if first.patch is None:
+            inputs = self._inputs(loaded, batch)
+        else:
+            inputs, grafts = self._patched_inputs(loaded, batch)
         width = inputs["input_ids"].shape[1]
         limit = self._limit(loaded.model.config)
         if limit is not None and width + sampling["max_new_tokens"] > limit:
@@ -214,7 +229,10 @@ class TransformersEngine:
                 f"max_model_length={limit}"
             )
         torch.manual_seed(first.seed)
-        with torch.inference_mode():
+        patched: AbstractContextManager[None] = nullcontext()
+        if first.patch is not None:
+            patched = patching.grafted(loaded.model, self._patch(first.patch).target_layer, grafts, width)
+        with torch.inference_mode(), patched:
             output = loaded.model.generate(
                 **on_device(inputs, loaded.model),
                 **generation(sampling, loaded.tokenizer, width),
@@ -237,6 +255,42 @@ class TransformersEngine:
             options["images"] = images
         renderer = loaded.processor if audio or images else loaded.tokenizer
         return renderer(text=texts, **options)
+
+    def _patched_inputs(self, loaded: Loaded, batch: Sequence[Request]) -> tuple[Any, list[patching.Graft]]:
+        """Return the target prompts of a batch, and the states to be put into each, from prompts read one by one."""
+        import torch
+
+        texts, states, words = [], [], []
+        for request in batch:
+            if request.patch is None or request.media:
+                raise ValueError("hidden states are replaced in prompts of text alone")
+            patch = self._patch(request.patch)
+            source = self._render(loaded, request)
+            shift = source.index(request.text)
+            ids, offsets = self._tokens(loaded, source)
+            span = patching.span_tokens(offsets, shift + request.patch.start, shift + request.patch.end)
+            tokens = torch.tensor([ids], device=loaded.model.device)
+            states.append(patching.source_states(loaded.model, tokens, patch.source_layer, span))
+            target = patching.target_text(patch, len(span))
+            rendered = self._render(loaded, replace(request, text=target))
+            start = rendered.index(target)
+            _, offsets = self._tokens(loaded, rendered)
+            places = patching.word_tokens(offsets, rendered, patch.target_token, (start, start + len(target)))
+            texts.append(rendered + patch.answer)
+            words.append(places)
+        inputs = loaded.tokenizer(text=texts, return_tensors="pt", padding=True, add_special_tokens=False)
+        # Prompts are padded on their left.
+        padding = (inputs["attention_mask"] == 0).sum(dim=1).tolist()
+        grafts = [
+            patching.Graft(state, [place + pad for place in places])
+            for state, places, pad in zip(states, words, padding, strict=True)
+        ]
+        return inputs, grafts
+
+    def _tokens(self, loaded: Loaded, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return the tokens of `text` and which of its characters each holds."""
+        found = loaded.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        return list(found["input_ids"]), [tuple(pair) for pair in found["offset_mapping"]]
 
     def _render(self, loaded: Loaded, request: Request) -> str:
         content: Any = request.text

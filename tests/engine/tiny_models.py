@@ -85,6 +85,11 @@ def llama_long(folder: Path) -> None:
     llama(folder, max_position_embeddings=8192)
 
 
+def llama_deep(folder: Path) -> None:
+    """Layers enough for one to be patched into another."""
+    llama(folder, num_hidden_layers=6)
+
+
 def qwen2audio(folder: Path) -> None:
     import torch
     from safetensors import safe_open
@@ -192,6 +197,7 @@ def qwen25omni(folder: Path) -> None:
 
 MAKERS: dict[str, Callable[[Path], None]] = {
     "llama": llama,
+    "llama_deep": llama_deep,
     "llama_long": llama_long,
     "qwen2audio": qwen2audio,
     "qwen25omni": qwen25omni,

@@ -1,0 +1,143 @@
+"""Hidden states of one prompt put in the place of those of another, by forward hooks on the model's layers.
+
+After Ghandeharioun et al. 2024 (Patchscopes), as BADF uses it (arXiv 2508.01412, appendix C.1): what a model has made
+of a few words at one layer is all that it is told in the other prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from equivox.engines.base import Patching
+from equivox.errors import RequestError
+from equivox.task import Patch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SETTABLE = tuple(field.name for field in fields(Patch) if field.name != "source_span")
+
+
+@dataclass(frozen=True)
+class Graft:
+    """States for one row of a batch, shape (tokens, hidden size), and the places in its prompt that they take."""
+
+    states: Any
+    places: Sequence[int]
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Raise RequestError for what is no setting of a patch."""
+    for name, value in settings.items():
+        if name not in _SETTABLE:
+            raise RequestError(f"`patch` has no setting {name!r}; it has {', '.join(_SETTABLE)}")
+        wanted = int if name.endswith("_layer") else str
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            what = "a layer's number" if wanted is int else "a text"
+            raise RequestError(f"`patch.{name}` is {what}, got {value!r}")
+
+
+def adjusted(patching: Patching, settings: Mapping[str, Any]) -> Patching:
+    """Return the patch of a request with other layers or texts, as the model's arguments set them."""
+    return replace(patching, patch=replace(patching.patch, **settings)) if settings else patching
+
+
+def check_layers(patch: Patch, n_layers: int, *, model: str) -> None:
+    """Raise RequestError for a layer that the model does not have, and a target that holds no place for states."""
+    for name in ("source_layer", "target_layer"):
+        layer = getattr(patch, name)
+        if not 0 <= layer < n_layers:
+            raise RequestError(
+                f"`patch.{name}` {layer} is not among the {n_layers} layers of {model}, 0 to {n_layers - 1}"
+            )
+    if patch.target_token not in patch.target.split():
+        raise RequestError(f"`patch.target` holds no word {patch.target_token!r} for the states to be put at")
+
+
+def layers_of(model: Any) -> Any:
+    """Return the list of decoder layers of any model of transformers; RequestError where none can be told."""
+    from torch import nn
+
+    wanted = model.config.get_text_config().num_hidden_layers
+    decoder = model.get_decoder() if hasattr(model, "get_decoder") else model
+    for module in (decoder, model):
+        for part in module.modules():
+            if isinstance(part, nn.ModuleList) and len(part) == wanted:
+                return part
+    raise RequestError(
+        f"{type(model).__name__} shows no list of {wanted} layers; hidden states cannot be replaced in it"
+    )
+
+
+def target_text(patch: Patch, n_states: int) -> str:
+    """Return the target prompt with its token as often as there are states.
+
+    >>> patch = Patch(source_span=("", ""), source_layer=0, target="about X X X", target_token="X", target_layer=0)
+    >>> target_text(patch, 5), target_text(patch, 1)
+    ('about X X X X X', 'about X')
+    """
+    words = patch.target.split(" ")
+    first = words.index(patch.target_token)
+    kept = [word for word in words if word != patch.target_token]
+    return " ".join([*kept[:first], *[patch.target_token] * n_states, *kept[first:]])
+
+
+def span_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int) -> list[int]:
+    """Return the places of the tokens that hold any character from `start` to `end` (not included).
+
+    >>> span_tokens([(0, 0), (0, 5), (5, 6), (6, 10)], 4, 7)
+    [1, 2, 3]
+    """
+    return [place for place, (first, last) in enumerate(offsets) if first < end and last > start]
+
+
+def word_tokens(offsets: Sequence[tuple[int, int]], text: str, word: str, within: tuple[int, int]) -> list[int]:
+    """Return, for each `word` between spaces in a part of `text`, the place of the token that ends it."""
+    import re
+
+    found = re.finditer(rf"(?<!\S){re.escape(word)}(?!\S)", text[within[0] : within[1]])
+    return [span_tokens(offsets, within[0] + m.start(), within[0] + m.end())[-1] for m in found]
+
+
+def source_states(model: Any, tokens: Any, layer: int, places: Sequence[int]) -> Any:
+    """Return what the layer numbered `layer` makes of `tokens` (shape (1, n)) at `places`: (places, hidden size)."""
+    import torch
+
+    kept: list[Any] = []
+    handle = layers_of(model)[layer].register_forward_hook(lambda _, __, output: kept.append(_hidden(output).detach()))
+    try:
+        with torch.inference_mode():
+            model(input_ids=tokens, attention_mask=torch.ones_like(tokens), use_cache=False)
+    finally:
+        handle.remove()
+    return kept[0][0, list(places)].clone()
+
+
+@contextmanager
+def grafted(model: Any, layer: int, grafts: Sequence[Graft], width: int) -> Iterator[None]:
+    """Replace what the layer numbered `layer` makes of a prompt of `width` tokens, row by row, while this is open.
+
+    Tokens that follow are generated one by one and are left alone.
+    """
+
+    def replace_states(_: Any, __: Any, output: Any) -> Any:
+        hidden = _hidden(output)
+        if hidden.shape[1] != width:
+            return output
+        hidden = hidden.clone()
+        for row, graft in enumerate(grafts):
+            hidden[row, list(graft.places)] = graft.states.to(hidden.dtype).to(hidden.device)
+        return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+
+    handle = layers_of(model)[layer].register_forward_hook(replace_states)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _hidden(output: Any) -> Any:
+    return output[0] if isinstance(output, tuple) else output
