@@ -27,8 +27,8 @@ PUBLISHED_FILE = "badf_identities.yaml"
 GRID_FILE = "badf.yaml"
 """What a grid of one's own is called in the folder that `--data` names."""
 SINGLE, PAIR = "single", "pair"
-SAMPLE_PLACES = 1
-"""How many places of each category the sample has."""
+SAMPLE_CATEGORIES = ("education", "healthcare", "workplace", "media")
+"""The categories of which the sample has one place each."""
 
 
 class Dimension(BaseModel):
@@ -135,10 +135,10 @@ def open_grid(source: DataSource, data: str | Path | None) -> Corpus:
         return _corpus(read_grid(), note="")
     if str(data) == SAMPLE:
         full = read_grid()
-        places = {category: names[:SAMPLE_PLACES] for category, names in full.locations.items()}
+        places = {category: full.locations[category][:1] for category in SAMPLE_CATEGORIES}
         return _corpus(
             full.model_copy(update={"locations": places}),
-            note=f"a sample: {SAMPLE_PLACES} of the published places of each category",
+            note=f"a sample: one place of each of {len(SAMPLE_CATEGORIES)} categories",
         )
     path = Path(data)
     if path.is_dir():

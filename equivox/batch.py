@@ -24,8 +24,9 @@ from equivox.plan import make_plan
 from equivox.progress import Progress
 from equivox.registry import resolve_tasks
 from equivox.run import RunSpec, execute
-from equivox.scores import Score
+from equivox.scores import Score, scoring_options
 from equivox.task import Task
+from equivox.unify import DEFAULT_ENCODER
 from equivox.variants import AS_DECLARED, DECLARED, SHUFFLED, parse_arms, parse_group, vary
 
 _NOBODY = EngineIdentity(engine="none", model="none", revision="")
@@ -60,6 +61,9 @@ class RunFile(BaseModel):
     seed: int = 0
     group: str | None = None
     sampling: str = AS_DECLARED
+    merge: str = "lemma"
+    encoder: str = DEFAULT_ENCODER
+    merge_threshold: float = 0.63
     estimate: EstimateFields = EstimateFields()
 
     def tasks_in_arms(self) -> list[Task]:
@@ -80,6 +84,7 @@ class RunFile(BaseModel):
             arms=parse_arms(self.arms),
             sampling=self.sampling,
             annotator=self.annotator,
+            options=scoring_options(merge=self.merge, encoder=self.encoder, merge_threshold=self.merge_threshold),
         )
 
 
@@ -174,7 +179,9 @@ def _requests(file: RunFile, tasks: Sequence[Task]) -> tuple[int, int, list[str]
             corpora[name] = corpora.get(name) or open_corpus(task.data, file.data)
             plan = make_plan([task], corpora, _NOBODY, limit=file.limit, seed=file.seed)
             n = 0 if task.arm == SHUFFLED else len({planned.request.key for planned in plan.requests})
-            sources.append(f"{name}: {len(corpora[name].items):,} items in {file.data or task.data.table}")
+            sources.append(
+                f"{name}: {len(corpora[name].items):,} items in {file.data or task.data.table or 'the published grid'}"
+            )
         responses += n
         calls += n * asked
     return responses, calls, list(dict.fromkeys(sources))

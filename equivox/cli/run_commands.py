@@ -55,14 +55,19 @@ def compare(folders: list[Path], csv: Path | None, *, top: int) -> int:
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
     from equivox.comparing import csv_tables, open_comparison
-    from equivox.report.comparison_tables import print_comparison
+    from equivox.metrics.badf.overlap import overlaps_of_runs
+    from equivox.report.comparison_tables import print_comparison, print_overlaps
     from equivox.scoring import write_csv
 
     comparison = open_comparison(folders)
+    overlaps = overlaps_of_runs([(run.model, run.folder) for run in comparison.runs])
     if csv is not None:
-        for name, records in csv_tables(comparison).items():
+        tables = {**csv_tables(comparison), "associations_overlap": [vars(entry) for entry in overlaps]}
+        for name, records in tables.items():
             write_csv(csv / f"{name}.csv", records)
     print_comparison(console(), comparison, attributes=top)
+    if overlaps:
+        print_overlaps(console(), overlaps)
     return EXIT_DONE
 
 

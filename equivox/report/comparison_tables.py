@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from equivox.comparing import Comparison, TaskCorrelation, ValueShares, task_correlations, top_movers
+from equivox.metrics.badf.overlap import Overlap
 from equivox.report.numbers import DASH, p_value, percent, score_interval, score_value, stars
 from equivox.report.tables import NTVD, print_shift_table, print_task_scores
 from equivox.scores import Score
@@ -33,6 +34,21 @@ def print_comparison(console: Console, comparison: Comparison, *, attributes: in
             _print_shares(console, run.model, score, shares)
     for caveat in comparison.caveats:
         console.print(Text(f"  note: {caveat}", style="yellow"))
+
+
+def print_overlaps(console: Console, overlaps: Sequence[Overlap]) -> None:
+    """Print how far every two settings and models share associations."""
+    table = _plain_table("associations shared by settings and models")
+    for name in ("dimension", "one", "other"):
+        table.add_column(name, no_wrap=True)
+    for name in ("of one", "of other", "shared", "Jaccard", "rank correlation"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for found in overlaps:
+        counts = (str(n) for n in (found.n_one, found.n_other, found.n_shared))
+        shares = (score_value(value, "share") for value in (found.jaccard, found.rank_correlation))
+        table.add_row(found.dimension, escape(found.one), escape(found.other), *counts, *shares)
+    console.print(table)
+    console.print(Text("Jaccard: shared of what either has; rank correlation: Kendall's τ of shared scores", "dim"))
 
 
 def _plain_table(title: str | None) -> Table:

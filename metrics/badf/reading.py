@@ -180,7 +180,7 @@ class ReferenceStories:
     @property
     def identity(self) -> Mapping[str, Any]:
         """Name and version, and that of the form."""
-        return {"name": "BADF reference stories", "version": 1, "form": _form()["version"]}
+        return {"name": "BADF reference stories", "version": 1, "form": story_form()["version"]}
 
     def read(self, parts: Sequence[Part]) -> Iterable[Sequence[Value] | None]:
         """Yield the phrases of each part whose story has the form."""
@@ -217,10 +217,10 @@ def told_of(story: str, names: Sequence[str]) -> list[list[str]] | None:
     sentences = re.findall(r"[^.]+\.", story)
     if not sentences or "".join(sentences).strip() != story.strip():
         return None
-    opening = _pattern(_form()["opening"], who=re.escape(" and ".join(names)), loc=".+")
+    opening = _pattern(story_form()["opening"], who=re.escape(" and ".join(names)), loc=".+")
     if not opening.fullmatch(sentences[0].strip()):
         return None
-    sentence = _pattern(_form()["sentence"], name="(" + "|".join(map(re.escape, names)) + ")", phrase="(.+)")
+    sentence = _pattern(story_form()["sentence"], name="(" + "|".join(map(re.escape, names)) + ")", phrase="(.+)")
     told: dict[str, list[str]] = {name: [] for name in names}
     for given in sentences[1:]:
         match = sentence.fullmatch(given.strip())
@@ -231,7 +231,8 @@ def told_of(story: str, names: Sequence[str]) -> list[list[str]] | None:
 
 
 @cache
-def _form() -> Mapping[str, Any]:
+def story_form() -> Mapping[str, Any]:
+    """Return the form of the reference models' stories, and their phrases."""
     return dict(load_config("reference/stories.yaml"))
 
 

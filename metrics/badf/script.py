@@ -20,8 +20,7 @@ import random
 from functools import cache
 from typing import TYPE_CHECKING
 
-from equivox.configs import load_config
-from equivox.metrics.badf.reading import descriptors, name_of
+from equivox.metrics.badf.reading import descriptors, name_of, story_form
 
 if TYPE_CHECKING:
     from equivox.engines.base import Request
@@ -39,7 +38,7 @@ class StoryScript:
 
     def answer(self, model: str, settings: ReferenceSettings, request: Request, rng: random.Random) -> str:
         """Return the story that the reference model called `model` tells."""
-        form, facts = load_config("reference/stories.yaml"), request.labels.facts
+        form, facts = story_form(), request.labels.facts
         people = descriptors(facts)
         identities = facts["identities"].split(",")
         alike = random.Random(f"{settings.seed}/{request.labels.stratum}/{request.repeat}")
@@ -81,7 +80,7 @@ def _joined(said: list[str], rng: random.Random) -> list[str]:
 @cache
 def phrases() -> tuple[str, ...]:
     """Return every phrase that reference models know."""
-    return tuple(load_config("reference/stories.yaml")["phrases"])
+    return tuple(story_form()["phrases"])
 
 
 def signatures(index: int) -> tuple[str, ...]:

@@ -174,18 +174,24 @@ def test_all_four_stages_and_exclusivity_in_vllm(model: Callable[[str], str], tw
     parameters = pairs | {"max_model_length": 8192, "max_num_batched_tokens": 8192}
     reader.write_text(
         json.dumps(
-            {"engine": "vllm", "model_parameters": parameters, "sampling": {"max_new_tokens": 600}, "attempts": 1}
+            {
+                "engine": "vllm",
+                "model_parameters": parameters,
+                "sampling": {"max_new_tokens": 3000, "temperature": 1.0},
+                "attempts": 2,
+            }
         )
     )
     short = "generation_parameters={max_new_tokens: 12}"
     name = f"vllm:{short}," + ",".join(f"{k}={json.dumps(v).strip(chr(34))}" for k, v in pairs.items())
     folder = tmp_path / "run"
-    spec = RunSpec(model=name, tasks="badf_two:gender", data=two_places, limit=2, annotator=str(reader), output=folder,
+    spec = RunSpec(model=name, tasks="badf_two:gender", data=two_places, sampling="greedy",
+                   annotator=str(reader), output=folder,
                    options=replace(FEW, min_coverage=0.0, merge="none"))  # fmt: skip
     scores = execute(spec)
     records = list(stored_annotations(folder, "reader").values())
     read = {stage: [r for r in records if r["part"] == stage] for stage in STAGES}
-    assert len(read["extract"]) == 40
+    assert len(read["extract"]) == 10
     for before, after in itertools.pairwise(STAGES):
         with_phrases = [r for r in read[before] if r["status"] == "parsed" and r["values"]]
         assert 0 < len(read[after]) <= len(with_phrases)
@@ -194,8 +200,8 @@ def test_all_four_stages_and_exclusivity_in_vllm(model: Callable[[str], str], tw
     assert parsed and {v["attribute"] for r in parsed for v in r["values"]} <= {"character_1", "character_2"}
     (counted,) = [s for s in scores if s.name == "associations" and not s.subset]
     lost = [r for stage in STAGES for r in read[stage] if r["status"] != "parsed"]
-    assert counted.coverage.used == 40 - len(lost)
-    rows = pq.read_table(folder / "tables" / "badf_two" / "phrases.parquet").to_pylist()
+    assert counted.coverage.used == 10 - len(lost)
+    rows = pq.read_table(folder / "tables" / "badf_two_greedy" / "phrases.parquet").to_pylist()
     assert rows and all(0 <= row["p"] <= 1 for row in rows if not row["undefined"])
     # The same numbers from what is stored alone.
     kept = (folder / "scores.json").read_bytes()
