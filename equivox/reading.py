@@ -94,7 +94,7 @@ class Answers:
     def to(self, part: Part) -> PartReading | None:
         """Return what was said to `part`; None where it has not been asked."""
         record = self._records.get(annotation_key(self._identity, part, ""))
-        return None if record is None else _part_reading(record)
+        return None if record is None else _part_reading(record, part.alone)
 
 
 def ask(folder: Path, parts: Sequence[Part], annotator: Annotator, *, progress: Progress = no_progress) -> None:
