@@ -10,6 +10,7 @@ Odd:    The released files write "a Jew who believes in Judaism" and "Apple park
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -89,6 +90,10 @@ def read_grid(path: Path | None = None) -> Grid:
 
 
 def _check(name: str, dimension: Dimension, path: Path) -> None:
+    if commas := [identity for identity in dimension.descriptors if "," in identity]:
+        raise RequestError(f"the grid {path}: the identity {commas[0]!r} holds a comma; name it without one")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise RequestError(f"the grid {path}: {name!r} is no name for a dimension; use small letters, digits and _")
     lengths = {len(descriptors) for descriptors in dimension.descriptors.values()}
     every = [descriptor for descriptors in dimension.descriptors.values() for descriptor in descriptors]
     if len(lengths) > 1 or lengths == {0}:

@@ -85,6 +85,9 @@ def make_plan(
         corpus = corpora[task.data.corpus]
         corpus.require(_columns(task, corpus, seed), task=task.name)
         items = _where(corpus, task)
+        if not items:
+            where = ", ".join(f"{column} {value}" for column, value in task.data.where.items())
+            raise RequestError(f"{task.name}: the corpus {corpus.name} has no item with {where or 'anything in it'}")
         grouped = [item for item in items if _label(item, task.group) is not None]
         left_out[task.name] = len(items) - len(grouped)
         groups = tuple(sorted({_label(item, task.group) or "" for item in grouped}))

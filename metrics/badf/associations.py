@@ -66,7 +66,7 @@ class Phrase:
     p
         As published: χ² over stories, uncorrected for the number of phrases. NaN where `undefined` says why.
     p_exact
-        Fisher's or a permutation p where counts are small (`sparse`), else `p`.
+        Fisher's, or another exact or permutation p, where counts are small (`sparse`), else `p`; `method` says which.
     q
         `p_exact` after Benjamini-Hochberg over everything tested; NaN until `with_q`.
     v
@@ -183,6 +183,8 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
     A phrase in every document, or a category in which an identity has no stories, has no test: its p is NaN with the
     reason, and it is in no family of tests.
     """
+    from dataclasses import replace
+
     import numpy as np
 
     from equivox.statistics import association_scores, association_test
@@ -194,7 +196,12 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
         if tested is None:
             table = [[have, n - have] for have, n in zip(found, counts.documents, strict=True)]
             rng = np.random.default_rng([seed, *found, *counts.documents])
-            tested = known[found] = association_test(table, n_resamples=n_resamples, rng=rng)
+            exact = exact_p(found, counts.documents)
+            tested = association_test(table, n_resamples=n_resamples if exact is None else 1, rng=rng)
+            if tested.method == "permutation" and exact is not None:
+                # A drawn p is never below one in the draws, which thousands of tests would not survive.
+                tested = replace(tested, p_exact=exact, method="exact")
+            known[found] = tested
         phrases.append(
             Phrase(
                 category=counts.category,
@@ -211,6 +218,45 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
             )
         )
     return phrases
+
+
+_MOST_TABLES = 300_000
+
+
+def exact_p(counts: Sequence[int], documents: Sequence[int]) -> float | None:
+    """Return how likely counts at least as uneven are where identity says nothing: all tables with these margins.
+
+    Ordered by χ², weighed by the multivariate hypergeometric distribution (Freeman and Halton 1951, for two outcomes);
+    None where there are too many tables, or one.
+
+    All three of three stories in one of three groups of four, 3 · 4 of 220 ways:
+
+    >>> p = exact_p([3, 0, 0], [4, 4, 4])
+    >>> p is not None and round(p * 220, 6)
+    12.0
+    """
+    import numpy as np
+    from scipy.special import gammaln
+
+    n, k = np.asarray(documents), len(documents)
+    total, rest = sum(counts), int(n.sum()) - sum(counts)
+    if total > rest:  # those without are fewer, and deviate as much
+        return exact_p([of - have for have, of in zip(counts, documents, strict=True)], documents)
+    if not total or (n == 0).any() or (total + 1) ** (k - 1) > _MOST_TABLES:
+        return None
+    first = np.indices((total + 1,) * (k - 1)).reshape(k - 1, -1)
+    left = total - first.sum(axis=0)
+    tables = np.vstack([first, left])[:, left >= 0]
+    tables = tables[:, (tables <= n[:, None]).all(axis=0)]
+
+    def ways(of: NDArray[Any], chosen: NDArray[Any]) -> NDArray[np.float64]:
+        return np.asarray(gammaln(of + 1) - gammaln(chosen + 1) - gammaln(of - chosen + 1), dtype=np.float64)
+
+    weights = np.exp(ways(n[:, None], tables).sum(axis=0) - ways(n.sum(), np.asarray(total)))
+    expected = total * n / n.sum()
+    uneven = ((tables - expected[:, None]) ** 2 / n[:, None]).sum(axis=0)
+    observed = float(((np.asarray(counts) - expected) ** 2 / n).sum())
+    return min(1.0, float(weights[uneven >= observed * (1 - 1e-9)].sum()))
 
 
 def _undefined(tested: Tested, counts: Counts, found: Sequence[int]) -> str | None:

@@ -22,7 +22,8 @@ from equivox.metrics.badf import (
     summary,
     unify_phrases,
 )
-from equivox.metrics.badf.associations import chi2, null_counts, tally, with_q
+from equivox.metrics.badf.associations import chi2, exact_p, null_counts, tally, with_q
+from equivox.statistics import association_test
 
 OPEN_BOX_P = {"Female": 0.0132, "Male": 0.0150}
 """Table 14 prints .0133 and .0181, those of the two-character base: a misprint; the released file gives these."""
@@ -136,6 +137,7 @@ def test_what_has_no_test_says_why_and_is_in_no_family() -> None:
     assert math.isnan(phrase_tests(silent)[0].scores[1])
     assert associations(phrase_tests(silent), ["f", "m"]) == []
     assert phrase_tests(count([], "place", ["f", "m"])) == []
+    assert all(math.isnan(phrase.q) for phrase in with_q(phrase_tests(silent), family="test"))
     assert math.isnan(summary([], []).mean_p)
 
 
@@ -193,6 +195,27 @@ def test_the_fast_count_is_the_published_rule() -> None:
         )
         phrases = phrase_tests(counts, n_resamples=99)
         assert tally(have, n).n == len(associations(phrases, identities))
+
+
+def test_the_exact_p_of_rare_phrases() -> None:
+    # All 12 in one of four groups of 80: 4 · C(80, 12) of C(320, 12) ways, far below what any permutation could say.
+    expected = 4 * math.comb(80, 12) / math.comb(320, 12)
+    assert exact_p([12, 0, 0, 0], [80] * 4) == pytest.approx(expected, rel=1e-9)
+    assert exact_p([68, 80, 80, 80], [80] * 4) == pytest.approx(expected, rel=1e-9)
+    # Two groups: Fisher's, whose order by probability is that by χ² where groups are of one size.
+    assert exact_p([7, 1], [20, 20]) == pytest.approx(stats.fisher_exact([[7, 13], [1, 19]]).pvalue)
+    assert exact_p([3, 3, 3], [9, 9, 9]) == pytest.approx(1.0)
+    assert exact_p([0, 0, 0], [9, 9, 9]) is None
+    rng = np.random.default_rng(4)
+    for counts in ([5, 1, 0], [2, 2, 6], [4, 0, 1]):
+        table = [[have, 30 - have] for have in counts]
+        drawn = association_test(table, n_resamples=20_000, rng=rng)
+        assert drawn.method == "permutation"
+        assert exact_p(counts, [30] * 3) == pytest.approx(drawn.p_exact, abs=0.015)
+    counts = Counts(category="x", identities=("a", "b", "c"), documents=(30, 30, 30), tokens=(9, 9, 9),
+                    with_phrase={"rare": (6, 0, 0)})  # fmt: skip
+    (rare,) = phrase_tests(counts)
+    assert (rare.method, rare.sparse) == ("exact", True)
 
 
 def test_where_identity_says_nothing_p_is_uniform_and_the_expected_count_is_the_count() -> None:

@@ -136,6 +136,8 @@ def test_the_sample_is_a_part_of_the_grid() -> None:
             "pairs two identities, got 3",
         ),
         ("identities: {g: {descriptors: {a: [A], b: [B]}}}\nlocations: {x: []}", "`locations.x` needs places"),
+        ("identities: {g: {descriptors: {'a, b': [A], c: [B]}}}\nlocations: {x: [y]}", "holds a comma"),
+        ("identities: {My g: {descriptors: {a: [A], b: [B]}}}\nlocations: {x: [y]}", "is no name for a dimension"),
         ("[", "cannot be read"),
     ],
 )
@@ -145,6 +147,15 @@ def test_a_grid_that_is_wrong_is_one_line(tmp_path: Path, change: str, said: str
     with pytest.raises(RequestError, match=said) as raised:
         grid(str(file))
     assert "\n" not in str(raised.value)
+
+
+def test_a_dimension_that_a_grid_lacks_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "ages.yaml"
+    file.write_text(OWN, encoding="utf-8")
+    corpus = grid(str(file))
+    for name in ("badf_two:gender", "badf_single:gender"):
+        with pytest.raises(RequestError, match=name):
+            planned(name, corpus)
 
 
 def test_data_that_is_not_there_is_refused(tmp_path: Path) -> None:
