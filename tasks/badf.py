@@ -8,7 +8,8 @@ Departs:    Beside the published, uncorrected p: an exact or permutation p where
             article, once per story. Wordings are merged by lemma unless `--merge embedding` is given (the paper merges
             by meaning at 0.63). What is not read is counted, never taken for a story without phrases.
 Cannot say: which names carry an identity for whom: ten names stand for two genders, two for each other identity, and
-            p-values over stories speak of these names alone. With more than two identities the score compares with the
+            p-values over stories speak of these names alone. The annotator is told the descriptors, so that its own
+            associations may enter. With more than two identities the score compares with the
             least; an association there says that an identity is not the least, `residual` says whether it stands out.
 """
 
