@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from equivox.comparing import ValueShares
-from equivox.report.figures import INK, draw_shares, rendered, svg_for_page
+from equivox.report.figures import INK, draw_heat_map, draw_shares, rendered, svg_for_page
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -72,3 +72,17 @@ def test_hostile_labels_are_text_and_the_ink_follows_the_page() -> None:
         assert "alert(1)" in "".join(root.itertext())
     page = svg_for_page(figure).decode()
     assert INK not in page and "prefers-color-scheme" in page
+
+
+def test_a_heat_map_shows_what_is_not_known_as_unknown() -> None:
+    rows = [
+        {"category": "school", "identity": "a", "count": 0, "surviving_q": 0},
+        {"category": "school", "identity": "b", "count": 7, "surviving_q": 2},
+        {"category": "<b>home", "identity": "a", "count": None, "surviving_q": None},
+        {"category": "<b>home", "identity": "b", "count": 3, "surviving_q": 0},
+    ]
+    root = ElementTree.fromstring(rendered(draw_heat_map(rows, "title"), "svg"))
+    words = [text for text in root.itertext() if text.strip()]
+    assert [text.strip() for text in words if "(" in text][:3] == ["0 (0)", "7 (2)", "3 (0)"]
+    assert any(text.strip() == "—" for text in words)
+    assert any("<b>home" in text for text in words)

@@ -218,7 +218,7 @@ def leaderboard(
 @app.command()
 def plot(
     run: RunArgument,
-    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="forest:FAMILY or shares:TASK:ATTRIBUTE.")],
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="forest:FAMILY, shares:TASK:ATTRIBUTE or heat:TASK.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="A file that ends in .svg, .png or .pdf.")],
 ) -> int:
     """Draw one figure of a run at paper quality."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from equivox.comparing import TaskCorrelation, ValueShares, open_comparison, value_shares
+from equivox.comparing import ComparedRun, TaskCorrelation, ValueShares, open_comparison, value_shares
 from equivox.errors import RequestError, nearest
 from equivox.report.numbers import p_value, score_value
 from equivox.report.tables import NTVD
 from equivox.scores import Score
+from equivox.scoring import table_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -151,6 +152,42 @@ def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
         return figure
 
 
+def draw_heat_map(rows: Sequence[Mapping[str, Any]], title: str = "") -> Figure:
+    """Draw associations per category and identity: each cell holds their number, and how many survive q.
+
+    `rows` are those of the table `heat_map`: category, identity, count, surviving_q. A cell that is not known holds a
+    dash, never 0.
+    """
+    import matplotlib as mpl
+    import numpy as np
+
+    categories = list(dict.fromkeys(str(row["category"]) for row in rows))
+    identities = list(dict.fromkeys(str(row["identity"]) for row in rows))
+    counts = np.full((len(categories), len(identities)), np.nan)
+    told = {}
+    for row in rows:
+        place = categories.index(str(row["category"])), identities.index(str(row["identity"]))
+        if row["count"] is not None:
+            counts[place] = row["count"]
+            told[place] = f"{row['count']} ({row['surviving_q']})"
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure = _figure(1.4 + 0.3 * len(categories), 3.2 + 0.95 * len(identities))
+        axes = figure.add_subplot()
+        axes.patch.set_alpha(0.0)
+        top = float(np.nanmax(counts)) if np.isfinite(counts).any() else 1.0
+        image = axes.imshow(counts, cmap="cividis", vmin=0, vmax=max(top, 1.0), aspect="auto")
+        for i in range(len(categories)):
+            for j in range(len(identities)):
+                known = np.isfinite(counts[i, j])
+                ink = INK if not known else "white" if counts[i, j] < 0.55 * max(top, 1.0) else "black"
+                axes.text(j, i, told.get((i, j), "—"), ha="center", va="center", color=ink, fontsize=8)
+        axes.set_xticks(range(len(identities)), [_short(name) for name in identities])
+        axes.set_yticks(range(len(categories)), [_short(name) for name in categories])
+        axes.set_title(_short(title), loc="left", fontsize=9)
+        figure.colorbar(image, ax=axes, shrink=0.8, label="associations (with q up to .05)")
+        return figure
+
+
 def rendered(figure: Figure, kind: Format) -> bytes:
     """Return a figure as a file; the same figure always gives the same bytes."""
     import matplotlib as mpl
@@ -186,8 +223,20 @@ def told_forest(rows: Sequence[tuple[str, Score]]) -> str:
     )
 
 
+def heat_maps(run: ComparedRun) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of every table `heat_map` of a run, by task; empty for benchmarks without associations."""
+    import pyarrow.parquet as pq
+
+    found: dict[str, list[dict[str, Any]]] = {}
+    for family in dict.fromkeys(score.family for score in run.scores):
+        path = table_path(run.folder, family, "heat_map")
+        for row in pq.read_table(path).to_pylist() if path.is_file() else ():
+            found.setdefault(row["task"], []).append(row)
+    return found
+
+
 def figure_of(folder: Path, name: str) -> Figure:
-    """Return a figure of the run in `folder`: `forest:FAMILY` or `shares:TASK:ATTRIBUTE`.
+    """Return a figure of the run in `folder`: `forest:FAMILY`, `shares:TASK:ATTRIBUTE` or `heat:TASK`.
 
     RequestError, with what there is, for a name that the run has nothing for.
     """
@@ -206,5 +255,12 @@ def figure_of(folder: Path, name: str) -> Figure:
     measured = [f"{s.task}:{s.attribute}" for s in run.scores if s.name == NTVD and s.attribute]
     if kind == "shares" and rest in measured:
         return draw_shares([s for s in value_shares(run) if (s.task, s.attribute) == (task, attribute)], rest)
-    offered = [f"forest:{family}" for family in families] + [f"shares:{each}" for each in measured]
+    heat = heat_maps(run)
+    if kind == "heat" and rest in heat:
+        return draw_heat_map(heat[rest], rest)
+    offered = (
+        [f"heat:{each}" for each in heat]
+        + [f"forest:{family}" for family in families]
+        + [f"shares:{each}" for each in measured]
+    )
     raise RequestError(f"unknown figure {name!r}{nearest(name, offered)}; for example {offered[0]}")

@@ -80,6 +80,7 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         cards=[vars(card) for card in _cards(comparison)],
         sections=list(_sections(comparison)),
         movers=list(_movers(comparison, movers)),
+        heat_maps=list(_heat_maps(comparison)),
         correlations=list(_correlations(comparison)),
         coverage=list(_coverage(comparison)),
         failures=list(_failures(comparison)),
@@ -237,6 +238,33 @@ def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
                     f"floor {percent(score.floor)}, "
                     f"interval {interval(score.ci_low, score.ci_high)}, q {p_value(score.q)}."
                 ),
+            }
+
+
+def _heat_maps(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """Yield the associations of every task that finds any, with the strongest of them."""
+    import pyarrow.parquet as pq
+
+    from equivox.report.figures import draw_heat_map, heat_maps, svg_for_page
+    from equivox.scoring import table_path
+
+    for run in comparison.runs:
+        for task, rows in heat_maps(run).items():
+            known = [row for row in rows if row["count"] is not None]
+            family = task.partition(":")[0] + "".join(task.partition("@")[1:])
+            top = pq.read_table(table_path(run.folder, family, "top")).to_pylist()
+            yield {
+                "figure": _base64(svg_for_page(draw_heat_map(rows, f"{run.model}, {task}"))),
+                "told": "; ".join(f"{r['category']}, {r['identity']}: {r['count']}" for r in known),
+                "caption": (
+                    f"{run.model}, {task}: associations per kind of place and identity; in brackets those that "
+                    "survive correction for everything tested."
+                ),
+                "top": [
+                    [str(r["identity"]), str(r["category"]), str(r["phrase"]), f"{r['score']:.4f}", p_value(r["q"])]
+                    for r in top
+                    if r["task"] == task
+                ],
             }
 
 
