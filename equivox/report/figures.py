@@ -184,7 +184,7 @@ def draw_heat_map(rows: Sequence[Mapping[str, Any]], title: str = "") -> Figure:
         axes.set_xticks(range(len(identities)), [_short(name) for name in identities])
         axes.set_yticks(range(len(categories)), [_short(name) for name in categories])
         axes.set_title(_short(title), loc="left", fontsize=9)
-        figure.colorbar(image, ax=axes, shrink=0.8, label="associations (with q up to .05)")
+        figure.colorbar(image, ax=axes, shrink=0.8, label="associations")
         return figure
 
 
