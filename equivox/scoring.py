@@ -92,9 +92,14 @@ def score(
     path = scores_path(folder, annotator)
     if merged:
         kept[""] = {"open_values": [vars(value) for value in merged]}
+    written = set()
     for name, members_ in kept.items():
         for table, records in members_.items():
-            _write_table(_tables_folder(path) / _file_name(name), table, records)
+            written |= _write_table(_tables_folder(path) / _file_name(name), table, records)
+    # What an earlier scoring left and this one has not made would read as its result.
+    for left in _tables_folder(path).rglob("*.*"):
+        if left.suffix in {".parquet", ".csv"} and left not in written:
+            left.unlink()
     write_text(path, text + "\n")
     return scores
 
@@ -149,12 +154,13 @@ def _file_name(name: str) -> str:
     return name.replace(":", "-")
 
 
-def _write_table(folder: Path, name: str, records: Sequence[Mapping[str, Any]]) -> None:
-    """Write one table of plain values as parquet, and as CSV for whoever has no tool for that."""
+def _write_table(folder: Path, name: str, records: Sequence[Mapping[str, Any]]) -> set[Path]:
+    """Write one table of plain values as parquet, and as CSV for whoever has no tool for that; return the files."""
     import pyarrow as pa
 
     write_table(folder / f"{name}.parquet", pa.Table.from_pylist([dict(record) for record in records]))
     write_csv(folder / f"{name}.csv", records)
+    return {folder / f"{name}.parquet", *([folder / f"{name}.csv"] if records else [])}
 
 
 def write_csv(path: Path, records: Sequence[Mapping[str, Any]]) -> None:

@@ -162,10 +162,14 @@ def test_what_is_stored_is_not_read_again(equivox: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert equivox("run", "reference:random", "toy", "--output", folder)[0] == 0
     before, calls = (folder / "scores.json").read_text(), LetterRule.calls
+    stale = folder / "tables" / "toy-one" / "of_before.csv"
+    stale.write_text("left by an earlier scoring")
     for command in (["run", "reference:random", "toy", "--output", folder], ["score", folder]):
         assert equivox(*command)[0] == 0
     assert LetterRule.calls == calls
     assert (folder / "scores.json").read_text() == before
+    assert not stale.exists()
+    assert (folder / "tables" / "toy-one" / "hobbies.csv").exists()
 
 
 def test_arms_that_a_task_does_not_offer_are_refused(equivox: Cli, tmp_path: Path) -> None:
