@@ -148,17 +148,9 @@ def _choices(attribute: Attribute) -> tuple[str, ...]:
 
 def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) -> str:
     """Return the sheet as one page that needs nothing else: `sent` holds type and bytes of what each item sent."""
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
-    from equivox.report.page import csp_hash
+    from equivox.report.safe_page import render_page
 
     source = resources.files(__package__)
-    script = source.joinpath("sheet.js").read_text("utf-8")
-    style = source.joinpath("sheet.css").read_text("utf-8")
-    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
-        source.joinpath("sheet.html.j2").read_text("utf-8")
-    )
     items = [
         {
             "item": one.item,
@@ -173,13 +165,11 @@ def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) ->
         }
         for one in drawn
     ]
-    # Script and style are files of this package: they are trusted, and nothing else on the page is.
-    return template.render(
+    return render_page(
+        source.joinpath("sheet.html.j2"),
+        style=source.joinpath("sheet.css"),
+        script=source.joinpath("sheet.js"),
         items=items,
-        script=Markup(script),
-        style=Markup(style),
-        script_hash=csp_hash(script),
-        style_hash=csp_hash(style),
     )
 
 

@@ -18,7 +18,7 @@ from equivox.comparing import ComparedRun, open_comparison
 from equivox.errors import RequestError
 from equivox.manifest import read_manifest
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
-from equivox.report.page import csp_hash
+from equivox.report.safe_page import render_page
 from equivox.scores import Score
 
 
@@ -112,24 +112,14 @@ def board_json(rows: Sequence[Row]) -> str:
 
 def board_html(rows: Sequence[Row]) -> str:
     """Return the rows as one page that needs nothing else."""
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
     source = resources.files(__name__)
-    page = resources.files("equivox.report.page")
-    style = page.joinpath("report.css").read_text("utf-8")
-    script = source.joinpath("board.js").read_text("utf-8")
-    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
-        source.joinpath("board.html.j2").read_text("utf-8")
-    )
-    return template.render(
+    return render_page(
+        source.joinpath("board.html.j2"),
+        style=resources.files("equivox.report.page").joinpath("report.css"),
+        script=source.joinpath("board.js"),
         version=equivox.__version__,
         rows=rows,
         tasks=sorted({row.task for row in rows}),
         metrics=sorted({row.metric for row in rows}),
         versions=sorted({f"{row.data} · task {row.task_version}" for row in rows}),
-        style=Markup(style),
-        script=Markup(script),
-        style_hash=csp_hash(style),
-        script_hash=csp_hash(script),
     )

@@ -7,7 +7,6 @@ Content-Security-Policy lets nothing run but the one script of this package.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import equivox
 from equivox.comparing import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.report.numbers import interval, p_value, percent, score_interval, score_value, share, stars
+from equivox.report.safe_page import render_page
 from equivox.report.tables import NTVD
 from equivox.scores import Score
 
@@ -62,18 +62,13 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
     `examples` responses of each model, task and group are shown with their recordings or images, none by default: the
     papers' ethics sections ask for care with single answers. `data` says where the corpora lie now.
     """
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
     comparison = open_comparison(folders)
     source = resources.files(__name__)
-    style, script = (source.joinpath(name).read_text("utf-8") for name in ("report.css", "report.js"))
     shown = list(_examples(comparison, examples, data)) if examples else []
-    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
-        source.joinpath("report.html.j2").read_text("utf-8")
-    )
-    # Style and script are files of this package; nothing else on the page is trusted.
-    return template.render(
+    return render_page(
+        source.joinpath("report.html.j2"),
+        style=source.joinpath("report.css"),
+        script=source.joinpath("report.js"),
         version=equivox.__version__,
         models=[run.model for run in comparison.runs],
         caveats=comparison.caveats,
@@ -90,16 +85,7 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         filter_groups=sorted({entry["group"] for entry in shown}),
         methods=METHODS,
         manifests=list(_manifests(comparison)),
-        style=Markup(style),
-        script=Markup(script),
-        style_hash=csp_hash(style),
-        script_hash=csp_hash(script),
     )
-
-
-def csp_hash(text: str) -> str:
-    """Return what a Content-Security-Policy calls an inline style or script by."""
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _base64(data: bytes) -> str:
