@@ -64,10 +64,12 @@ def annotate(folder: Path, tasks: Sequence[Task], annotator: Annotator, *, progr
     readings = Readings(folder, annotator.identity)
     write_text(own / "annotator.json", json.dumps(annotator.identity.as_dict(), indent=1) + "\n")
     shared = Store(annotations_folder(folder, READERS), annotation_schema())
+    texts = {key: response["text"] for key, response in stored_responses(folder).items()}
+    answered = [(row, texts[row["key"]]) for row in plan_rows(folder) if texts.get(row["key"]) is not None]
     done = 0
     progress("annotate", 0, 0)
     with Store(own, annotation_schema()) as store, shared:
-        while jobs := _jobs(folder, tasks, readings):
+        while jobs := _jobs(answered, tasks, readings):
             total = done + len(jobs)
             for annotation in _read(list(jobs.values()), annotator):
                 (shared if jobs[annotation.key].part.alone else store).append(annotation.as_record())
@@ -114,15 +116,15 @@ def ask(folder: Path, parts: Sequence[Part], annotator: Annotator, *, progress: 
         store.compact()
 
 
-def _jobs(folder: Path, tasks: Sequence[Task], readings: Readings) -> dict[str, Job]:
+def _jobs(
+    answered: Sequence[tuple[Mapping[str, Any], str]], tasks: Sequence[Task], readings: Readings
+) -> dict[str, Job]:
+    """Return what can be read now of the planned requests that were answered, each with its response's text."""
     by_name = {task.name: task for task in tasks}
-    texts = {key: response["text"] for key, response in stored_responses(folder).items()}
     jobs: dict[str, Job] = {}
-    for row in plan_rows(folder):
-        text = texts.get(row["key"])
-        if text is not None:
-            for key, part in readings.settle(by_name[row["task"]], row, text)[1].items():
-                jobs.setdefault(key, Job(key=key, response_key=row["key"], task=row["task"], part=part))
+    for row, text in answered:
+        for key, part in readings.settle(by_name[row["task"]], row, text)[1].items():
+            jobs.setdefault(key, Job(key=key, response_key=row["key"], task=row["task"], part=part))
     return jobs
 
 
