@@ -24,9 +24,8 @@ from equivox.plan import make_plan
 from equivox.progress import Progress
 from equivox.registry import resolve_tasks
 from equivox.run import RunSpec, execute
-from equivox.scores import Score, scoring_options
+from equivox.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, Score, scoring_options
 from equivox.task import Task
-from equivox.unify import DEFAULT_ENCODER
 from equivox.variants import AS_DECLARED, DECLARED, SHUFFLED, parse_arms, parse_group, vary
 
 _NOBODY = EngineIdentity(engine="none", model="none", revision="")
@@ -63,7 +62,7 @@ class RunFile(BaseModel):
     sampling: str = AS_DECLARED
     merge: str = "lemma"
     encoder: str = DEFAULT_ENCODER
-    merge_threshold: float = 0.63
+    merge_threshold: float = DEFAULT_MERGE_THRESHOLD
     estimate: EstimateFields = EstimateFields()
 
     def tasks_in_arms(self) -> list[Task]:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 NAN = math.nan
 
+DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD = "sentence-transformers/all-mpnet-base-v2", 0.63
+"""How open values are merged by meaning unless a user says otherwise; the encoder and threshold of BADF."""
+
 Merge = Literal["none", "lemma", "embedding"]
 """Which open values count as one: those written alike, those with the same lemmas, or those that mean the same."""
 
@@ -58,8 +61,8 @@ class ScoringOptions:
     min_coverage: float = 0.8
     seed: int = 0
     merge: Merge = "lemma"
-    encoder: str = "sentence-transformers/all-mpnet-base-v2"
-    merge_threshold: float = 0.63
+    encoder: str = DEFAULT_ENCODER
+    merge_threshold: float = DEFAULT_MERGE_THRESHOLD
 
 
 def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:

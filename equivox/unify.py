@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from sentence_transformers import SentenceTransformer
 
-DEFAULT_ENCODER = "sentence-transformers/all-mpnet-base-v2"
-
 _BLOCK = 2048
 _SURE = 1e-5
 """Cosines in single precision are good to about 1e-6: nearer to the threshold they are computed again in double."""

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli import audit_commands, data_commands, run_commands, task_commands
+from equivox.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD
 
 app = typer.Typer(
     name="equivox",
@@ -43,7 +44,6 @@ EncoderOption = Annotated[str, typer.Option(help="The sentence-transformers mode
 MergeThresholdOption = Annotated[
     float, typer.Option(help="The cosine from which --merge embedding counts values as one, above 0 and up to 1.")
 ]
-DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD = "sentence-transformers/all-mpnet-base-v2", 0.63
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 ByAttributeOption = Annotated[bool, typer.Option("--by-attribute", help="Show every attribute too.")]
 
