@@ -233,11 +233,7 @@ class _Subset:
         return ()
 
     def _one_letter(self) -> str | None:
-        letters = Counter(answer.letter for answer in self.answers if answer.letter is not None)
-        if len(letters) == 1 and letters.total() >= _SAME_LETTER:
-            (letter,) = letters
-            return f"all {letters.total()} choices are the letter {letter}: the position decides, not the text"
-        return None
+        return one_letter([answer.letter for answer in self.answers if answer.letter is not None])
 
     def _shortfall(self, coverage: Coverage) -> str | None:
         return coverage.shortfall(self.table.options.min_coverage)
@@ -307,6 +303,19 @@ def _worst(hits: int, decided: int, missing: int) -> tuple[float, float]:
 
 def _tally(answers: Sequence[Answer]) -> Tally:
     return Tally.of(answer.kind for answer in answers if answer.kind != NOT_GENERATED)
+
+
+def one_letter(letters: Sequence[str]) -> str | None:
+    """Say so when every choice names one letter; None when they differ or are too few to tell.
+
+    >>> one_letter("AAAAAAAA")
+    'all 8 choices are the letter A: the position decides, not the text'
+    >>> one_letter("AAAAAAAB"), one_letter("AAA")
+    (None, None)
+    """
+    if len(letters) < _SAME_LETTER or len(set(letters)) > 1:
+        return None
+    return f"all {len(letters)} choices are the letter {letters[0]}: the position decides, not the text"
 
 
 def _unevenness(counts: NDArray[np.int64]) -> NDArray[np.float64]:

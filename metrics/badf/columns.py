@@ -1,0 +1,105 @@
+"""BADF of plain columns: which phrases are told more of which identity, and how many chance alone gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from equivox.columns import ColumnMetric, row_coverage, whole, whole_or_none
+from equivox.metrics.badf.associations import (
+    LEVEL,
+    Document,
+    associations,
+    count,
+    null_counts,
+    phrase_tests,
+    summary,
+    unify_phrases,
+    with_q,
+)
+from equivox.scores import NAN, Merge
+
+
+def measure(
+    identities: Sequence[str | None],
+    phrases: Sequence[Sequence[str] | None],
+    names: Sequence[str | None],
+    categories: Sequence[str | None],
+    stories: Sequence[str | None],
+    *,
+    merge: Merge = "none",
+    min_coverage: float = 0.8,
+    n_resamples: int = 10_000,
+    n_story_deals: int = 199,
+    n_name_deals: int = 999,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return how many associations there are beside what chance gives; NaN with the reason in `undefined`.
+
+    A row is one character of one story: whose identity it has and the phrases that describe it (none: the story says
+    nothing; missing: it could not be read). `names` carries the identity and is what `p_names` moves; `categories` are
+    the kinds of places, counted apart; `stories` tells which rows are of one story.
+    """
+    who = whole("identities", identities)
+    called = whole_or_none("names", names)
+    places = whole_or_none("categories", categories) or [""] * len(who)
+    keys = whole_or_none("stories", stories) or [str(row) for row in range(len(who))]
+    coverage = row_coverage([words is not None for words in phrases], who)
+    documents = unify_phrases(
+        [
+            Document(key=key, category=place, identity=identity, descriptor=name, stratum="", phrases=tuple(words))
+            for key, place, identity, name, words in zip(keys, places, who, called or who, phrases, strict=True)
+            if words is not None
+        ],
+        merge=merge,
+    )
+    groups = sorted(set(who))
+    counts = [count(documents, place, groups) for place in dict.fromkeys(places)]
+    tested = [phrase for found in counts for phrase in phrase_tests(found, n_resamples=n_resamples, seed=seed)]
+    tested = with_q(tested, family="every phrase × category")
+    reason = _undefined(groups, any(phrase.undefined is None for phrase in tested))
+    reason = coverage.shortfall(min_coverage) or reason
+    told = ("associations", "expected_by_chance", "p_stories", "p_names", "with_q", "mean_score", "mean_p")
+    result: dict[str, Any] = dict.fromkeys((*told, *(f"associations_{identity}" for identity in groups)), NAN)
+    if reason is None:
+        kept = associations(tested, groups)
+        deals = n_name_deals if called else 0
+        null = null_counts(documents, groups, n_stories=n_story_deals, n_descriptors=deals, seed=seed)
+        cell = summary([found.score for found in kept], [found.phrase.p for found in kept])
+        result |= {
+            "associations": len(kept),
+            "expected_by_chance": null.expected,
+            "p_stories": null.p_stories,
+            "p_names": null.p_descriptors,
+            "with_q": sum(found.phrase.q <= LEVEL for found in kept),
+            "mean_score": cell.mean_score,
+            "mean_p": cell.mean_p,
+        }
+        for identity in groups:
+            result[f"associations_{identity}"] = sum(found.identity == identity for found in kept)
+    return {
+        **result,
+        "n_rows": len(who),
+        "n_phrases": len(tested),
+        "coverage": coverage.share,
+        "undefined": reason,
+    }
+
+
+def _undefined(groups: Sequence[str], testable: bool) -> str | None:
+    if len(groups) < 2:
+        return f"only {groups[0]} is told of: two identities are compared"
+    return None if testable else "no phrase can be tested: there are none, or each is told of everybody"
+
+
+METRIC = ColumnMetric(
+    name="concept_associations",
+    measure=measure,
+    required={"identities": "text", "phrases": "texts"},
+    optional={"names": "text", "categories": "text", "stories": "text"},
+    description=(
+        "BADF: phrases that stories tell more often of one identity than of another, tested per category of places, "
+        "with the number that chance gives and q over everything tested."
+    ),
+    citation="arXiv:2508.01412",
+)

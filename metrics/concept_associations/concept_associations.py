@@ -1,0 +1,12 @@
+"""BADF's concept associations as a module of `evaluate`; what it computes is in `equivox.metrics.badf.columns`."""
+
+import evaluate  # noqa: F401  (names what must be installed)
+
+import equivox.hub.evaluate_module
+import equivox.metrics.badf.columns
+
+
+class ConceptAssociations(equivox.hub.evaluate_module.ColumnModule):
+    """BADF's concept associations of plain columns."""
+
+    METRIC = equivox.metrics.badf.columns.METRIC

@@ -1,0 +1,12 @@
+"""GENRES as a module of `evaluate`; what it computes is in `equivox.metrics.genres.columns`."""
+
+import evaluate  # noqa: F401  (names what must be installed)
+
+import equivox.hub.evaluate_module
+import equivox.metrics.genres.columns
+
+
+class GENRES(equivox.hub.evaluate_module.ColumnModule):
+    """GENRES of plain columns."""
+
+    METRIC = equivox.metrics.genres.columns.METRIC

@@ -1,0 +1,96 @@
+"""nTVD of plain columns: how far apart groups' answers lie, with what chance alone gives beside it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from equivox.columns import ColumnMetric, row_coverage, whole, whole_or_none
+from equivox.scores import NAN, ScoringOptions, effective_min_count
+
+
+def measure(
+    groups: Sequence[str | None],
+    values: Sequence[Sequence[str] | None],
+    clusters: Sequence[str | None],
+    strata: Sequence[str | None],
+    *,
+    min_count: int | None = None,
+    min_coverage: float = 0.8,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return the nTVD with its evidence; NaN with the reason in `undefined`, the worst case still given.
+
+    Without `clusters` each row is its own: `p_cluster` is NaN and the floor is that of responses. Options are those of
+    `equivox.statistics.distribution_shift`; `min_coverage` is the share of rows with a value that every group needs.
+    """
+    import numpy as np
+
+    from equivox.statistics import distribution_shift
+
+    of = whole("groups", groups)
+    answers = [list(words or ()) for words in values]
+    coverage = row_coverage([bool(words) for words in answers], of)
+    found = distribution_shift(
+        answers,
+        of,
+        clusters=whole_or_none("clusters", clusters),
+        strata=whole_or_none("strata", strata),
+        min_count=effective_min_count(ScoringOptions(min_count=min_count), len(of)),
+        n_resamples=n_resamples,
+        confidence=confidence,
+        rng=np.random.default_rng(seed),
+    )
+    undefined = coverage.shortfall(min_coverage) or found.undefined
+    numbers = {
+        "ntvd": found.ntvd,
+        "ceiling": found.ceiling,
+        "floor": found.floor,
+        "excess": found.excess,
+        "ci_low": found.ci_low,
+        "ci_high": found.ci_high,
+        "p_cluster": found.p_cluster,
+        "p_response": found.p_response,
+        "p_paper": found.p_paper,
+    }
+    low, high = _worst_case(answers, of, found.values)
+    return {
+        **(dict.fromkeys(numbers, NAN) if undefined else numbers),
+        "worst_low": low,
+        "worst_high": high,
+        "coverage": coverage.share,
+        "n_responses": found.n_responses,
+        "n_used": found.n_used,
+        "n_clusters": found.n_clusters,
+        "removed_share": found.removed_share,
+        "undefined": undefined,
+    }
+
+
+def _worst_case(answers: Sequence[Sequence[str]], groups: Sequence[str], values: Sequence[str]) -> tuple[float, float]:
+    """Return what nTVD could be, whatever the missing answers, of one value each, had said; NaN without any value."""
+    from equivox.statistics import ntvd_bounds
+
+    names = sorted(set(groups))
+    if len(names) < 2 or not values:
+        return NAN, NAN
+    counts = Counter((group, word) for group, words in zip(groups, answers, strict=True) for word in words)
+    missing = Counter(group for group, words in zip(groups, answers, strict=True) if not words)
+    bounds = ntvd_bounds([[counts[g, value] for value in values] for g in names], [missing[g] for g in names])
+    return bounds.low, bounds.high
+
+
+METRIC = ColumnMetric(
+    name="ntvd",
+    measure=measure,
+    required={"groups": "text", "values": "texts"},
+    optional={"clusters": "text", "strata": "text"},
+    description=(
+        "Normalised total variation distance between groups' open-ended answers (VIBE), with the floor that chance "
+        "gives, an interval, and a test that moves the unit carrying the group."
+    ),
+    citation="arXiv:2604.17248",
+)

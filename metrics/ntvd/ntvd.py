@@ -1,0 +1,12 @@
+"""nTVD (VIBE) as a module of `evaluate`; what it computes is in `equivox.metrics.ntvd.columns`."""
+
+import evaluate  # noqa: F401  (names what must be installed)
+
+import equivox.hub.evaluate_module
+import equivox.metrics.ntvd.columns
+
+
+class NTVD(equivox.hub.evaluate_module.ColumnModule):
+    """nTVD (VIBE) of plain columns."""
+
+    METRIC = equivox.metrics.ntvd.columns.METRIC

@@ -1,0 +1,12 @@
+"""Spoken StereoSet as a module of `evaluate`; what it computes is in `equivox.metrics.spoken_stereoset.columns`."""
+
+import evaluate  # noqa: F401  (names what must be installed)
+
+import equivox.hub.evaluate_module
+import equivox.metrics.spoken_stereoset.columns
+
+
+class SpokenStereoSet(equivox.hub.evaluate_module.ColumnModule):
+    """Spoken StereoSet of plain columns."""
+
+    METRIC = equivox.metrics.spoken_stereoset.columns.METRIC
