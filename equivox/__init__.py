@@ -22,6 +22,58 @@ coverage
     requested → generated → answered → parsed → used.
 run, manifest
     A directory, and all that is needed to make it again.
+
+In Python: `equivox.measure(model, tasks, output=…)`, `equivox.open_run(folder)`, `equivox.load_task(name)`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from equivox.api import Result, list_tasks, load_task, measure, open_run
+    from equivox.engines.function import FunctionEngine
+    from equivox.errors import EquivoxError, RequestError, RunError
+    from equivox.scores import Score, ScoringOptions
+    from equivox.task import Task
+
 __version__ = "0.1.0"
+
+_HOMES = {
+    "EquivoxError": "equivox.errors",
+    "FunctionEngine": "equivox.engines.function",
+    "RequestError": "equivox.errors",
+    "Result": "equivox.api",
+    "RunError": "equivox.errors",
+    "Score": "equivox.scores",
+    "ScoringOptions": "equivox.scores",
+    "Task": "equivox.task",
+    "list_tasks": "equivox.api",
+    "load_task": "equivox.api",
+    "measure": "equivox.api",
+    "open_run": "equivox.api",
+}
+
+__all__ = [
+    "EquivoxError",
+    "FunctionEngine",
+    "RequestError",
+    "Result",
+    "RunError",
+    "Score",
+    "ScoringOptions",
+    "Task",
+    "list_tasks",
+    "load_task",
+    "measure",
+    "open_run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public names where they are first used: `import equivox` itself costs nothing."""
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

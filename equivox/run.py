@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,19 +59,24 @@ class RunSpec:
 
 
 def execute(
-    spec: RunSpec, *, corpora: dict[str, Corpus] | None = None, progress: Progress = no_progress
+    spec: RunSpec,
+    *,
+    engine: Engine | None = None,
+    corpora: dict[str, Corpus] | None = None,
+    progress: Progress = no_progress,
 ) -> list[Score]:
     """Run or resume `spec` and return its scores; everything is on disk when this returns.
 
-    `corpora` is a cache of opened corpora that several runs may share. Raises RequestError before anything is written
+    `engine` is used in place of the one that `spec.model` names, and stays open. `corpora` is a cache of opened corpora
+    that several runs may share. Raises RequestError before anything is written
     when the request is wrong, RunError when a run cannot go on.
     """
     if spec.limit is not None and spec.limit < 1:
         raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every item")
     tasks = vary(resolve_tasks(spec.tasks), group=spec.group, arms=spec.arms, sampling=spec.sampling)
     _check_output(spec.output)
-    engine = open_engine(spec.model, tasks)
-    with closing(open_annotator(spec.annotator)) as annotator, closing(engine):
+    given, engine = engine, engine or open_engine(spec.model, tasks)
+    with closing(open_annotator(spec.annotator)) as annotator, nullcontext() if given else closing(engine):
         opened = _open_corpora(tasks, spec.data, {} if corpora is None else corpora)
         _refuse_patches(tasks, engine)
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
@@ -91,8 +96,9 @@ def execute(
                 generate(spec.output, plan, engine, retry_failed=spec.retry_failed, progress=progress)
             finally:
                 _add_usage(spec.output, engine)
-            # The target's memory is free before a model that annotates is loaded.
-            engine.close()
+            if given is None:
+                # The target's memory is free before a model that annotates is loaded.
+                engine.close()
             annotate(spec.output, tasks, annotator, progress=progress)
             follow_up(spec.output, tasks, annotator, spec.options, progress=progress)
             return score(spec.output, tasks, annotator.identity.name, spec.options, progress=progress)

@@ -203,6 +203,14 @@ class Score:
         """Return the score as plain JSON values; NaN becomes None."""
         return {key: _plain(value) for key, value in dataclasses.asdict(self).items()}
 
+    def as_row(self) -> dict[str, Any]:
+        """Return the score as one row of plain values for a table: lists joined, coverage and mover in columns."""
+        record = self.as_dict()
+        coverage, mover = record.pop("coverage"), record.pop("mover") or {}
+        record |= {"notes": " | ".join(record["notes"]), "parts": " ".join(record["parts"])}
+        counts = {key: coverage[key] for key in ("requested", "generated", "answered", "parsed", "used")}
+        return record | {f"mover_{key}": value for key, value in mover.items()} | counts
+
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Score:
         """Read back what `as_dict` wrote."""

@@ -1,0 +1,134 @@
+"""The Python API: what a notebook does in a few lines is what the command line does."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import equivox
+from equivox.engines.base import Request
+from equivox.scoring import read_scores
+
+FEW = equivox.ScoringOptions(n_resamples=99)
+
+
+def test_a_few_lines(tmp_path: Path) -> None:
+    task = equivox.load_task("vibe_gender:story")
+    result = equivox.measure(
+        "reference:planted?shift=0.3", task, data="sample", output=tmp_path / "run", limit=48, options=FEW
+    )
+    scores = result.to_pandas()
+    assert len(scores) == len(result.scores)
+    whole = scores[scores["attribute"].isna()].iloc[0]
+    assert whole["value"] == pytest.approx(result.scores[0].value)
+    assert (whole["requested"], whole["used"]) == (48, 48)
+    responses = result.to_pandas("responses")
+    assert list(responses["task"].unique()) == ["vibe_gender:story"]
+    assert len(responses) == 48
+    # What the table says by group is what the score was computed from: nTVD by hand from it.
+    of = responses.explode("occupation").groupby(["group", "occupation"]).size().unstack(fill_value=0)
+    of = of.loc[:, of.sum() >= result.scores[1].min_count]
+    shares = of.div(of.sum(axis=1), axis=0)
+    by_hand = 100 * (shares.iloc[0] - shares.iloc[1]).abs().sum() / 2
+    (occupation,) = (score for score in result.scores if score.attribute == "occupation")
+    assert occupation.value == pytest.approx(by_hand)
+    assert result.undefined == {}
+    assert result.manifest["command"]["model"] == "reference:planted?shift=0.3"
+
+
+def test_it_is_the_command_line(tmp_path: Path, equivox: object) -> None:
+    assert callable(equivox)
+    arguments = ["vibe_gender:story", "--data", "sample", "--limit", "24", "--resamples", "99"]
+    equivox("run", "reference:biased", *arguments, "--output", tmp_path / "cli")
+    from equivox.api import measure, open_run
+
+    here = measure(
+        "reference:biased", "vibe_gender:story", data="sample", limit=24, output=tmp_path / "api", options=FEW
+    )
+    assert [s.as_dict() for s in here.scores] == [s.as_dict() for s in read_scores(tmp_path / "cli")]
+    assert [s.as_dict() for s in open_run(tmp_path / "cli").scores] == [s.as_dict() for s in here.scores]
+
+
+def test_a_function_is_a_model_and_is_asked_once(tmp_path: Path) -> None:
+    asked: list[Request] = []
+
+    def model(request: Request) -> str:
+        asked.append(request)
+        return "They are calm."
+
+    engine = equivox.FunctionEngine(model, name="calm", revision="1")
+    for _ in range(2):
+        result = equivox.measure(engine, "badf_two:gender", data="sample", limit=10, output=tmp_path / "run")
+    responses = result.to_pandas("responses")
+    assert len(asked) == len(responses) > 0
+    assert set(responses["text"]) == {"They are calm."}
+    assert result.undefined  # one answer to everything shows no difference and no fairness
+    assert all(request.text and not request.labels.group and not request.labels.facts for request in asked)
+
+
+def test_a_model_that_does_not_listen_is_not_scored(tmp_path: Path) -> None:
+    deaf = equivox.FunctionEngine(lambda request: "A story.", name="deaf", revision="1")
+    with pytest.raises(equivox.RunError, match="used 0 of 1 media items"):
+        equivox.measure(deaf, "vibe_gender:story", data="sample", limit=8, output=tmp_path / "deaf")
+
+    def listen(request: Request) -> str:
+        return f"A story of {len(request.media[0].load())} bytes."
+
+    hearing = equivox.FunctionEngine(listen, name="hearing", revision="1")
+    result = equivox.measure(hearing, "vibe_gender:story", data="sample", limit=8, output=tmp_path / "run")
+    assert result.to_pandas("responses")["text"].str.contains("bytes").all()
+
+
+def test_what_raises_is_a_failed_response(tmp_path: Path) -> None:
+    def model(request: Request) -> str:
+        if int(request.key[:2], 16) % 2:
+            raise OSError("rate limit")
+        return None  # type: ignore[return-value]
+
+    engine = equivox.FunctionEngine(model, name="broken", revision="1")
+    result = equivox.measure(engine, "badf_two:gender", data="sample", limit=10, output=tmp_path / "run")
+    responses = result.to_pandas("responses")
+    assert set(responses["status"]) == {"failed"}
+    assert all(math.isnan(score.value) for score in result.scores if score.is_whole)
+    assert result.undefined
+
+
+def test_names(tmp_path: Path) -> None:
+    assert "vibe_gender:story" in equivox.list_tasks()
+    with pytest.raises(equivox.RequestError, match="is 5 tasks"):
+        equivox.load_task("vibe_gender")
+    with pytest.raises(equivox.RequestError, match="did you mean vibe_gender:story"):
+        equivox.load_task("vibe_gender:stori")
+    with pytest.raises(equivox.RequestError, match="`table` is one of scores, responses, got 'score'; did you mean"):
+        equivox.Result(tmp_path, []).to_pandas("score")  # type: ignore[arg-type]
+    with pytest.raises(equivox.RequestError, match=r"no manifest\.json"):
+        equivox.open_run(tmp_path)
+    with pytest.raises(equivox.RequestError, match="give both"):
+        equivox.FunctionEngine(lambda request: "", name="", revision="1")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = equivox.nothing
+
+
+def test_a_changed_task_is_refused(tmp_path: Path) -> None:
+    task = replace(equivox.load_task("vibe_gender:story"), version=99)
+    with pytest.raises(equivox.RequestError, match="was changed after it was loaded"):
+        equivox.measure("reference:biased", task, data="sample", output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_importing_costs_nothing() -> None:
+    code = (
+        "import sys, equivox; equivox.__version__; "
+        "sys.exit(any(m in sys.modules for m in ('numpy', 'yaml', 'pandas', 'datasets')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_public_name_is_there() -> None:
+    for name in equivox.__all__:
+        assert getattr(equivox, name).__doc__
