@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.errors import RequestError
 from equivox.statistics import checks
-from equivox.statistics.distance import Floats, ntvd_of_counts, ntvd_of_shares
-from equivox.statistics.encode import Ints, cross_count, encode_design, encode_values
+from equivox.statistics.distance import Floats, ntvd_of_shares, ntvd_per_attribute
+from equivox.statistics.encode import Design, Ints, cross_count, encode_design, encode_values
 from equivox.statistics.intervals import TINY, noise_of_clusters, spreads
 from equivox.statistics.permutation import blocks, p_value
 
@@ -27,19 +27,28 @@ class ShiftComparison:
     Attributes
     ----------
     difference
-        ntvd_a − ntvd_b over the values kept for both. Above zero: model a lies further from parity.
+        ntvd_a − ntvd_b over the values kept for both, a weighted mean over attributes. Above zero: model a lies
+        further from parity.
     p
-        Two-sided; models change places within whole clusters.
+        Two-sided; models change places within whole clusters. Its null is that they are exchangeable.
+    p_distance
+        Two-sided; of equal population nTVDs, in whatever direction each model leans. Conservative, as the interval
+        is, whose ends it belongs to; NaN when that is.
+    p_both
+        The larger of the two: what decides whether one model lies further from parity.
     ci_low, ci_high
         Confidence interval of the difference of the population nTVDs (clusters resampled, both models together).
     n_used, n_dropped
-        Items that both models answered with a kept value, and the others.
+        Items that both models answered with a kept value of any attribute, and the others.
+    attributes, left_out
+        What entered the mean, and why the others did not.
     """
 
     difference: float
     ntvd_a: float
     ntvd_b: float
     p: float
+    p_distance: float
     ci_low: float
     ci_high: float
     n_used: int
@@ -47,6 +56,13 @@ class ShiftComparison:
     n_clusters: int
     exact: bool
     undefined: str | None
+    attributes: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def p_both(self) -> float:
+        """The larger of `p` and `p_distance`; NaN when either is."""
+        return math.nan if math.isnan(self.p_distance) else max(self.p, self.p_distance)
 
 
 def compare_shift(
@@ -82,8 +98,8 @@ def compare_shift(
     -------
     ShiftComparison
         `difference` is zero when both lie equally far from parity, not when they answer alike. NaN with a reason
-        when fewer than two groups or values are left or a group is empty; the interval alone is NaN when a group
-        has one cluster.
+        when fewer than two groups or values are left or a group is empty; the interval and `p_distance` alone are
+        NaN when a group has one cluster.
 
     Raises
     ------
@@ -93,9 +109,9 @@ def compare_shift(
     Notes
     -----
     The null of the swap test is that the two models are exchangeable within a cluster, which is more than equal
-    nTVD: models with equal shifts in different directions satisfy it only when their answers are exchangeable. Read
-    a small p as "the models differ in shift" together with the interval. The interval takes each model's upward
-    bias at its largest on one side and at its smallest on the other (docs/validity.md), so it is wide, not narrow.
+    nTVD: models with equal shifts that use different words are not exchangeable, and the test rejects them more
+    often than its level says. `p_distance` inverts the interval, which takes each model's upward bias at its largest
+    on one side and at its smallest on the other, and holds its level whatever the words (docs/validity.md).
 
     Examples
     --------
@@ -106,74 +122,199 @@ def compare_shift(
     >>> found.ntvd_a, found.ntvd_b, found.difference, found.p
     (100.0, 0.0, 100.0, 0.125)
     """
+    return compare_joint_shift(
+        {"values": values_a},
+        {"values": values_b},
+        groups,
+        clusters=clusters,
+        min_count=min_count,
+        n_resamples=n_resamples,
+        confidence=confidence,
+        rng=rng,
+    )
+
+
+def compare_joint_shift(
+    attributes_a: Mapping[str, Sequence[Sequence[str]]],
+    attributes_b: Mapping[str, Sequence[Sequence[str]]],
+    groups: Sequence[str],
+    *,
+    clusters: Sequence[str],
+    weights: Mapping[str, float] | None = None,
+    min_count: int = 10,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> ShiftComparison:
+    """Compare the mean nTVD of several attributes (a task's score) of two models on the same items.
+
+    Each swap of models and each draw of noise is applied to all attributes at once, so that what they have in common
+    is not counted twice.
+
+    Parameters
+    ----------
+    attributes_a, attributes_b
+        For each attribute, one sequence of values per item, in the same order of items for both models.
+    weights
+        The weight of each attribute in the mean, made to add up to one over those that are compared; None for equal
+        weights.
+    groups, clusters, min_count, n_resamples, confidence, rng
+        As in `compare_shift`.
+
+    Returns
+    -------
+    ShiftComparison
+        Zero: both lie equally far from parity on average. An attribute in which nothing can be compared is left out
+        with its reason; NaN when that is true of all.
+
+    Raises
+    ------
+    RequestError
+        As `distribution_shift`; also when the two models have different attributes or none, or a weight is not
+        above zero.
+
+    Examples
+    --------
+    Model a moves "hobby" by 100 and "mood" not at all; model b neither:
+
+    >>> groups, speakers = ["f"] * 4 + ["m"] * 4, list("aabbccdd")
+    >>> apart, alike = [["x"]] * 4 + [["y"]] * 4, [["x"], ["y"]] * 4
+    >>> found = compare_joint_shift({"hobby": apart, "mood": alike}, {"hobby": alike, "mood": alike}, groups,
+    ...                             clusters=speakers, min_count=1, rng=np.random.default_rng(1))
+    >>> found.difference, found.p, found.attributes
+    (50.0, 0.125, ('hobby', 'mood'))
+    """
     checks.resamples(n_resamples)
     checks.share(confidence, "confidence")
     if min_count < 1:
         raise RequestError(f"`min_count` is {min_count}: use 1 to keep every value")
+    if not attributes_a or set(attributes_a) != set(attributes_b):
+        raise RequestError(
+            f"`attributes_a` has {', '.join(attributes_a) or 'nothing'} and `attributes_b` "
+            f"{', '.join(attributes_b) or 'nothing'}: give the same attributes of both models"
+        )
+    for name, weight in (weights or {}).items():
+        if not weight > 0:
+            raise RequestError(f"`weights` has {weight} for {name!r}: use a number above zero")
     design = encode_design(groups, clusters, None)
-    n = len(groups)
-    checks.same_length(n, values_a=values_a, values_b=values_b)
-    both = encode_values([*values_a, *values_b], 2 * n, min_count, argument="values_a, values_b")
-    answered = np.zeros(2 * n, dtype=bool)
-    answered[both.rows] = True
-    used = answered[:n] & answered[n:]
     if design.cluster_of_row is None or design.group_of_cluster is None:
         raise RequestError("`clusters` is None: name the unit that carries the group")
-    item = both.rows % n
-    keep = used[item]
-    of_b = both.rows[keep] >= n
-    shape = (len(design.group_of_cluster), len(both.values))
-    counts = np.stack(
-        [cross_count(design.cluster_of_row[item[keep][mine]], both.codes[keep][mine], shape) for mine in (~of_b, of_b)]
-    )
-    heard = counts.sum(axis=(0, 2)) > 0
-    counts, group = counts[:, heard], design.group_of_cluster[heard]
-    reason = _undefined(design.groups, group, counts)
-    n_used, n_dropped = int(used.sum()), int(n - used.sum())
-    if reason is not None:
+    used = np.zeros(len(groups), dtype=bool)
+    counts, left_out = {}, {}
+    for name, values in attributes_a.items():
+        own, answered = _counted(name, values, attributes_b[name], design, min_count)
+        used |= answered
+        reason = _undefined(design, own)
+        if reason is None:
+            counts[name] = own
+        else:
+            left_out[name] = reason
+    n_used, n_dropped = int(used.sum()), int(len(used) - used.sum())
+    if not counts:
         nan = float("nan")
+        reasons = dict.fromkeys(left_out.values())
+        told = "; ".join(reasons if len(reasons) == 1 else (f"{name}: {why}" for name, why in left_out.items()))
         return ShiftComparison(
-            difference=nan, ntvd_a=nan, ntvd_b=nan, p=nan, ci_low=nan, ci_high=nan, n_used=n_used,
-            n_dropped=n_dropped, n_clusters=len(group), exact=False, undefined=reason,
+            difference=nan, ntvd_a=nan, ntvd_b=nan, p=nan, p_distance=nan, ci_low=nan, ci_high=nan, n_used=n_used,
+            n_dropped=n_dropped, n_clusters=0, exact=False, undefined=told, left_out=left_out,
         )  # fmt: skip
-    n_groups = len(design.groups)
-    member = (group == np.arange(n_groups)[:, None]).astype(np.float64)
-    tables = member @ counts.astype(np.float64)
-    ntvd_a, ntvd_b = ntvd_of_counts(tables).tolist()
-    null, exact = _swapped(counts, member, n_resamples, rng)
-    low, high = _interval(counts, group, tables, n_groups, confidence, rng)
+    given = np.array([(weights or {}).get(name, 1.0) for name in counts])
+    tables = _Tables(np.concatenate(list(counts.values()), axis=2), list(_slices(counts)), given / given.sum(), design)
+    ntvd_a, ntvd_b = tables.ntvd(tables.by_group()).tolist()
+    null, exact = _swapped(tables, n_resamples, rng)
+    low, high, p_distance = _interval(tables, n_resamples, confidence, rng)
     return ShiftComparison(
         difference=ntvd_a - ntvd_b,
         ntvd_a=ntvd_a,
         ntvd_b=ntvd_b,
         p=p_value(np.abs(null), abs(ntvd_a - ntvd_b), exact=exact),
+        p_distance=p_distance,
         ci_low=low,
         ci_high=high,
         n_used=n_used,
         n_dropped=n_dropped,
-        n_clusters=len(group),
+        n_clusters=len(tables.group),
         exact=exact,
         undefined=None,
+        attributes=tuple(counts),
+        left_out=left_out,
     )
 
 
-def _undefined(groups: tuple[str, ...], group: Ints, counts: Ints) -> str | None:
-    if len(groups) < 2:
-        return f"only one group, {groups[0]!r}: a difference needs two"
+class _Tables:
+    """Counts of both models by cluster and value (2 x C x V), attributes side by side, with their weights."""
+
+    def __init__(self, counts: Ints, slices: list[slice], weights: Floats, design: Design) -> None:
+        heard = counts.sum(axis=(0, 2)) > 0
+        # Names decide nothing: clusters are put in an order that depends on their answers alone.
+        order = np.lexsort([*counts[0][heard].T, *counts[1][heard].T])
+        self.counts = counts[:, heard][:, order].astype(np.float64)
+        self.group: Ints = np.asarray(design.group_of_cluster)[heard][order]
+        self.n_groups = len(design.groups)
+        self.slices, self.weights = slices, weights
+
+    def by_group(self) -> Floats:
+        """2 x G x V."""
+        return np.stack([self.counts[:, self.group == code].sum(axis=1) for code in range(self.n_groups)], axis=1)
+
+    def ntvd(self, counts: Floats) -> Floats:
+        """Return the weighted mean nTVD of a batch of tables, B from B x G x V."""
+        return np.asarray(ntvd_per_attribute(counts, self.slices) @ self.weights, dtype=np.float64)
+
+    def length(self, deviations: Floats) -> Floats:
+        """Return the same from distributions, or from deviations from any common one."""
+        each = np.stack([ntvd_of_shares(deviations[:, :, part]) for part in self.slices], axis=1)
+        return np.asarray(each @ self.weights, dtype=np.float64)
+
+
+def _counted(
+    name: str, values_a: Sequence[Sequence[str]], values_b: Sequence[Sequence[str]], design: Design, min_count: int
+) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """Count one attribute's values by model and cluster (2 x C x V) over the items that both answered."""
+    n = len(design.group_of_row)
+    alone = name == "values"
+    for model, values in (("a", values_a), ("b", values_b)):
+        argument = f"values_{model}" if alone else f"attributes_{model}[{name!r}]"
+        if len(values) != n:
+            raise RequestError(f"`{argument}` has {len(values)} entries where {n} were expected: one per entry")
+    argument = "values_a, values_b" if alone else f"attributes[{name!r}]"
+    both = encode_values([*values_a, *values_b], 2 * n, min_count, argument=argument)
+    answered = np.zeros(2 * n, dtype=bool)
+    answered[both.rows] = True
+    used = answered[:n] & answered[n:]
+    item = both.rows % n
+    keep = used[item]
+    of_b = both.rows[keep] >= n
+    cluster = np.asarray(design.cluster_of_row)[item[keep]]
+    shape = (len(design.clusters or ()), len(both.values))
+    counted = [cross_count(cluster[mine], both.codes[keep][mine], shape) for mine in (~of_b, of_b)]
+    return np.stack(counted), used
+
+
+def _slices(counts: Mapping[str, Ints]) -> Iterator[slice]:
+    start = 0
+    for own in counts.values():
+        yield slice(start, start + own.shape[2])
+        start += own.shape[2]
+
+
+def _undefined(design: Design, counts: Ints) -> str | None:
+    if len(design.groups) < 2:
+        return f"only one group, {design.groups[0]!r}: a difference needs two"
     if counts.shape[2] < 2:
         return "fewer than two values are kept: constant answers show no difference and no fairness"
-    empty = [name for code, name in enumerate(groups) if not (group == code).any()]
+    heard = np.asarray(design.group_of_cluster)[counts.sum(axis=(0, 2)) > 0]
+    empty = [name for code, name in enumerate(design.groups) if not (heard == code).any()]
     return f"no item that both models answered in group {', '.join(map(repr, empty))}" if empty else None
 
 
-def _swapped(counts: Ints, member: Floats, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, bool]:
+def _swapped(tables: _Tables, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, bool]:
     """Difference of nTVD with the two models exchanged in some clusters, B."""
-    order = np.lexsort([*counts[0].T, *counts[1].T])
-    a, b, member = counts[0][order].astype(np.float64), counts[1][order].astype(np.float64), member[:, order]
+    a, b = tables.counts
     n_clusters = len(a)
+    base_a, base_b = tables.by_group()
     exact = n_clusters <= 62 and 2**n_clusters <= n_resamples
-    step = max(1, BLOCK_CELLS // (len(member) * max(a.shape)))
-    base_a, base_b = member @ a, member @ b
+    step = max(1, BLOCK_CELLS // (tables.n_groups * max(a.shape)))
     parts, start = [], 0
     for size in blocks(2**n_clusters if exact else n_resamples, step):
         if exact:
@@ -181,51 +322,71 @@ def _swapped(counts: Ints, member: Floats, n_resamples: int, rng: np.random.Gene
         else:
             flips = rng.integers(0, 2, size=(size, n_clusters), dtype=np.int8)
         start += size
-        moved = np.stack([(flips * mine) @ (b - a) for mine in member], axis=1)
-        parts.append(ntvd_of_counts(base_a + moved) - ntvd_of_counts(base_b - moved))
+        of = [tables.group == code for code in range(tables.n_groups)]
+        moved = np.stack([flips[:, mine].astype(np.float64) @ (b - a)[mine] for mine in of], axis=1)
+        parts.append(tables.ntvd(base_a + moved) - tables.ntvd(base_b - moved))
     return np.concatenate(parts), exact
 
 
-def _interval(
-    counts: Ints, group: Ints, tables: Floats, n_groups: int, confidence: float, rng: np.random.Generator
-) -> tuple[float, float]:
-    """Difference less the difference of biases, bracketed by the sparsest and the densest spread of each model."""
-    if np.bincount(group, minlength=n_groups).min() < 2:
-        return float("nan"), float("nan")
-    n_values = counts.shape[2]
-    parts = [slice(0, n_values), slice(n_values, 2 * n_values)]
-    factors = noise_of_clusters(np.concatenate([counts[0], counts[1]], axis=1), group, parts, n_groups)
-    noise = np.stack([rng.standard_normal((N_NOISE, len(factor))) @ factor for factor in factors], axis=1)
-    degrees = float(len(group) - n_groups)
-    noise *= np.sqrt(degrees / rng.chisquare(degrees, size=(N_NOISE, 1, 1)))
-    noise -= noise.mean(axis=1, keepdims=True)
+def _interval(tables: _Tables, n_draws: int, confidence: float, rng: np.random.Generator) -> tuple[float, float, float]:
+    """Difference less the difference of biases, bracketed by the sparsest and the densest spread of each model.
+
+    The p-value is twice the tail of the change that noise makes, beyond the difference so bracketed.
+    """
+    if np.bincount(tables.group, minlength=tables.n_groups).min() < 2:
+        return float("nan"), float("nan"), float("nan")
+    n_values = tables.counts.shape[2]
+    both = np.concatenate([tables.counts[0], tables.counts[1]], axis=1)
+    columns = [*tables.slices, *(slice(part.start + n_values, part.stop + n_values) for part in tables.slices)]
+    factors = noise_of_clusters(both.astype(np.int64), tables.group, columns, tables.n_groups)
+    degrees = float(len(tables.group) - tables.n_groups)
+    of = [slice(0, n_values), slice(n_values, 2 * n_values)]
+    deviations = [_deviations(table, tables.slices) for table in tables.by_group()]
+    noise = _noise(factors, degrees, N_NOISE, rng)
     sd = np.maximum(noise.std(axis=0), TINY)
-    shares = tables / tables.sum(axis=2, keepdims=True)
-    deviations = shares - shares.mean(axis=1, keepdims=True)
-    bias, moved = np.empty((2, 2)), []
-    for model, part in enumerate(parts):
-        sparse, dense = spreads(deviations[model], noise[:, :, part], sd[:, part], [slice(0, n_values)])
-        for column, spread in enumerate((sparse, dense)):
-            bias[model, column] = _bias(deviations[model], spread, noise[:, :, part])
-        moved.append(ntvd_of_shares(deviations[model] + noise[:, :, part]))
-    change = moved[0] - moved[1]
-    spread_of_change = change - change.mean()
+    bias = np.empty((2, 2))
+    for model, part in enumerate(of):
+        for column, spread in enumerate(spreads(deviations[model], noise[:, :, part], sd[:, part], tables.slices)):
+            bias[model, column] = _bias(tables, deviations[model], spread, noise[:, :, part])
+    changes: list[Floats] = []
+    for size in blocks(max(n_draws, N_NOISE), N_NOISE):
+        moved = noise if not changes else _noise(factors, degrees, size, rng)
+        longer = [tables.length(deviations[model] + moved[:, :, part]) for model, part in enumerate(of)]
+        changes.append(longer[0] - longer[1])
+    change = np.concatenate(changes)
+    change -= change.mean()
     tail = (1 - confidence) / 2
-    difference = float(np.subtract(*ntvd_of_counts(tables)))
-    low = difference - (bias[0].max() - bias[1].min()) - float(np.quantile(spread_of_change, 1 - tail))
-    high = difference - (bias[0].min() - bias[1].max()) - float(np.quantile(spread_of_change, tail))
-    return max(-100.0, low), min(100.0, high)
+    difference = float(np.subtract(*tables.ntvd(tables.by_group())))
+    least = difference - (bias[0].max() - bias[1].min())
+    most = difference - (bias[0].min() - bias[1].max())
+    low = max(-100.0, least - float(np.quantile(change, 1 - tail)))
+    high = min(100.0, most - float(np.quantile(change, tail)))
+    further = min((change >= least - TINY).sum(), (change <= most + TINY).sum())
+    return low, high, min(1.0, 2 * float(1 + further) / (1 + len(change)))
 
 
-def _bias(deviations: NDArray[np.float64], spread: Floats, noise: Floats) -> float:
+def _noise(factors: Sequence[Floats], degrees: float, n_draws: int, rng: np.random.Generator) -> Floats:
+    noise = np.stack([rng.standard_normal((n_draws, len(factor))) @ factor for factor in factors], axis=1)
+    noise *= np.sqrt(degrees / rng.chisquare(degrees, size=(n_draws, 1, 1)))
+    noise -= noise.mean(axis=1, keepdims=True)
+    return np.asarray(noise, dtype=np.float64)
+
+
+def _deviations(table: Floats, slices: Sequence[slice]) -> Floats:
+    parts = [table[:, part] / table[:, part].sum(axis=1, keepdims=True) for part in slices]
+    shares = np.concatenate(parts, axis=1)
+    return np.asarray(shares - shares.mean(axis=0), dtype=np.float64)
+
+
+def _bias(tables: _Tables, deviations: Floats, spread: Floats, noise: Floats) -> float:
     """How far noise lengthens the observed distance when the truth is spread like `spread`."""
-    observed = float(ntvd_of_shares(deviations[None])[0])
-    length = float(ntvd_of_shares(spread[None])[0])
+    observed = float(tables.length(deviations[None])[0])
+    length = float(tables.length(spread[None])[0])
     if length == 0.0:
         return 0.0
 
     def longer(t: float) -> float:
-        return float(ntvd_of_shares(t / length * spread + noise).mean())
+        return float(tables.length(t / length * spread + noise).mean())
 
     low, high = 0.0, observed
     if longer(0.0) >= observed:

@@ -1,0 +1,151 @@
+"""Ranks of models with the uncertainty of ranks: which place may each take, and which cannot be told apart?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from equivox.errors import RequestError
+from equivox.statistics import checks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rank:
+    """One model's place; 1 lies nearest to parity.
+
+    Attributes
+    ----------
+    rank
+        1 + the number of models that lie nearer as measured; equal ones share a place.
+    low, high
+        The places that the tests leave open.
+    nearer_than, further_than
+        The models that it is told apart from, and on which side.
+    letters
+        Two models that share a letter cannot be told apart.
+    """
+
+    rank: int
+    low: int
+    high: int
+    nearer_than: tuple[str, ...]
+    further_than: tuple[str, ...]
+    letters: str
+
+
+def rank_models(
+    distances: Mapping[str, float], differences: Mapping[tuple[str, str], tuple[float, float]], *, level: float = 0.05
+) -> dict[str, Rank]:
+    """Return the rank of every model with the interval of ranks that all pairwise tests together leave open.
+
+    Parameters
+    ----------
+    distances
+        Model → distance from parity; all of them numbers, since what is undefined has no rank.
+    differences
+        For each pair (a, b), in either order: how much further a lies than b, and the p-value of that, NaN where there
+        is no test. A pair that was not tested cannot be told apart.
+    level
+        The probability that any pair of all is told apart wrongly (Holm 1979 over the pairs).
+
+    Returns
+    -------
+    dict
+        By model. With probability 1 − `level` or more, all intervals hold the rank in the population at once.
+
+    Raises
+    ------
+    RequestError
+        No model, a distance that is no number, a pair of other models or of one model with itself, a level outside
+        (0, 1).
+
+    Notes
+    -----
+    low = 1 + the number of models that are nearer beyond chance, high = n − the number of those further: Mogstad,
+    Romano, Shaikh & Wilhelm 2024, doi:10.1093/restud/rdad006, with Holm's step-down in place of their bootstrap of the
+    largest difference, because Holm asks nothing of how the tests depend on one another.
+    Letters: Piepho 2004, doi:10.1198/1061860043515.
+
+    Examples
+    --------
+    >>> found = rank_models({"x": 1.0, "y": 2.0, "z": 9.0},
+    ...                     {("x", "y"): (-1.0, 0.3), ("x", "z"): (-8.0, 0.001), ("z", "y"): (7.0, 0.002)})
+    >>> [(model, r.rank, r.low, r.high, r.letters) for model, r in found.items()]
+    [('x', 1, 1, 2, 'a'), ('y', 2, 1, 2, 'a'), ('z', 3, 3, 3, 'b')]
+    """
+    checks.share(level, "level")
+    if not distances:
+        raise RequestError("`distances` is empty: give at least one model")
+    for model, distance in distances.items():
+        if not math.isfinite(distance):
+            raise RequestError(f"`distances` has {distance} for {model!r}: leave out what has no score")
+    for pair in differences:
+        if pair[0] == pair[1] or not set(pair) <= set(distances):
+            raise RequestError(f"`differences` has the pair {pair}: name two of {', '.join(distances)}")
+    nearer: dict[str, list[str]] = {model: [] for model in distances}
+    for (a, b), told in _told_apart(differences, level).items():
+        if told:
+            near, far = (a, b) if differences[a, b][0] < 0 else (b, a)
+            nearer[near].append(far)
+    further = {model: [other for other in distances if model in nearer[other]] for model in distances}
+    letters = _letters(distances, nearer)
+    return {
+        model: Rank(
+            rank=1 + sum(other < distance for other in distances.values()),
+            low=1 + len(further[model]),
+            high=len(distances) - len(nearer[model]),
+            nearer_than=tuple(nearer[model]),
+            further_than=tuple(further[model]),
+            letters=letters[model],
+        )
+        for model, distance in distances.items()
+    }
+
+
+def _told_apart(
+    differences: Mapping[tuple[str, str], tuple[float, float]], level: float
+) -> dict[tuple[str, str], bool]:
+    """Return which pairs differ, by Holm's step-down over those that were tested."""
+    from statsmodels.stats.multitest import multipletests
+
+    tested = {pair: p for pair, (difference, p) in differences.items() if math.isfinite(p) and difference != 0}
+    if not tested:
+        return {}
+    rejected = multipletests(list(tested.values()), alpha=level, method="holm")[0]
+    return dict(zip(tested, map(bool, rejected), strict=True))
+
+
+def _letters(distances: Mapping[str, float], nearer: Mapping[str, list[str]]) -> dict[str, str]:
+    """Give one letter to every largest set of models that no test tells apart, the nearest first."""
+    models = sorted(distances, key=lambda model: (distances[model], model))
+    alike = {
+        model: {
+            other for other in models if other != model and other not in nearer[model] and model not in nearer[other]
+        }
+        for model in models
+    }
+    sets = sorted(_cliques(set(), set(models), set(), alike), key=lambda found: sorted(map(models.index, found)))
+    return {
+        model: "".join(_letter(number) for number, found in enumerate(sets) if model in found) for model in distances
+    }
+
+
+def _cliques(
+    chosen: set[str], open_: set[str], done: set[str], alike: Mapping[str, set[str]]
+) -> Iterator[frozenset[str]]:
+    """Yield the largest sets of models that are all alike (Bron & Kerbosch 1973, with a pivot)."""
+    if not open_ and not done:
+        yield frozenset(chosen)
+        return
+    pivot = max(sorted(open_ | done), key=lambda model: len(alike[model] & open_))
+    for model in sorted(open_ - alike[pivot]):
+        yield from _cliques(chosen | {model}, open_ & alike[model], done & alike[model], alike)
+        open_ = open_ - {model}
+        done = done | {model}
+
+
+def _letter(number: int) -> str:
+    """Return a, b, …, z, a2, b2, …."""
+    turn, place = divmod(number, 26)
+    return chr(ord("a") + place) + (str(turn + 1) if turn else "")

@@ -1,0 +1,184 @@
+"""Two models' scores that are functions of sums over clusters: do they differ, and is one further from parity?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equivox.errors import RequestError
+from equivox.statistics import checks
+from equivox.statistics.sign_flip import sign_flip_test
+
+Floats = NDArray[np.float64]
+
+Statistic = Callable[[Floats], Floats]
+"""Sums over clusters (… x K) → the score (…), NaN where the sums give none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TotalsComparison:
+    """Two models' scores on the same clusters; NaN when `undefined` says why.
+
+    Attributes
+    ----------
+    difference
+        value_a − value_b, in the score's own unit. Zero: the same score.
+    p
+        Two-sided, of equal scores.
+    ci_low, ci_high
+        Confidence interval of the difference.
+    further
+        |value_a − target| − |value_b − target|. Zero: equally far from parity; above zero: model a is further. NaN
+        without a target.
+    p_further
+        Two-sided, of equal distances, on the same or on opposite sides of the target.
+    further_low, further_high
+        Confidence interval of `further`, for the sides on which the two scores were found.
+    """
+
+    value_a: float
+    value_b: float
+    difference: float
+    p: float
+    ci_low: float
+    ci_high: float
+    further: float
+    p_further: float
+    further_low: float
+    further_high: float
+    n_clusters: int
+    undefined: str | None
+
+
+def compare_totals(
+    totals_a: Floats,
+    totals_b: Floats,
+    statistic: Statistic,
+    *,
+    target: float = math.nan,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> TotalsComparison:
+    """Compare a score of two models that were asked the same, cluster by cluster.
+
+    Parameters
+    ----------
+    totals_a, totals_b
+        C x K: what each cluster adds to the sums that the score is made of, the same clusters in the same order.
+    statistic
+        The score as a function of the sums.
+    target
+        The value that says "no bias"; NaN where there is none.
+    n_resamples, confidence, rng
+        As in `sign_flip_test`; intervals are Student's t over clusters.
+
+    Returns
+    -------
+    TotalsComparison
+        NaN with a reason when a model's score is NaN, with or without any one of its clusters, or when there are
+        fewer than two clusters. Two models that agree in every cluster have p 1.
+
+    Raises
+    ------
+    RequestError
+        Arrays of different shapes, or none, or with a number that is not finite.
+
+    Notes
+    -----
+    Each cluster's pseudo-value n·θ − (n − 1)·θ₍₋c₎ stands for its share in the score (Tukey's jackknife; Efron & Stein
+    1981, doi:10.1214/aos/1176345462); their differences flip signs by whole clusters, which is to exchange the two
+    models there. For means the pseudo-values are the clusters' own and the test is exact. Two scores x and y, seen from
+    the target, are equally far when x − y or x + y is zero: `p_further` is the larger p of these two tests (an
+    intersection-union test, Berger 1982, doi:10.1080/00401706.1982.10487790), so that it holds its level on either
+    side.
+
+    Examples
+    --------
+    Shares of hits in four contexts, 4 of 4 and 2 of 4; one half is even:
+
+    >>> a, b = np.array([[1.0, 1]] * 4), np.array([[1.0, 1], [1, 1], [0, 1], [0, 1]])
+    >>> found = compare_totals(a, b, lambda s: s[..., 0] / s[..., 1], target=0.5, rng=np.random.default_rng(1))
+    >>> found.value_a, found.value_b, found.difference, found.p, found.further
+    (1.0, 0.5, 0.5, 0.5, 0.5)
+    """
+    checks.resamples(n_resamples)
+    checks.share(confidence, "confidence")
+    for argument, totals in (("totals_a", totals_a), ("totals_b", totals_b)):
+        if totals.ndim != 2 or totals.shape != totals_a.shape or not totals.size:
+            raise RequestError(f"`{argument}` has shape {totals.shape}: give clusters x sums, alike for both models")
+        if not np.isfinite(totals).all():
+            raise RequestError(f"`{argument}` holds a number that is not finite: leave out what is missing")
+    value_a, value_b = (float(_quiet(statistic, totals.sum(axis=0))) for totals in (totals_a, totals_b))
+    pseudo_a, pseudo_b = pseudo_values(totals_a, statistic), pseudo_values(totals_b, statistic)
+    reason = None
+    if len(totals_a) < 2:
+        reason = "one cluster: a comparison needs two"
+    elif math.isnan(value_a) or math.isnan(value_b):
+        reason = "one of the two models has no score on what both answered"
+    elif not (np.isfinite(pseudo_a).all() and np.isfinite(pseudo_b).all()):
+        reason = "a score rests on one cluster alone"
+    if reason is not None:
+        nan = math.nan
+        return TotalsComparison(
+            value_a=nan, value_b=nan, difference=nan, p=nan, ci_low=nan, ci_high=nan, further=nan, p_further=nan,
+            further_low=nan, further_high=nan, n_clusters=len(totals_a), undefined=reason,
+        )  # fmt: skip
+    x, y = value_a - target, value_b - target
+    apart, p = _tested(pseudo_a - pseudo_b, value_a - value_b, n_resamples, confidence, rng)
+    further, p_further, ends = math.nan, math.nan, (math.nan, math.nan)
+    if not math.isnan(target):
+        summed, p_sum = _tested(pseudo_a + pseudo_b - 2 * target, x + y, n_resamples, confidence, rng)
+        further, p_further = abs(x) - abs(y), max(p, p_sum)
+        # On one side of the target the distance differs as the scores do, on opposite sides as their sum.
+        low, high = apart if x * y >= 0 else summed
+        ends = (low, high) if x + (y if x * y >= 0 else -y) >= 0 else (-high, -low)
+    return TotalsComparison(
+        value_a=value_a,
+        value_b=value_b,
+        difference=value_a - value_b,
+        p=p,
+        ci_low=apart[0],
+        ci_high=apart[1],
+        further=further,
+        p_further=p_further,
+        further_low=ends[0],
+        further_high=ends[1],
+        n_clusters=len(totals_a),
+        undefined=None,
+    )
+
+
+def pseudo_values(totals: Floats, statistic: Statistic) -> Floats:
+    """Return each cluster's pseudo-value, n·θ − (n − 1)·θ₍₋c₎; NaN where the rest gives no score.
+
+    For a mean of clusters that count alike it is the cluster's own:
+
+    >>> pseudo_values(np.array([[1.0, 1], [5, 1]]), lambda s: s[..., 0] / s[..., 1]).tolist()
+    [1.0, 5.0]
+    """
+    whole = totals.sum(axis=0)
+    n = len(totals)
+    return np.asarray(n * _quiet(statistic, whole) - (n - 1) * _quiet(statistic, whole - totals), dtype=np.float64)
+
+
+def _quiet(statistic: Statistic, sums: Floats) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(statistic(sums), dtype=np.float64)
+
+
+def _tested(
+    pseudo: Floats, value: float, n_resamples: int, confidence: float, rng: np.random.Generator
+) -> tuple[tuple[float, float], float]:
+    """Return Student's interval around `value` and the sign-flip p of pseudo-values with that mean."""
+    from scipy.stats import t
+
+    # What rounding leaves of clusters that agree is no difference.
+    pseudo = np.where(np.abs(pseudo) > 1e-9 * max(1.0, float(np.abs(pseudo).max())), pseudo, 0.0)
+    tested = sign_flip_test(pseudo.tolist(), clusters=None, n_resamples=n_resamples, rng=rng)
+    half = float(t.ppf(0.5 + confidence / 2, len(pseudo) - 1) * pseudo.std(ddof=1) / math.sqrt(len(pseudo)))
+    return (value - half, value + half), tested.p if tested.undefined is None else 1.0
