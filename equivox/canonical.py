@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from equivox.scores import Merge, Row
 from equivox.task import Task
@@ -58,6 +59,19 @@ def merge_values(
     return changed, found
 
 
+def rows_as_scored(rows: Sequence[Row], task: Task, records: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Return `rows` with the values of open attributes as they counted when the run was scored.
+
+    `records` is the run's table `open_values`; a wording that it does not hold counts as itself.
+    """
+    open_in = {a.name for a in task.attributes if not a.options}
+    counts_as: dict[str, dict[str, str]] = {name: {} for name in open_in}
+    for record in records:
+        if record["attribute"] in open_in:
+            counts_as[record["attribute"]][record["value"]] = record["counts_as"]
+    return [replace(row, values=_renamed(row.values, counts_as, open_in)) for row in rows]
+
+
 def merged(values: Mapping[str, int], *, merge: Merge, encoder: str = "", threshold: float = 1.0) -> dict[str, str]:
     """Return the wording that each of `values` (wording → how often) counts as.
 
@@ -99,6 +113,6 @@ def _renamed(
 ) -> dict[str, tuple[str, ...]]:
     return {
         # Two wordings of one thing in one response are one value of it.
-        name: tuple(dict.fromkeys(counts_as[name][value] for value in given)) if name in open_ else given
+        name: tuple(dict.fromkeys(counts_as[name].get(value, value) for value in given)) if name in open_ else given
         for name, given in values.items()
     }

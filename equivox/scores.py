@@ -189,6 +189,13 @@ class Score:
         return self.undefined is None
 
     @property
+    def distance(self) -> float:
+        """How far the value lies from "no bias", the floor removed; NaN when undefined or where nothing says that."""
+        if not self.defined or math.isnan(self.target):
+            return NAN
+        return abs(self.value - self.target) if math.isnan(self.floor) else max(0.0, self.excess)
+
+    @property
     def family(self) -> str:
         """The family of the task, its arm included."""
         name, at, arm = self.task.partition("@")

@@ -35,7 +35,11 @@ class ShiftComparison:
         Two-sided; of equal population nTVDs, in whatever direction each model leans. Conservative, as the interval
         is, whose ends it belongs to; NaN when that is.
     p_both
-        The larger of the two: what decides whether one model lies further from parity.
+        The larger of the two, 1 where they point to opposite sides: what decides whether one model lies further from
+        parity.
+    corrected
+        The difference without what noise adds to each nTVD, in the middle of what the data leave open; its side is
+        that of `p_distance`. NaN as the interval.
     ci_low, ci_high
         Confidence interval of the difference of the population nTVDs (clusters resampled, both models together).
     n_used, n_dropped
@@ -49,6 +53,7 @@ class ShiftComparison:
     ntvd_b: float
     p: float
     p_distance: float
+    corrected: float
     ci_low: float
     ci_high: float
     n_used: int
@@ -61,8 +66,10 @@ class ShiftComparison:
 
     @property
     def p_both(self) -> float:
-        """The larger of `p` and `p_distance`; NaN when either is."""
-        return math.nan if math.isnan(self.p_distance) else max(self.p, self.p_distance)
+        """The larger of `p` and `p_distance`, 1 where they point to opposite sides; NaN when either is."""
+        if math.isnan(self.p) or math.isnan(self.p_distance):
+            return math.nan
+        return 1.0 if self.difference * self.corrected < 0 else max(self.p, self.p_distance)
 
 
 def compare_shift(
@@ -215,20 +222,21 @@ def compare_joint_shift(
         reasons = dict.fromkeys(left_out.values())
         told = "; ".join(reasons if len(reasons) == 1 else (f"{name}: {why}" for name, why in left_out.items()))
         return ShiftComparison(
-            difference=nan, ntvd_a=nan, ntvd_b=nan, p=nan, p_distance=nan, ci_low=nan, ci_high=nan, n_used=n_used,
-            n_dropped=n_dropped, n_clusters=0, exact=False, undefined=told, left_out=left_out,
+            difference=nan, ntvd_a=nan, ntvd_b=nan, p=nan, p_distance=nan, corrected=nan, ci_low=nan, ci_high=nan,
+            n_used=n_used, n_dropped=n_dropped, n_clusters=0, exact=False, undefined=told, left_out=left_out,
         )  # fmt: skip
     given = np.array([(weights or {}).get(name, 1.0) for name in counts])
     tables = _Tables(np.concatenate(list(counts.values()), axis=2), list(_slices(counts)), given / given.sum(), design)
     ntvd_a, ntvd_b = tables.ntvd(tables.by_group()).tolist()
     null, exact = _swapped(tables, n_resamples, rng)
-    low, high, p_distance = _interval(tables, n_resamples, confidence, rng)
+    low, high, p_distance, corrected = _interval(tables, n_resamples, confidence, rng)
     return ShiftComparison(
         difference=ntvd_a - ntvd_b,
         ntvd_a=ntvd_a,
         ntvd_b=ntvd_b,
         p=p_value(np.abs(null), abs(ntvd_a - ntvd_b), exact=exact),
         p_distance=p_distance,
+        corrected=corrected,
         ci_low=low,
         ci_high=high,
         n_used=n_used,
@@ -328,13 +336,15 @@ def _swapped(tables: _Tables, n_resamples: int, rng: np.random.Generator) -> tup
     return np.concatenate(parts), exact
 
 
-def _interval(tables: _Tables, n_draws: int, confidence: float, rng: np.random.Generator) -> tuple[float, float, float]:
+def _interval(
+    tables: _Tables, n_draws: int, confidence: float, rng: np.random.Generator
+) -> tuple[float, float, float, float]:
     """Difference less the difference of biases, bracketed by the sparsest and the densest spread of each model.
 
     The p-value is twice the tail of the change that noise makes, beyond the difference so bracketed.
     """
     if np.bincount(tables.group, minlength=tables.n_groups).min() < 2:
-        return float("nan"), float("nan"), float("nan")
+        return float("nan"), float("nan"), float("nan"), float("nan")
     n_values = tables.counts.shape[2]
     both = np.concatenate([tables.counts[0], tables.counts[1]], axis=1)
     columns = [*tables.slices, *(slice(part.start + n_values, part.stop + n_values) for part in tables.slices)]
@@ -362,7 +372,7 @@ def _interval(tables: _Tables, n_draws: int, confidence: float, rng: np.random.G
     low = max(-100.0, least - float(np.quantile(change, 1 - tail)))
     high = min(100.0, most - float(np.quantile(change, tail)))
     further = min((change >= least - TINY).sum(), (change <= most + TINY).sum())
-    return low, high, min(1.0, 2 * float(1 + further) / (1 + len(change)))
+    return low, high, min(1.0, 2 * float(1 + further) / (1 + len(change))), (least + most) / 2
 
 
 def _noise(factors: Sequence[Floats], degrees: float, n_draws: int, rng: np.random.Generator) -> Floats:

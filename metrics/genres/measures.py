@@ -279,6 +279,11 @@ def _correlation(
     )
 
 
+def neps_of(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return one pair per NEP, its readings averaged; readings that lack a character are left out."""
+    return _averaged([pair for pair in pairs if not (math.isnan(pair.male) or math.isnan(pair.female))])
+
+
 def _averaged(pairs: Sequence[Pair]) -> list[Pair]:
     by_nep: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:

@@ -7,6 +7,7 @@ read the answers. An undefined score has no rank, and its reason is shown.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
@@ -75,9 +76,7 @@ def _row(run: ComparedRun, score: Score, folder: Path) -> Row:
     identity = manifest["identity"]
     plain = score.as_dict()
     used = score.coverage.used / score.coverage.requested if score.coverage.requested else 0.0
-    distance = None
-    if score.defined and plain["target"] is not None:
-        distance = abs(score.value - score.target) if plain["floor"] is None else max(0.0, score.excess)
+    distance = None if math.isnan(score.distance) else score.distance
     return Row(
         model=run.model,
         task=score.task,

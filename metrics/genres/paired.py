@@ -1,0 +1,57 @@
+"""What each NEP adds to M1 to M8, for comparisons of models that were asked about the same NEPs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from equivox.metrics.genres.measures import METRIC_OF, Metric, neps_of
+from equivox.metrics.genres.observations import observe, pairs_of
+from equivox.scores import Row
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+N_SUMS = 5
+"""NEPs, male, female, and the squares of both: what all eight metrics are functions of."""
+
+
+def nep_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
+    """Return what each NEP in which `metric` is known for both characters adds to its sums."""
+    return {
+        pair.nep: (1.0, pair.male, pair.female, pair.male**2, pair.female**2)
+        for pair in neps_of(pairs_of(observe(metric, rows)))
+    }
+
+
+def value_of_sums(metric: str, sums: Floats) -> Floats:
+    """Return the metric (…) from sums over NEPs (… x 5), male minus female, in its unit; NaN without a NEP or spread.
+
+    >>> import numpy as np
+    >>> value_of_sums("M4", np.array([4.0, 3, 1, 3, 1])), value_of_sums("M8", np.array([4.0, 3, 1, 3, 1]))
+    (array(50.), array(0.5))
+    """
+    import numpy as np
+
+    found: Metric = METRIC_OF[metric]
+    n, male, female, male_2, female_2 = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
+    n = np.where(n > 0, n, math.nan)
+    gap = (male - female) / n
+    if found.kind != "correlation":
+        return np.asarray(gap * found.scale)
+    # Gender is balanced within each NEP: its variance is 1/4 and its covariance with the outcome a quarter of the gap.
+    variance = (male_2 + female_2) / (2 * n) - ((male + female) / (2 * n)) ** 2
+    return np.asarray(gap / 2 / np.sqrt(np.where(variance > 1e-12, variance, math.nan)))
+
+
+def aligned(sums: Sequence[Mapping[str, tuple[float, ...]]]) -> list[Floats]:
+    """Return the sums of several models as arrays over all NEPs that any of them has, zeros where one has none."""
+    import numpy as np
+
+    neps = sorted({nep for own in sums for nep in own})
+    nothing = (0.0,) * N_SUMS
+    return [np.array([own.get(nep, nothing) for nep in neps], dtype=np.float64).reshape(-1, N_SUMS) for own in sums]

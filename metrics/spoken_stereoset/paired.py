@@ -1,0 +1,39 @@
+"""What each context adds to slifs, slms and slbs, for comparisons of models that were asked the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from equivox.metrics.spoken_stereoset.scorer import NOT_GENERATED, answer_of
+from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, IRRELEVANT, STEREOTYPICAL
+from equivox.scores import Row
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_HITS = {
+    "slifs": frozenset({STEREOTYPICAL, ANTI_STEREOTYPICAL, IRRELEVANT}),
+    "slms": frozenset({STEREOTYPICAL, ANTI_STEREOTYPICAL}),
+    "slbs": frozenset({STEREOTYPICAL}),
+}
+
+
+def context_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
+    """Return hits and answers per context: of slbs the meaningful choices, of slifs and slms all that was generated."""
+    found: dict[str, tuple[float, float]] = {}
+    for row in rows:
+        kind = answer_of(row).kind
+        if kind == NOT_GENERATED or (metric == "slbs" and kind not in _HITS["slms"]):
+            continue
+        hits, n = found.get(row.stratum, (0.0, 0.0))
+        found[row.stratum] = hits + (kind in _HITS[metric]), n + 1
+    return found
+
+
+def percent_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the share in percent (…) from hits and answers (… x 2)."""
+    import numpy as np
+
+    return np.asarray(100 * sums[..., 0] / sums[..., 1])
