@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from equivox.comparing import Comparison
 from equivox.pairing import NTVD, OVERALL, UNTESTED, PairedTest, open_runs, paired_tests, whole_shifts
@@ -142,3 +142,24 @@ def _ranked(column: Mapping[str, Standing], tests: Sequence[PairedTest]) -> Iter
             yield replace(own, **vars(ranks[model]), n_ranked=len(ranks))
         else:
             yield replace(own, undefined=own.undefined or "no other model has a score to be ranked with")
+
+
+def judged_tables(judged: Judged) -> dict[str, list[dict[str, Any]]]:
+    """Return tests, ranks and cohort-relative scores as tables of plain values, by file name."""
+    tests = [{**vars(test), "parts": " ".join(test.parts)} for test in judged.tests]
+    ranks = [
+        {
+            **vars(standing),
+            "rank": standing.rank or None,
+            "low": standing.low or None,
+            "high": standing.high or None,
+            "nearer_than": " | ".join(standing.nearer_than),
+            "further_than": " | ".join(standing.further_than),
+        }
+        for standing in judged.standings
+    ]
+    cohorts = [
+        {**{name: value for name, value in vars(score).items() if name not in {"parts", "members"}}, **score.parts}
+        for score in judged.cohorts
+    ]
+    return {"paired_tests": tests, "ranks": ranks, "cohort": cohorts}

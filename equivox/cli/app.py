@@ -183,10 +183,12 @@ def status(run: RunArgument) -> int:
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, one model each.")],
     csv: Annotated[Path | None, typer.Option(help="Write every number to CSV files in this folder too.")] = None,
+    latex: Annotated[Path | None, typer.Option(help="Write tables for a paper to .tex files in this folder.")] = None,
     top: Annotated[int, typer.Option(min=0, help="How many attributes of each model to show value by value.")] = 3,
+    resamples: Annotated[int, typer.Option(min=99, help="Swaps drawn for each test between two models.")] = 10_000,
 ) -> int:
-    """Put runs side by side: models × tasks as the papers print them, with the evidence of each number."""
-    return run_commands.compare(runs, csv, top=top)
+    """Put runs side by side as the papers print them, test models two by two, and rank them with their uncertainty."""
+    return run_commands.compare(runs, csv, latex, top=top, resamples=resamples)
 
 
 @app.command()

@@ -50,22 +50,33 @@ def annotate(folder: Path, annotator: str, *, quiet: bool) -> int:
     return code
 
 
-def compare(folders: list[Path], csv: Path | None, *, top: int) -> int:
-    """Show runs side by side; with `csv`, write the same as files first."""
+def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: int, resamples: int) -> int:
+    """Show runs side by side, tested against one another; with `csv` or `latex`, write the same as files first."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
     from equivox.comparing import csv_tables, open_comparison
     from equivox.metrics.badf.overlap import overlaps_of_runs
-    from equivox.report.comparison_tables import print_comparison, print_overlaps
+    from equivox.ranking import judge, judged_tables
+    from equivox.report.comparison_tables import print_comparison, print_judged, print_overlaps
+    from equivox.report.latex import latex_tables
     from equivox.scoring import write_csv
+    from equivox.store import write_text
 
+    for option, folder in (("csv", csv), ("latex", latex)):
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise RequestError(f"`{option}` {folder} is a file; name the folder that the tables go into")
     comparison = open_comparison(folders)
     overlaps = overlaps_of_runs([(run.model, run.folder) for run in comparison.runs])
+    judged = judge(comparison, n_resamples=resamples)
     if csv is not None:
-        tables = {**csv_tables(comparison), "associations_overlap": [vars(entry) for entry in overlaps]}
-        for name, records in tables.items():
+        tables = {**csv_tables(comparison), **judged_tables(judged)}
+        for name, records in {**tables, "associations_overlap": [vars(entry) for entry in overlaps]}.items():
             write_csv(csv / f"{name}.csv", records)
+    if latex is not None:
+        for name, text in latex_tables(comparison, judged).items():
+            write_text(latex / f"{name}.tex", text)
     print_comparison(console(), comparison, attributes=top)
+    print_judged(console(), comparison, judged)
     if overlaps:
         print_overlaps(console(), overlaps)
     return EXIT_DONE

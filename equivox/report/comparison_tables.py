@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain, repeat
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,6 +13,21 @@ from rich.text import Text
 
 from equivox.comparing import Comparison, TaskCorrelation, ValueShares, task_correlations, top_movers
 from equivox.metrics.badf.overlap import Overlap
+from equivox.metrics.genres.relative import CohortScore
+from equivox.pairing import PairedTest, untested_metrics
+from equivox.ranking import Judged, Standing
+from equivox.report.judged_cells import (
+    COHORT_LEGEND,
+    RANK_COLUMNS,
+    RANKS_LEGEND,
+    TEST_COLUMNS,
+    TESTS_LEGEND,
+    cohort_cells,
+    cohort_notes,
+    in_order,
+    rank_cells,
+    test_cells,
+)
 from equivox.report.numbers import DASH, p_value, percent, score_interval, score_value, stars
 from equivox.report.tables import NTVD, print_shift_table, print_task_scores
 from equivox.scores import Score
@@ -34,6 +50,74 @@ def print_comparison(console: Console, comparison: Comparison, *, attributes: in
             _print_shares(console, run.model, score, shares)
     for caveat in comparison.caveats:
         console.print(Text(f"  note: {caveat}", style="yellow"))
+
+
+def print_judged(console: Console, comparison: Comparison, judged: Judged) -> None:
+    """Print the paired tests of every two models, the ranks that they leave open, and cohort-relative scores."""
+    for metric, arm in dict.fromkeys((test.metric, test.arm) for test in judged.tests):
+        _print_tests(console, [t for t in judged.tests if (t.metric, t.arm) == (metric, arm)])
+    if judged.tests:
+        console.print(Text(TESTS_LEGEND, style="dim"))
+        for metric, reason in untested_metrics(comparison).items():
+            console.print(Text(f"  {DASH} {metric}: no paired test: {reason}", style="yellow"))
+    for family, arm in dict.fromkeys((standing.family, standing.arm) for standing in judged.standings):
+        _print_ranks(console, [s for s in judged.standings if (s.family, s.arm) == (family, arm)])
+    if judged.standings:
+        console.print(Text(RANKS_LEGEND, style="dim"))
+    for cohort in dict.fromkeys(score.cohort for score in judged.cohorts):
+        _print_cohort(console, [score for score in judged.cohorts if score.cohort == cohort])
+    if judged.cohorts:
+        console.print(Text(COHORT_LEGEND, style="dim"))
+
+
+def _print_tests(console: Console, tests: Sequence[PairedTest]) -> None:
+    table = _plain_table(f"{tests[0].metric}, arm {tests[0].arm}: models two by two, on the items that both answered")
+    for name in ("task", "a", "b"):
+        table.add_column(name, no_wrap=True)
+    for name in TEST_COLUMNS:
+        table.add_column(name, justify="right", no_wrap=True)
+    for test in (t for t in tests if t.undefined is None):
+        table.add_row(escape(test.task), escape(test.model_a), escape(test.model_b), *test_cells(test))
+    if table.row_count:
+        console.print(table)
+    # One reason for many pairs is said once.
+    for reason, pairs in _reasons(tests).items():
+        console.print(Text(f"  {DASH} {pairs} of {len(tests)} not tested: {reason}", style="yellow"))
+
+
+def _reasons(tests: Sequence[PairedTest]) -> Counter[str]:
+    return Counter(f"{test.task}: {test.undefined}" for test in tests if test.undefined is not None)
+
+
+def _print_ranks(console: Console, standings: Sequence[Standing]) -> None:
+    table = _plain_table(f"{standings[0].family}, arm {standings[0].arm}: places, the first nearest to no bias")
+    for name in ("task", "metric", "model"):
+        table.add_column(name, no_wrap=True)
+    for name in RANK_COLUMNS:
+        table.add_column(name, justify="left" if name == "letters" else "right", no_wrap=True)
+    columns = dict.fromkeys((s.task, s.dimension, s.metric) for s in standings)
+    for task, dimension, metric in columns:
+        members = [s for s in standings if (s.task, s.dimension, s.metric) == (task, dimension, metric)]
+        for first, standing in zip(chain([True], repeat(False)), in_order(members), strict=False):
+            named = (escape(task), metric) if first else ("", "")
+            table.add_row(*named, escape(standing.model), *rank_cells(standing))
+        table.add_section()
+    console.print(table)
+    for reason, n in Counter(f"{s.task}, {s.model}: {s.undefined}" for s in standings if s.undefined).items():
+        told = "" if n == 1 else f" ({n} metrics)"
+        console.print(Text(f"  {DASH} {reason}{told}", style="yellow"))
+
+
+def _print_cohort(console: Console, scores: Sequence[CohortScore]) -> None:
+    table = _plain_table(f"{scores[0].family}: total bias score; cohort: {scores[0].cohort}")
+    table.add_column("model", no_wrap=True)
+    for name in ("TBS", "interval", *scores[0].parts):
+        table.add_column(name, justify="right", no_wrap=True)
+    for score in scores:
+        table.add_row(escape(score.model), *cohort_cells(score))
+    console.print(table)
+    for line in cohort_notes(scores):
+        console.print(Text(f"  {line}", style="yellow"))
 
 
 def print_overlaps(console: Console, overlaps: Sequence[Overlap]) -> None:

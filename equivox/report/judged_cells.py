@@ -1,0 +1,110 @@
+"""How tests between models, places and cohort-relative scores are written: alike in terminal, report and LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from equivox.metrics.genres.relative import CohortScore
+from equivox.pairing import PairedTest
+from equivox.ranking import Standing
+from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
+from equivox.scores import NAN
+
+TEST_COLUMNS = ("value of a", "value of b", "a further by", "interval", "p", "q", "items", "clusters")
+TESTS_LEGEND = (
+    "a further by: how much further a lies from no bias (slifs, slms: a − b; nTVD: without what noise adds to either);"
+    "\ninterval: 95 %; p: two-sided, the models change places within whole clusters (* < 0.05, ** < 0.001), for nTVD "
+    "never below\nthat of equal distances from parity; q: after Benjamini–Hochberg, over all pairs and tasks of one "
+    "metric."
+)
+RANK_COLUMNS = ("distance", "place", "places open", "letters")
+RANKS_LEGEND = (
+    "distance: from no bias, the floor removed; places open: what the paired tests leave open, 95 % for all models "
+    "together\n(Mogstad et al. 2024, with Holm's correction over the pairs of a task); models that share a letter "
+    "cannot be told apart."
+)
+COHORT_LEGEND = (
+    "TBS: the distances of M1 to M8 from the cohort's means in its standard deviations, added up; 0 is typical, which "
+    "is not\nunbiased. Interval: narratives drawn anew, 95 %; noise adds to every TBS. Another cohort, another score."
+)
+
+
+def test_cells(test: PairedTest) -> list[str]:
+    """Return what `TEST_COLUMNS` names."""
+    further = test.difference if test.further != test.further else test.further
+    return [
+        score_value(test.value_a, test.unit),
+        score_value(test.value_b, test.unit),
+        score_value(further, test.unit) + stars(test.p),
+        score_interval(test.ci_low, test.ci_high, test.unit),
+        p_value(test.p),
+        p_value(test.q),
+        f"{test.n_items:,}",
+        f"{test.n_clusters:,}",
+    ]
+
+
+def rank_cells(standing: Standing) -> list[str]:
+    """Return what `RANK_COLUMNS` names; dashes where a model has no place."""
+    if standing.undefined is not None:
+        return [score_value(NAN, standing.unit), DASH, DASH, ""]
+    distance = score_value(standing.distance, standing.unit)
+    return [distance, str(standing.rank), places(standing), standing.letters]
+
+
+def places(standing: Standing) -> str:
+    """Write the places that are open."""
+    return str(standing.low) if standing.low == standing.high else f"{standing.low}–{standing.high}"
+
+
+def in_order(standings: Sequence[Standing]) -> list[Standing]:
+    """Return the models of one task and metric by place, those without one last."""
+    return sorted(standings, key=lambda standing: (standing.rank or len(standings) + 1, standing.model))
+
+
+def in_words(standings: Sequence[Standing]) -> str:
+    """Say which of the models of one task and metric cannot be told apart."""
+    ranked = [standing for standing in in_order(standings) if standing.undefined is None]
+    if len(ranked) < 2:
+        return "There are not two models with a place."
+    letters = sorted({letter for standing in ranked for letter in _split(standing.letters)}, key=_letter_order)
+    sets = [[s.model for s in ranked if letter in _split(s.letters)] for letter in letters]
+    if len(sets) == 1:
+        return "No two of these models can be told apart."
+    alike = [" and ".join(filter(None, (", ".join(members[:-1]), members[-1]))) for members in sets if len(members) > 1]
+    if not alike:
+        return "All of these models can be told apart."
+    return f"Cannot be told apart: {'; '.join(alike)}."
+
+
+def _split(letters: str) -> list[str]:
+    """Return "ab2" as a and b2."""
+    found: list[str] = []
+    for sign in letters:
+        if sign.isdigit():
+            found[-1] += sign
+        else:
+            found.append(sign)
+    return found
+
+
+def _letter_order(letter: str) -> tuple[int, str]:
+    return int(letter[1:] or 1), letter
+
+
+def cohort_cells(score: CohortScore) -> list[str]:
+    """Return the total, its interval, and the signed distance in each metric."""
+    return [
+        score_value(score.total, ""),
+        score_interval(score.ci_low, score.ci_high, ""),
+        *(score_value(z, "") for z in score.parts.values()),
+    ]
+
+
+def cohort_notes(scores: Sequence[CohortScore]) -> list[str]:
+    """Say what is missing in the scores of one cohort, and who read them."""
+    told = [f"{score.model} has no total: {score.undefined}" for score in scores if score.undefined]
+    told += dict.fromkeys(f"no interval: {score.no_interval}" for score in scores if score.no_interval)
+    if made_up := [score.model for score in scores if score.stand_ins]:
+        told.append(f"read by stand-ins, comparable with nothing else: {', '.join(made_up)}")
+    return told

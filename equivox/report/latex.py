@@ -1,0 +1,204 @@
+"""A comparison as LaTeX tables in the manner of the papers (booktabs), one file each; nothing from a run is a command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+import equivox
+from equivox.comparing import Comparison, TaskCorrelation, task_correlations
+from equivox.pairing import PairedTest
+from equivox.ranking import Judged, Standing
+from equivox.report.judged_cells import (
+    COHORT_LEGEND,
+    RANK_COLUMNS,
+    RANKS_LEGEND,
+    TEST_COLUMNS,
+    TESTS_LEGEND,
+    cohort_cells,
+    cohort_notes,
+    in_order,
+    rank_cells,
+    test_cells,
+)
+from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
+from equivox.scores import Score
+
+_SIGNS = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "'": r"\textquotesingle{}",
+    "`": r"\textasciigrave{}",
+    "-": "{-}",
+    "—": "---",
+    "–": "--",
+    "−": r"\ensuremath{-}",
+    "×": r"\ensuremath{\times}",
+    "τ": r"\ensuremath{\tau}",
+}
+"""What LaTeX reads as more than the sign itself (two hyphens as a dash, quotes as others, too)."""
+
+
+def tex(text: str) -> str:
+    r"""Return `text` as LaTeX that prints it: no sign of it acts, breaks a line or ends a table.
+
+    >>> print(tex(r"50 % \input{x} a_b $1"))
+    50 \% \textbackslash{}input\{x\} a\_b \$1
+    """
+    plain = " ".join(text.split())
+    return "".join(_SIGNS.get(sign, sign) for sign in plain if sign.isprintable())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table of texts: `align` in LaTeX's letters, a rule after each row in `rules` (counted from 1)."""
+
+    caption: str
+    header: Sequence[str]
+    align: str
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+    rules: frozenset[int] = frozenset()
+
+
+def latex_tables(comparison: Comparison, judged: Judged) -> dict[str, str]:
+    """Return the tables of a comparison by file name: scores, correlations, ranks, paired tests, total bias scores.
+
+    A table without rows has no file.
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        block_start_string="((*", block_end_string="*))", variable_start_string="((", variable_end_string="))",
+        comment_start_string="((#", comment_end_string="#))", trim_blocks=True, autoescape=False,
+        undefined=StrictUndefined,
+    )  # fmt: skip
+    environment.filters["tex"] = tex
+    template = environment.from_string(resources.files(__package__).joinpath("tables.tex.j2").read_text("utf-8"))
+    tables = {
+        "scores": _scores(comparison),
+        "correlations": _correlations(task_correlations(comparison)),
+        "ranks": _ranks(judged.standings),
+        "paired_tests": _tests(judged.tests),
+        "cohort": _cohort(judged),
+    }
+    found = {}
+    for name, parts in tables.items():
+        texts = [template.render(table=table, version=equivox.__version__) for table in parts if table.rows]
+        if texts:
+            found[name] = "\n".join(texts) + "\n"
+    return found
+
+
+_STARS = "* p < 0.05, ** p < 0.001, labels moved between clusters."
+
+
+def _scores(comparison: Comparison) -> Iterator[Table]:
+    """Yield models × tasks for each metric, dimension and arm."""
+    whole = [(model, s) for model, s in comparison.scores() if s.is_whole and s.role == "outcome"]
+    for name, dimension, arm in dict.fromkeys((s.name, s.dimension, s.arm) for _, s in whole):
+        rows = [(model, s) for model, s in whole if (s.name, s.dimension, s.arm) == (name, dimension, arm)]
+        tasks = list(dict.fromkeys(score.task for _, score in rows))
+        cells = {(model, score.task): score for model, score in rows}
+        reasons = [f"{DASH} {model}, {s.task}: {s.undefined}." for model, s in rows if not s.defined]
+        unit = rows[0][1].unit
+        yield Table(
+            caption=f"{name} ({unit}), {dimension}, arm {arm}. 0 means: {rows[0][1].zero_means}.",
+            header=["model", *(task.partition(":")[2] or task for task in tasks)],
+            align="l" + "r" * len(tasks),
+            rows=[
+                [model, *(_cell(cells.get((model, task))) for task in tasks)]
+                for model in dict.fromkeys(model for model, _ in rows)
+            ],
+            notes=[_STARS, *reasons],
+        )
+
+
+def _cell(score: Score | None) -> str:
+    return DASH if score is None else score_value(score.value, score.unit) + stars(score.p_cluster)
+
+
+def _correlations(found: Sequence[TaskCorrelation]) -> Iterator[Table]:
+    for dimension, arm in dict.fromkeys((c.dimension, c.arm) for c in found):
+        pairs = [c for c in found if (c.dimension, c.arm) == (dimension, arm)]
+        yield Table(
+            caption=f"Pearson's r of the tasks' nTVD over models, {dimension}, arm {arm}.",
+            header=("task", "task", "models", "r", "95 % interval", "p", "q", "r of excess"),
+            align="llrrrrrr",
+            rows=[
+                [
+                    c.first,
+                    c.second,
+                    str(c.n_models),
+                    score_value(c.r, "r"),
+                    score_interval(c.ci_low, c.ci_high, "r"),
+                    p_value(c.p),
+                    p_value(c.q),
+                    score_value(c.r_excess, "r"),
+                ]
+                for c in pairs
+            ],
+            notes=list(dict.fromkeys(f"{c.undefined}." for c in pairs if c.undefined)),
+        )
+
+
+def _ranks(standings: Sequence[Standing]) -> Iterator[Table]:
+    for family, arm, dimension in dict.fromkeys((s.family, s.arm, s.dimension) for s in standings):
+        own = [s for s in standings if (s.family, s.arm, s.dimension) == (family, arm, dimension)]
+        rows, rules = [], set()
+        for task, metric in dict.fromkeys((s.task, s.metric) for s in own):
+            members = in_order([s for s in own if (s.task, s.metric) == (task, metric)])
+            rows += [[task, metric, standing.model, *rank_cells(standing)] for standing in members]
+            rules.add(len(rows))
+        yield Table(
+            caption=f"Places of the models, the first nearest to no bias: {family}, {dimension}, arm {arm}.",
+            header=("task", "metric", "model", *RANK_COLUMNS),
+            align="lllrrrl",
+            rows=rows,
+            rules=frozenset(rules),
+            notes=[
+                RANKS_LEGEND,
+                *(f"{DASH} {s.model}, {s.task}, {s.metric}: {s.undefined}." for s in own if s.undefined),
+            ],
+        )
+
+
+def _tests(tests: Sequence[PairedTest]) -> Iterator[Table]:
+    for metric, arm in dict.fromkeys((test.metric, test.arm) for test in tests):
+        own = [test for test in tests if (test.metric, test.arm) == (metric, arm)]
+        reasons = dict.fromkeys(
+            f"{DASH} {t.model_a} and {t.model_b}, {t.task}: {t.undefined}." for t in own if t.undefined
+        )
+        yield Table(
+            caption=f"Models two by two on the items that both answered: {metric}, arm {arm}.",
+            header=("task", "a", "b", *TEST_COLUMNS),
+            align="lll" + "r" * len(TEST_COLUMNS),
+            rows=[[t.task, t.model_a, t.model_b, *test_cells(t)] for t in own if t.undefined is None],
+            notes=[TESTS_LEGEND, *reasons],
+        )
+
+
+def _cohort(judged: Judged) -> Iterator[Table]:
+    for cohort in dict.fromkeys(score.cohort for score in judged.cohorts):
+        own = [score for score in judged.cohorts if score.cohort == cohort]
+        metrics = list(own[0].parts)
+        yield Table(
+            caption=f"Total bias score (TBS), {own[0].family}; cohort: {cohort}.",
+            header=("model", "TBS", "95 % interval", *metrics),
+            align="lrr" + "r" * len(metrics),
+            rows=[[score.model, *cohort_cells(score)] for score in own],
+            notes=[COHORT_LEGEND, *cohort_notes(own)],
+        )
