@@ -1,4 +1,4 @@
-"""A comparison as LaTeX tables in the manner of the papers (booktabs), one file each; nothing from a run is a command."""
+"""A comparison as LaTeX tables in the manner of the papers (booktabs); nothing from a run is a command."""
 
 from __future__ import annotations
 
@@ -62,6 +62,9 @@ def tex(text: str) -> str:
     return "".join(_SIGNS.get(sign, sign) for sign in plain if sign.isprintable())
 
 
+_PAGE = 40
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """One table of texts: `align` in LaTeX's letters, a rule after each row in `rules` (counted from 1)."""
@@ -72,6 +75,11 @@ class Table:
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
     rules: frozenset[int] = frozenset()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it needs more than a page."""
+        return len(self.rows) > _PAGE
 
 
 def latex_tables(comparison: Comparison, judged: Judged) -> dict[str, str]:
@@ -163,16 +171,14 @@ def _ranks(standings: Sequence[Standing]) -> Iterator[Table]:
             members = in_order([s for s in own if (s.task, s.metric) == (task, metric)])
             rows += [[task, metric, standing.model, *rank_cells(standing)] for standing in members]
             rules.add(len(rows))
+        reasons = [f"{DASH} {s.model}, {s.task}, {s.metric}: {s.undefined}." for s in own if s.undefined]
         yield Table(
             caption=f"Places of the models, the first nearest to no bias: {family}, {dimension}, arm {arm}.",
             header=("task", "metric", "model", *RANK_COLUMNS),
             align="lllrrrl",
             rows=rows,
             rules=frozenset(rules),
-            notes=[
-                RANKS_LEGEND,
-                *(f"{DASH} {s.model}, {s.task}, {s.metric}: {s.undefined}." for s in own if s.undefined),
-            ],
+            notes=[RANKS_LEGEND, *reasons],
         )
 
 
