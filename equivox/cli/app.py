@@ -220,7 +220,12 @@ def leaderboard(
 @app.command()
 def plot(
     run: RunArgument,
-    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="forest:FAMILY, shares:TASK:ATTRIBUTE or heat:TASK.")],
+    figure: Annotated[
+        str,
+        typer.Argument(
+            metavar="FIGURE", help="forest:FAMILY, shares:TASK:ATTRIBUTE, heat:TASK, metrics:FAMILY or speakers:TASK."
+        ),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="A file that ends in .svg, .png or .pdf.")],
 ) -> int:
     """Draw one figure of a run at paper quality."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from equivox.comparing import ComparedRun, TaskCorrelation, ValueShares, open_comparison, value_shares
 from equivox.errors import RequestError, nearest
-from equivox.report.numbers import p_value, score_value
+from equivox.metrics.genres.cohort import METRICS
+from equivox.ranking import Standing
+from equivox.report.numbers import p_value, score_value, stars
 from equivox.report.tables import NTVD
 from equivox.scores import Score
 from equivox.scoring import table_path
@@ -58,9 +61,9 @@ def _figure(height: float, width: float = _WIDTH) -> Figure:
     return figure
 
 
-def _short(text: str) -> str:
+def _short(text: str, longest: int = _LONGEST) -> str:
     plain = " ".join(text.split())
-    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…"
+    return plain if len(plain) <= longest else plain[: longest - 1] + "…"
 
 
 def draw_forest(rows: Sequence[tuple[str, Score]]) -> Figure:
@@ -188,6 +191,97 @@ def draw_heat_map(rows: Sequence[Mapping[str, Any]], title: str = "") -> Figure:
         return figure
 
 
+def draw_places(standings: Sequence[Standing]) -> Figure:
+    """Draw the place of every model with the places that the tests leave open, side by side for tasks and metrics."""
+    import matplotlib as mpl
+
+    columns = list(dict.fromkeys((s.task, s.dimension, s.metric) for s in standings))
+    models = list(dict.fromkeys(s.model for s in standings))
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        across = min(4, len(columns))
+        down = math.ceil(len(columns) / across)
+        figure = _figure(down * (0.75 + 0.24 * len(models)))
+        grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+        for number, axes in enumerate(grid.flat):
+            axes.patch.set_alpha(0.0)
+            if number >= len(columns):
+                axes.set_visible(False)
+                continue
+            task, _, metric = columns[number]
+            for own in (s for s in standings if (s.task, s.dimension, s.metric) == columns[number]):
+                place = models.index(own.model)
+                if not own.rank:
+                    axes.text(0.02, place, "—", transform=axes.get_yaxis_transform(), va="center")
+                    continue
+                axes.plot([own.low, own.high], [place, place], color=PALETTE[0], linewidth=2.5, zorder=1)
+                axes.plot([own.rank], [place], marker="o", markersize=6, color=PALETTE[0], zorder=2)
+            # A colon or space ends what is common to all of them.
+            axes.set_title(_short(f"{re.split('[: ]+', task, maxsplit=1)[-1]}, {metric}", 20), loc="left", fontsize=8)
+            axes.set_xlim(0.6, len(models) + 0.4)
+            axes.set_xticks(range(1, len(models) + 1))
+            axes.tick_params(labelbottom=number + across >= len(columns))
+            axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.6)
+            axes.set_yticks(range(len(models)), [_short(model, 26) for model in models])
+            axes.set_ylim(len(models) - 0.4, -0.6)
+        figure.supxlabel("place; 1 is nearest to no bias", fontsize=8, color=INK)
+        return figure
+
+
+def draw_speakers(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
+    """Draw one score for every speaker, with its interval; filled where q is below 0.05."""
+    figure = draw_forest(rows)
+    (axes,) = figure.axes
+    axes.set_xlim(-3, 103)
+    if title:
+        axes.set_title(_short(title), loc="left", fontsize=9, color=INK)
+    return figure
+
+
+def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
+    """Draw M1 to M8 of GENRES as Table 2 does: magnitudes, coloured by whom they favour, with the side in words.
+
+    `rows` holds (label, score), a line per label and a column per metric. Colours grow within a metric, and only what
+    differs from no bias beyond chance (q below 0.05) has one.
+    """
+    import matplotlib as mpl
+    import numpy as np
+    from matplotlib.colors import LinearSegmentedColormap
+
+    labels = list(dict.fromkeys(label for label, _ in rows))
+    names = list(dict.fromkeys(score.name for _, score in rows))
+    cells = {(label, score.name): score for label, score in rows}
+    most = {name: max((abs(s.value) for _, s in rows if s.name == name and s.defined), default=0.0) for name in names}
+    shades = np.zeros((len(labels), len(names)))
+    for (label, name), score in cells.items():
+        if score.defined and score.q < 0.05 and most[name]:
+            shades[labels.index(label), names.index(name)] = score.value / most[name]
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure = _figure(1.1 + 0.42 * len(labels), max(_WIDTH, 2.2 + 0.82 * len(names)))
+        axes = figure.add_subplot()
+        sides = LinearSegmentedColormap.from_list("sides", [PALETTE[4], "#ffffff", PALETTE[1]])
+        axes.imshow(shades, cmap=sides, vmin=-1, vmax=1, aspect="auto")
+        for i, label in enumerate(labels):
+            for j, name in enumerate(names):
+                text = _told_side(cells.get((label, name)))
+                axes.text(j, i, text, ha="center", va="center", color="black", fontsize=7.5)
+        axes.set_xticks(range(len(names)), names)
+        axes.xaxis.tick_top()
+        axes.set_yticks(range(len(labels)), [_short(label, 34) for label in labels])
+        axes.spines[:].set_visible(False)
+        axes.set_xlabel("orange ▲ favours male, blue ▼ favours female characters; no colour: q is not below 0.05")
+        axes.set_title(_short(title), loc="left", fontsize=9)
+        return figure
+
+
+def _told_side(score: Score | None) -> str:
+    if score is None or not score.defined:
+        return "—"
+    written = score_value(abs(score.value), score.unit)
+    if written.strip("0.") == "":
+        return f"{written}\neven"
+    return f"{written}{stars(score.p_cluster)}\n{'▲ male' if score.value > 0 else '▼ female'}"
+
+
 def rendered(figure: Figure, kind: Format) -> bytes:
     """Return a figure as a file; the same figure always gives the same bytes."""
     import matplotlib as mpl
@@ -235,8 +329,30 @@ def heat_maps(run: ComparedRun) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+def metric_panels(scores: Sequence[Score]) -> dict[str, list[tuple[str, Score]]]:
+    """Return M1 to M8 of one model by family, each with its relationship."""
+    found: dict[str, list[tuple[str, Score]]] = {}
+    for score in sorted(scores, key=lambda score: ":" in score.task):
+        if score.is_whole and score.name in METRICS:
+            label = score.task.partition(":")[2].partition("@")[0] or "all relationships"
+            found.setdefault(score.family, []).append((label, score))
+    return found
+
+
+def speakers_of(scores: Sequence[Score]) -> dict[str, list[Score]]:
+    """Return the slbs of every speaker, by task."""
+    found: dict[str, list[Score]] = {}
+    for score in scores:
+        if score.name == "slbs" and score.subset.startswith("speaker="):
+            found.setdefault(score.task, []).append(score)
+    return found
+
+
 def figure_of(folder: Path, name: str) -> Figure:
-    """Return a figure of the run in `folder`: `forest:FAMILY`, `shares:TASK:ATTRIBUTE` or `heat:TASK`.
+    """Return a figure of the run in `folder`.
+
+    `name` is `forest:FAMILY`, `shares:TASK:ATTRIBUTE`, `heat:TASK`, `metrics:FAMILY` (M1 to M8 of GENRES, a line per
+    relationship) or `speakers:TASK` (slbs of Spoken StereoSet).
 
     RequestError, with what there is, for a name that the run has nothing for.
     """
@@ -258,8 +374,17 @@ def figure_of(folder: Path, name: str) -> Figure:
     heat = heat_maps(run)
     if kind == "heat" and rest in heat:
         return draw_heat_map(heat[rest], rest)
+    panels = metric_panels(run.scores)
+    if kind == "metrics" and rest in panels:
+        return draw_metric_panel(panels[rest], rest)
+    speakers = speakers_of(run.scores)
+    if kind == "speakers" and rest in speakers:
+        by_value = sorted(speakers[rest], key=lambda score: (not score.defined, -score.value if score.defined else 0))
+        return draw_speakers([(score.subset.partition("=")[2], score) for score in by_value], rest)
     offered = (
         [f"heat:{each}" for each in heat]
+        + [f"metrics:{each}" for each in panels]
+        + [f"speakers:{each}" for each in speakers]
         + [f"forest:{family}" for family in families]
         + [f"shares:{each}" for each in measured]
     )

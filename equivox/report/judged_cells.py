@@ -62,6 +62,14 @@ def in_order(standings: Sequence[Standing]) -> list[Standing]:
     return sorted(standings, key=lambda standing: (standing.rank or len(standings) + 1, standing.model))
 
 
+def told_places(standings: Sequence[Standing]) -> str:
+    """Say in words what the figure of places shows."""
+    return "; ".join(
+        f"{s.task}, {s.metric}, {s.model}: " + (f"place {s.rank}, open {places(s)}" if s.rank else "no place")
+        for s in standings
+    )
+
+
 def in_words(standings: Sequence[Standing]) -> str:
     """Say which of the models of one task and metric cannot be told apart."""
     ranked = [standing for standing in in_order(standings) if standing.undefined is None]

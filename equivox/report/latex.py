@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -39,7 +40,10 @@ _SIGNS = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': r"\char34{}",
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
     "'": r"\textquotesingle{}",
     "`": r"\textasciigrave{}",
     "-": "{-}",
@@ -49,7 +53,8 @@ _SIGNS = {
     "×": r"\ensuremath{\times}",
     "τ": r"\ensuremath{\tau}",
 }
-"""What LaTeX reads as more than the sign itself (two hyphens as a dash, quotes as others, too)."""
+"""What LaTeX reads as more than the sign itself: two hyphens as a dash, a bracket or star after a row as its own."""
+_MINUS = re.compile(r"(?<![\w-])-(?=\d)")
 
 
 def tex(text: str) -> str:
@@ -58,7 +63,7 @@ def tex(text: str) -> str:
     >>> print(tex(r"50 % \input{x} a_b $1"))
     50 \% \textbackslash{}input\{x\} a\_b \$1
     """
-    plain = " ".join(text.split())
+    plain = _MINUS.sub("−", " ".join(text.split()))
     return "".join(_SIGNS.get(sign, sign) for sign in plain if sign.isprintable())
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import equivox
 from equivox.comparing import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.report.numbers import interval, p_value, percent, score_interval, score_value, share, stars
+from equivox.report.page.compared import genres_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
 from equivox.report.tables import NTVD
 from equivox.scores import Score
@@ -49,6 +50,17 @@ METHODS = (
         "shown to compare with the paper.",
     ),
     (
+        "places",
+        "1 is nearest to no bias, as measured. The places open are those that the tests of all pairs of models leave, "
+        "95 % for all models of a task together (Mogstad et al. 2024, Holm's correction). Models that share a letter "
+        "cannot be told apart: that is no proof that they are alike.",
+    ),
+    (
+        "paired tests",
+        "Two models on the items that both answered: they change places within whole clusters. For nTVD a difference "
+        "must also stand out when all that noise may add to either model is allowed for.",
+    ),
+    (
         "coverage",
         "requested, generated, answered (not refused), parsed, used. A score is undefined where too little of any "
         "group can be used. Worst case: what the score would be, whatever the missing answers had said.",
@@ -62,6 +74,8 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
     `examples` responses of each model, task and group are shown with their recordings or images, none by default: the
     papers' ethics sections ask for care with single answers. `data` says where the corpora lie now.
     """
+    from equivox.ranking import judge
+
     comparison = open_comparison(folders)
     source = resources.files(__name__)
     shown = list(_examples(comparison, examples, data)) if examples else []
@@ -74,6 +88,9 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         caveats=comparison.caveats,
         cards=[vars(card) for card in _cards(comparison)],
         sections=list(_sections(comparison)),
+        compared=side_by_side(comparison, judge(comparison)),
+        panels=list(genres_panels(comparison)),
+        speakers=list(speaker_panels(comparison)),
         movers=list(_movers(comparison, movers)),
         heat_maps=list(_heat_maps(comparison)),
         correlations=list(_correlations(comparison)),
@@ -316,7 +333,7 @@ def _examples(comparison: Comparison, wanted: int, data: str | None) -> Iterator
 def _example(one: Drawn, run: ComparedRun, medium: tuple[str, bytes] | None) -> dict[str, Any]:
     mime, data = medium or ("", b"")
     read = [
-        (f"{name}: {attribute}" if name else attribute, ", ".join(values))
+        (f"{name}: {attribute}" if name else attribute, list(values))
         for name, part in one.row.parts.items()
         for attribute, values in part.values.items()
     ]
