@@ -125,6 +125,8 @@ def task_correlations(comparison: Comparison) -> list[TaskCorrelation]:
     found = []
     for (dimension, arm), tasks in by_task.items():
         pairs = [_correlation(dimension, arm, *pair, tasks) for pair in combinations(tasks, 2)]
+        if not pairs:
+            continue
         family = adjust({str(n): pair.p for n, pair in enumerate(pairs)}, family="pairs of tasks")
         found += [replace(pair, q=family.q[str(n)]) for n, pair in enumerate(pairs)]
     return found if len(comparison.runs) > 1 else []

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 
 
 def scoring_rows(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, list[Row]]:
-    """Return, for each task, one row per planned request with what became of it."""
+    """Return, for each of `tasks`, one row per planned request with what became of it."""
     by_name = {task.name: task for task in tasks}
     readings = Readings(folder, stored_annotator(folder, annotator))
     responses = stored_responses(folder)
     rows: dict[str, list[Row]] = {task.name: [] for task in tasks}
     for planned in plan_rows(folder):
+        if planned["task"] not in by_name:
+            continue
         response = responses.get(planned["key"])
         text = None if response is None else response["text"]
         parts: Mapping[str, PartReading] = {}

@@ -29,11 +29,13 @@ Format = Literal["svg", "png", "pdf"]
 
 INK = "#12345a"
 """The colour of text and axes; `svg_for_page` replaces it."""
+PAPER = "#fefefe"
+"""The inside of an open dot; `svg_for_page` replaces it by the page's own ground."""
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
 """Okabe and Ito's colours, which stay apart for colour-blind eyes."""
 HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "oo", "++")
 
-_WIDTH = 7.2
+_WIDTH, _NARROW = 7.2, 5.4
 _STYLE = {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -87,7 +89,7 @@ def draw_forest(rows: Sequence[tuple[str, Score]]) -> Figure:
                 axes.plot([score.floor] * 2, [place - 0.32, place + 0.32], color=PALETTE[5], linewidth=1.5, zorder=2)
             axes.plot(
                 [score.value], [place], marker="o", markersize=6, color=PALETTE[0], zorder=3,
-                markerfacecolor=PALETTE[0] if score.q < 0.05 else "white",
+                markerfacecolor=PALETTE[0] if score.q < 0.05 else PAPER,
             )  # fmt: skip
         targets = {score.target for _, score in rows if math.isfinite(score.target)}
         if len(targets) == 1:
@@ -198,9 +200,9 @@ def draw_places(standings: Sequence[Standing]) -> Figure:
     columns = list(dict.fromkeys((s.task, s.dimension, s.metric) for s in standings))
     models = list(dict.fromkeys(s.model for s in standings))
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        across = min(4, len(columns))
+        across = min(3, len(columns))
         down = math.ceil(len(columns) / across)
-        figure = _figure(down * (0.75 + 0.24 * len(models)))
+        figure = _figure(0.2 + down * (0.4 + 0.24 * len(models)), _NARROW)
         grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
         for number, axes in enumerate(grid.flat):
             axes.patch.set_alpha(0.0)
@@ -221,7 +223,7 @@ def draw_places(standings: Sequence[Standing]) -> Figure:
             axes.set_xticks(range(1, len(models) + 1))
             axes.tick_params(labelbottom=number + across >= len(columns))
             axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.6)
-            axes.set_yticks(range(len(models)), [_short(model, 26) for model in models])
+            axes.set_yticks(range(len(models)), [_short(model, 24) for model in models])
             axes.set_ylim(len(models) - 0.4, -0.6)
         figure.supxlabel("place; 1 is nearest to no bias", fontsize=8, color=INK)
         return figure
@@ -230,6 +232,7 @@ def draw_places(standings: Sequence[Standing]) -> Figure:
 def draw_speakers(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
     """Draw one score for every speaker, with its interval; filled where q is below 0.05."""
     figure = draw_forest(rows)
+    figure.set_figwidth(_NARROW)
     (axes,) = figure.axes
     axes.set_xlim(-3, 103)
     if title:
@@ -303,8 +306,9 @@ def rendered(figure: Figure, kind: Format) -> bytes:
 
 def svg_for_page(figure: Figure) -> bytes:
     """Return a figure as SVG whose ink follows the light or dark of the page that shows it."""
-    svg = rendered(figure, "svg").decode("utf-8").replace(INK, "var(--ink)")
-    style = "<style>:root{--ink:#1b1b1b}@media (prefers-color-scheme:dark){:root{--ink:#e8e8e8}}</style>"
+    svg = rendered(figure, "svg").decode("utf-8").replace(INK, "var(--ink)").replace(PAPER, "var(--paper)")
+    light, dark = ":root{--ink:#1b1b1b;--paper:#fff}", ":root{--ink:#e8e8e8;--paper:#121212}"
+    style = f"<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>"
     head, end, rest = svg.partition("<defs>")
     return f"{head}{style}{end}{rest}".encode()
 

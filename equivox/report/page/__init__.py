@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import equivox
+from equivox.annotate.parts import WHOLE
 from equivox.comparing import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.report.numbers import interval, p_value, percent, score_interval, score_value, share, stars
 from equivox.report.page.compared import genres_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
 from equivox.report.tables import NTVD
-from equivox.scores import Score
+from equivox.scores import Row, Score
 
 if TYPE_CHECKING:
     from equivox.audit.export import Drawn
@@ -326,26 +327,63 @@ def _examples(comparison: Comparison, wanted: int, data: str | None) -> Iterator
     called = {run.folder: run for run in comparison.runs}
     drawn = draw(list(called), n=wanted, per=("model", "task", "group"))
     media = media_of(drawn, data)
+    others = {folder: _others(run, [one for one in drawn if one.run == folder]) for folder, run in called.items()}
     for one in sorted(drawn, key=lambda one: (one.model, one.task.name, one.row.group, one.item)):
-        yield _example(one, called[one.run], media.get(one.item))
+        run = called[one.run]
+        readings = [(run.annotator, one.row), *others[one.run].get(_place(one.task.name, one.row), ())]
+        yield _example(one, run.model, media.get(one.item), readings)
 
 
-def _example(one: Drawn, run: ComparedRun, medium: tuple[str, bytes] | None) -> dict[str, Any]:
+def _place(task: str, row: Row) -> tuple[str, str, int]:
+    return task, row.key, row.repeat
+
+
+def _others(run: ComparedRun, drawn: Sequence[Drawn]) -> dict[tuple[str, str, int], list[tuple[str, Row]]]:
+    """Return what every further annotator of a run read of the responses drawn."""
+    from equivox.reading import annotators_of
+    from equivox.run import run_tasks
+    from equivox.scoring import scoring_rows
+
+    wanted = {_place(one.task.name, one.row) for one in drawn}
+    found: dict[tuple[str, str, int], list[tuple[str, Row]]] = {}
+    for name in annotators_of(run.folder):
+        if name == run.annotator:
+            continue
+        for task, rows in scoring_rows(run.folder, run_tasks(run.folder), name).items():
+            for row in rows:
+                if _place(task, row) in wanted:
+                    found.setdefault(_place(task, row), []).append((name, row))
+    return found
+
+
+def _example(
+    one: Drawn, model: str, medium: tuple[str, bytes] | None, readings: Sequence[tuple[str, Row]]
+) -> dict[str, Any]:
     mime, data = medium or ("", b"")
-    read = [
-        (f"{name}: {attribute}" if name else attribute, list(values))
-        for name, part in one.row.parts.items()
-        for attribute, values in part.values.items()
-    ]
     return {
-        "model": run.model,
+        "model": model,
         "task": one.task.name,
         "group": one.row.group or "all",
         "prompt": one.prompt,
         "response": one.row.text,
-        "status": one.row.status,
-        "read": read,
+        "readings": [_reading(annotator, row) for annotator, row in readings],
         "audio": _base64(data) if mime.startswith("audio/") else "",
         "image": _base64(data) if mime.startswith("image/") else "",
         "image_type": mime,
+    }
+
+
+def _reading(annotator: str, row: Row) -> dict[str, Any]:
+    """Return what one annotator read: of the whole response, and of each part under the part's name."""
+    parts = {
+        name: [
+            (f"{name}: {attribute}" if name else attribute, list(values)) for attribute, values in part.values.items()
+        ]
+        for name, part in row.parts.items()
+    }
+    return {
+        "annotator": annotator,
+        "status": row.status,
+        "whole": parts.pop(WHOLE, []),
+        "parts": [(name, values) for name, values in parts.items() if values],
     }

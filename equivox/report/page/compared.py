@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from equivox.comparing import Comparison
+from equivox.dataset_builders.genres import RELATIONSHIPS
 from equivox.metrics.genres.cohort import METRICS
 from equivox.metrics.genres.measures import METRIC_OF
 from equivox.pairing import untested_metrics
@@ -121,7 +122,7 @@ def genres_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
             "metrics": [{"name": name, "title": METRIC_OF[name].title, "unit": METRIC_OF[name].unit} for name in names],
             "relationships": [
                 {
-                    "title": task.partition(":")[2] or "all relationships",
+                    "title": _relationship(task),
                     "rows": [
                         {
                             "model": model,
@@ -139,6 +140,13 @@ def genres_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
                 for task in tasks
             ],
         }
+
+
+def _relationship(task: str) -> str:
+    short = task.partition(":")[2].partition("@")[0]
+    if not short:
+        return "all relationships"
+    return f"{RELATIONSHIPS[short]} ({short})" if short in RELATIONSHIPS else short
 
 
 def panel_cell(score: Score | None, most: float) -> dict[str, str]:
