@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from equivox.errors import RequestError
-from equivox.statistics import compare_shift, ntvd
+from equivox.statistics import compare_joint_shift, compare_shift, ntvd
 
 
 def generator(seed=1):
@@ -111,3 +111,113 @@ def test_requests_that_cannot_be_meant():
         compare_shift([["x"]] * 12, [["x"]], groups, clusters=clusters, rng=generator())
     with pytest.raises(RequestError, match="`min_count` is 0"):
         compare_shift([["x"]] * 12, [["x"]] * 12, groups, clusters=clusters, min_count=0, rng=generator())
+
+
+def test_several_attributes_against_every_swap():
+    rng = generator(7)
+    groups, clusters = design(4, 6)
+    a = {"x": model(rng, 0.6, groups), "y": model(rng, 0.2, groups)}
+    b = {"x": model(rng, 0.1, groups), "y": model(rng, 0.4, groups)}
+    a["y"][3] = b["x"][5] = []
+    weights = {"x": 3.0, "y": 1.0}
+    found = compare_joint_shift(a, b, groups, clusters=clusters, weights=weights, min_count=1, rng=rng)
+
+    def mean(one, other):
+        both = {name: [i for i in range(24) if one[name][i] and other[name][i]] for name in one}
+        of = {name: shares([one[name][i] for i in rows], [groups[i] for i in rows]) for name, rows in both.items()}
+        return 0.75 * ntvd(of["x"]) + 0.25 * ntvd(of["y"])
+
+    null = []
+    for flips in itertools.product([False, True], repeat=4):
+        swap = [flips[int(name[1:])] for name in clusters]
+        one = {k: [y if s else x for x, y, s in zip(a[k], b[k], swap, strict=True)] for k in a}
+        two = {k: [x if s else y for x, y, s in zip(a[k], b[k], swap, strict=True)] for k in a}
+        null.append(mean(one, two) - mean(two, one))
+    assert found.difference == pytest.approx(mean(a, b) - mean(b, a))
+    assert found.p == pytest.approx(np.mean(np.abs(null) >= abs(found.difference) - 1e-9))
+
+
+def test_one_attribute_is_the_same_alone_and_jointly():
+    rng = generator(8)
+    groups, clusters = design(12, 8)
+    a, b = model(rng, 0.5, groups), model(rng, 0.1, groups)
+    alone = compare_shift(a, b, groups, clusters=clusters, rng=generator())
+    joint = compare_joint_shift({"x": a, "x2": a}, {"x": b, "x2": b}, groups, clusters=clusters, rng=generator())
+    # Twice the same attribute says no more than once: nothing is counted twice.
+    assert (joint.difference, joint.p) == pytest.approx((alone.difference, alone.p))
+    assert (joint.ci_low, joint.ci_high) == pytest.approx((alone.ci_low, alone.ci_high), abs=1.5)
+
+
+def answers(rng, groups, n_values, shift):
+    """A fifth of the answers, say, is the group's own; the others are spread over `n_values` common ones."""
+    own = rng.random(len(groups)) < shift
+    common = rng.integers(0, n_values, size=len(groups))
+    return [[group if mine else f"c{value}"] for group, mine, value in zip(groups, own, common, strict=True)]
+
+
+def test_equal_bias_in_many_words_and_in_few():
+    rng = generator(9)
+    groups, clusters = design(16, 20)
+    exchanged = further = 0
+    for _ in range(40):
+        few = {name: answers(rng, groups, 3, 0.2) for name in "xy"}
+        many = {name: answers(rng, groups, 25, 0.2) for name in "xy"}
+        found = compare_joint_shift(few, many, groups, clusters=clusters, min_count=2, n_resamples=199, rng=rng)
+        exchanged += found.p <= 0.05
+        further += found.p_both <= 0.05
+    # Both are 20 from parity by construction. That they are not exchangeable is seen, and is not taken for bias.
+    assert exchanged >= 30
+    assert further <= 4
+
+
+def test_the_joint_test_keeps_its_level_and_finds_what_is_there():
+    rng = generator(10)
+    groups, clusters = design(16, 20)
+    exchanged = further = found_out = 0
+    for _ in range(60):
+        a, b, c = ({name: model(rng, shift, groups) for name in "xyz"} for shift in (0.2, 0.2, 0.6))
+        found = compare_joint_shift(a, b, groups, clusters=clusters, n_resamples=199, rng=rng)
+        exchanged += found.p <= 0.05 + 1e-12
+        further += found.p_both <= 0.05
+        found_out += compare_joint_shift(c, b, groups, clusters=clusters, n_resamples=199, rng=rng).p_both <= 0.05
+    assert exchanged <= 8  # 3 ± 1.7
+    assert further <= exchanged
+    assert found_out == 60
+
+
+def test_opposite_sides_are_no_evidence():
+    # Of 25 values each is seen rarely: noise alone makes the second model's plug-in distance the larger one.
+    rng = generator(11)
+    groups, clusters = design(8, 12)
+    few, many = answers(rng, groups, 2, 0.25), answers(rng, groups, 60, 0.0)
+    found = compare_shift(few, many, groups, clusters=clusters, min_count=1, rng=rng)
+    assert found.difference < 0 < found.corrected
+    assert found.p_both == 1.0
+
+
+def test_what_cannot_be_compared_jointly():
+    groups, clusters = design(4, 3)
+    x = model(generator(1), 0.5, groups)
+    part = compare_joint_shift(
+        {"x": x, "same": [["v"]] * 12}, {"x": x, "same": [["v"]] * 12}, groups, clusters=clusters, min_count=1,
+        rng=generator(),
+    )  # fmt: skip
+    assert part.attributes == ("x",)
+    assert "constant answers" in part.left_out["same"]
+    for wrong, hint in (
+        (({}, {}), "nothing"),
+        (({"x": x}, {"y": x}), "`attributes_a` has x and `attributes_b` y"),
+        (({"x": x}, {"x": x[:3]}), r"`attributes_b\['x'\]` has 3 entries"),
+    ):
+        with pytest.raises(RequestError, match=hint):
+            compare_joint_shift(*wrong, groups, clusters=clusters, rng=generator())
+    with pytest.raises(RequestError, match="`weights` has 0"):
+        compare_joint_shift({"x": x}, {"x": x}, groups, clusters=clusters, weights={"x": 0}, rng=generator())
+
+
+def test_a_group_with_one_cluster_leaves_the_distance_open():
+    groups, clusters = ["g0"] * 6 + ["g1"] * 6, ["s"] * 6 + ["t"] * 3 + ["u"] * 3
+    a, b = [["x"]] * 6 + [["y"]] * 6, [["x"], ["y"]] * 6
+    found = compare_shift(a, b, groups, clusters=clusters, min_count=1, rng=generator())
+    assert found.undefined is None and found.p <= 1
+    assert math.isnan(found.p_distance) and math.isnan(found.p_both) and math.isnan(found.corrected)

@@ -1,0 +1,91 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from equivox.errors import RequestError
+from equivox.statistics import rank_models
+
+
+def test_holm_by_hand():
+    # Sorted: .01 ≤ .05/3, .02 ≤ .05/2, .04 ≤ .05: all three are rejected.
+    every = rank_models(
+        {"a": 1.0, "b": 2.0, "c": 3.0}, {("a", "b"): (-1, 0.04), ("a", "c"): (-2, 0.01), ("b", "c"): (-1, 0.02)}
+    )
+    assert [(r.low, r.high, r.letters) for r in every.values()] == [(1, 1, "a"), (2, 2, "b"), (3, 3, "c")]
+    assert every["b"].nearer_than == ("c",) and every["b"].further_than == ("a",)
+    # .03 > .05/2 stops the descent: what comes after is not rejected, though .04 is below .05.
+    part = rank_models(
+        {"a": 1.0, "b": 2.0, "c": 3.0}, {("a", "b"): (-1, 0.04), ("a", "c"): (-2, 0.01), ("b", "c"): (-1, 0.03)}
+    )
+    assert [(r.low, r.high, r.letters) for r in part.values()] == [(1, 2, "a"), (1, 3, "ab"), (2, 3, "b")]
+
+
+def test_untested_pairs_leave_everything_open():
+    found = rank_models({"a": 1.0, "b": 50.0, "c": 50.0}, {("a", "b"): (-49, float("nan"))})
+    assert [(r.rank, r.low, r.high, r.letters) for r in found.values()] == [
+        (1, 1, 3, "a"),
+        (2, 1, 3, "a"),
+        (2, 1, 3, "a"),
+    ]
+    assert rank_models({"alone": 3.0}, {})["alone"].high == 1
+
+
+def test_the_direction_is_that_of_the_test():
+    found = rank_models({"a": 1.0, "b": 2.0}, {("b", "a"): (5.0, 0.001)})
+    assert (found["a"].high, found["b"].low) == (1, 2)
+
+
+MODELS = "abcdef"
+PAIRS = list(itertools.combinations(MODELS, 2))
+
+
+@given(st.lists(st.floats(0.0001, 1), min_size=len(PAIRS), max_size=len(PAIRS)), st.permutations(range(len(MODELS))))
+def test_letters_say_what_the_tests_say(p_values, distances):
+    place = dict(zip(MODELS, map(float, distances), strict=True))
+    tests = {pair: (place[pair[0]] - place[pair[1]], p) for pair, p in zip(PAIRS, p_values, strict=True)}
+    found = rank_models(place, tests)
+    reject = dict(zip(PAIRS, stats.false_discovery_control(p_values) <= 0.05, strict=True))
+    for a, b in PAIRS:
+        apart = b in found[a].nearer_than or a in found[b].nearer_than
+        assert apart == (not set(found[a].letters) & set(found[b].letters))
+        assert not apart or reject[a, b]  # what Holm rejects, the less strict procedure of Benjamini and Hochberg does
+    for rank in found.values():
+        assert rank.low <= rank.rank <= rank.high
+        assert rank.letters
+    swapped = rank_models(place, {(b, a): (-difference, p) for (a, b), (difference, p) in tests.items()})
+    assert swapped == found
+
+
+def test_the_true_ranks_are_held_together():
+    rng = np.random.default_rng(5)
+    truth = np.array([0.0, 0.0, 0.4, 1.0])
+    held = sharp = 0
+    for _ in range(200):
+        samples = np.abs(truth)[:, None] + rng.standard_normal((4, 40)) + rng.standard_normal(40)
+        means = samples.mean(axis=1)
+        tests = {
+            (str(i), str(j)): (means[i] - means[j], stats.ttest_rel(samples[i], samples[j]).pvalue)
+            for i, j in itertools.combinations(range(4), 2)
+        }
+        found = rank_models({str(i): float(mean) for i, mean in enumerate(means)}, tests)
+        # The first two share the places 1 and 2: an interval must reach from 1 + those truly nearer, n − those further.
+        right = [(1, 2), (1, 2), (3, 3), (4, 4)]
+        held += all(found[str(i)].low <= low and found[str(i)].high >= high for i, (low, high) in enumerate(right))
+        sharp += found["3"].low == 4
+    assert held >= 181  # 95 % or more; 190 − 3 · 3.1
+    assert sharp >= 60
+
+
+def test_requests_that_cannot_be_meant():
+    with pytest.raises(RequestError, match="`distances` is empty"):
+        rank_models({}, {})
+    with pytest.raises(RequestError, match="leave out what has no score"):
+        rank_models({"a": float("nan")}, {})
+    with pytest.raises(RequestError, match="name two of a, b"):
+        rank_models({"a": 1.0, "b": 2.0}, {("a", "c"): (1.0, 0.5)})
+    with pytest.raises(RequestError, match="`level` is 5"):
+        rank_models({"a": 1.0}, {}, level=5)

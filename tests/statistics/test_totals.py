@@ -1,0 +1,117 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from equivox.errors import RequestError
+from equivox.statistics import compare_totals
+from equivox.statistics.totals import pseudo_values
+
+
+def mean(sums):
+    return sums[..., 0] / sums[..., 1]
+
+
+def of(values):
+    """Clusters that count alike, each with its own value."""
+    return np.array([[value, 1.0] for value in values], dtype=float)
+
+
+def generator(seed=1):
+    return np.random.default_rng(seed)
+
+
+def test_means_by_hand():
+    a, b = [3.0, 1.0, 4.0, 2.0], [1.0, 1.0, 0.0, 3.0]
+    found = compare_totals(of(a), of(b), mean, target=0.0, rng=generator())
+    # Differences 2 0 4 -1, mean 5/4; sums 4 2 4 5, mean 15/4.
+    assert (found.value_a, found.value_b, found.difference) == (2.5, 1.25, 1.25)
+    signs = list(itertools.product([1, -1], repeat=4))
+    apart = [abs(sum(s * d for s, d in zip(sign, (2, 0, 4, -1), strict=True))) for sign in signs]
+    summed = [abs(sum(s * d for s, d in zip(sign, (4, 2, 4, 5), strict=True))) for sign in signs]
+    assert found.p == sum(x >= 5 for x in apart) / 16 == 8 / 16
+    assert found.p_further == max(found.p, sum(x >= 15 for x in summed) / 16) == 6 / 16
+    assert found.further == 1.25
+    half = stats.t.ppf(0.975, 3) * np.std([2, 0, 4, -1], ddof=1) / 2
+    assert (found.ci_low, found.ci_high) == pytest.approx((1.25 - half, 1.25 + half))
+    assert (found.further_low, found.further_high) == pytest.approx((1.25 - half, 1.25 + half))
+
+
+def test_opposite_sides_of_the_target_are_equally_far():
+    a = [60.0, 80.0, 70.0, 65.0, 75.0, 72.0]
+    b = [100 - value for value in reversed(a)]
+    found = compare_totals(of(a), of(b), mean, target=50.0, rng=generator())
+    assert found.difference > 30 and found.p <= 2 / 2**6
+    assert found.further == pytest.approx(0, abs=1e-9)
+    assert found.p_further == 1.0
+    assert found.further_low <= 0 <= found.further_high
+
+
+def test_a_model_that_is_further_on_the_other_side():
+    a, b = of([-30.0 + i for i in range(8)]), of([3.0 + i / 10 for i in range(8)])
+    found = compare_totals(a, b, mean, target=0.0, rng=generator())
+    assert found.further == pytest.approx(26.5 - 3.35)
+    assert found.p_further == 2 / 2**8
+    assert 0 < found.further_low < found.further < found.further_high
+
+
+def test_pseudo_values_of_a_ratio():
+    totals = np.array([[3.0, 4], [1, 4], [2, 2]])
+    whole = 6 / 10
+    by_hand = [3 * whole - 2 * (3 / 6), 3 * whole - 2 * (5 / 6), 3 * whole - 2 * (4 / 8)]
+    assert pseudo_values(totals, mean) == pytest.approx(by_hand)
+
+
+def test_level_with_unequal_clusters_and_power():
+    rng = generator(3)
+    rejected = further = found = 0
+    for _ in range(200):
+        sizes = rng.integers(2, 9, size=30)
+        own = rng.beta(6, 4, size=30)  # contexts lean one way, for both models
+        hits = rng.binomial(sizes, own), rng.binomial(sizes, own)
+        a, b = (np.stack([hit, sizes], axis=1).astype(float) for hit in hits)
+        one = compare_totals(a, b, mean, target=0.5, n_resamples=199, rng=rng)
+        rejected, further = rejected + (one.p <= 0.05), further + (one.p_further <= 0.05)
+        c = np.stack([rng.binomial(sizes, own / 2), sizes], axis=1).astype(float)
+        found += compare_totals(a, c, mean, target=0.5, n_resamples=199, rng=rng).p <= 0.05
+    assert 2 <= rejected <= 20  # 10 ± 3.1
+    assert further <= rejected
+    assert found >= 190
+
+
+@given(st.lists(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), min_size=2, max_size=9))
+def test_turning_the_models_turns_the_signs(pairs):
+    a, b = (of(column) for column in zip(*pairs, strict=True))
+    one = compare_totals(a, b, mean, target=0.0, rng=generator())
+    two = compare_totals(b, a, mean, target=0.0, rng=generator())
+    assert one.difference == pytest.approx(-two.difference)
+    assert one.further == pytest.approx(-two.further, abs=1e-9)
+    assert (one.p, one.p_further) == pytest.approx((two.p, two.p_further))
+    assert one.p_further >= one.p
+    shuffled = compare_totals(a[::-1], b[::-1], mean, target=0.0, rng=generator())
+    assert (shuffled.p, shuffled.p_further) == pytest.approx((one.p, one.p_further))
+
+
+def test_models_that_agree_everywhere():
+    found = compare_totals(of([1, 2, 4]), of([1, 2, 4]), mean, target=0.0, rng=generator())
+    assert (found.difference, found.p, found.further, found.p_further) == (0, 1, 0, 1)
+    apart = compare_totals(of([2, 2, 2]), of([0, 0, 0]), mean, rng=generator())
+    assert apart.p == 2 / 8 and math.isnan(apart.further) and math.isnan(apart.p_further)
+
+
+def test_undefined_says_why():
+    one = compare_totals(of([1]), of([2]), mean, rng=generator())
+    assert one.undefined is not None and "one cluster" in one.undefined and math.isnan(one.p)
+    nothing = np.array([[0.0, 0], [0, 0]])
+    lost = compare_totals(of([1, 2]), nothing, mean, rng=generator())
+    assert lost.undefined == "one of the two models has no score on what both answered"
+    alone = compare_totals(of([1, 2]), np.array([[1.0, 1], [0, 0]]), mean, rng=generator())
+    assert alone.undefined == "a score rests on one cluster alone"
+    with pytest.raises(RequestError, match="`totals_b` has shape"):
+        compare_totals(of([1, 2]), of([1]), mean, rng=generator())
+    with pytest.raises(RequestError, match="not finite"):
+        compare_totals(of([1, math.nan]), of([1, 2]), mean, rng=generator())
