@@ -140,6 +140,11 @@ def _correlation(
     from equivox.statistics import correlations
 
     models = [model for model in tasks[first] if model in tasks[second]]
+    if not models:
+        nothing = "no model has a score in both"
+        return TaskCorrelation(
+            dimension=dimension, arm=arm, first=first, second=second, n_models=0, r=NAN, r_excess=NAN, undefined=nothing
+        )
     columns = {name: [tasks[name][model] for model in models] for name in (first, second)}
     (plain,) = correlations({name: [score.value for score in scores] for name, scores in columns.items()})
     (above,) = correlations({name: [score.excess for score in scores] for name, scores in columns.items()})

@@ -26,7 +26,7 @@ from equivox.report.judged_cells import (
     cohort_notes,
     in_order,
     rank_cells,
-    test_cells,
+    tested_cells,
 )
 from equivox.report.numbers import DASH, p_value, percent, score_interval, score_value, stars
 from equivox.report.tables import NTVD, print_shift_table, print_task_scores
@@ -77,7 +77,7 @@ def _print_tests(console: Console, tests: Sequence[PairedTest]) -> None:
     for name in TEST_COLUMNS:
         table.add_column(name, justify="right", no_wrap=True)
     for test in (t for t in tests if t.undefined is None):
-        table.add_row(escape(test.task), escape(test.model_a), escape(test.model_b), *test_cells(test))
+        table.add_row(escape(test.task), escape(test.model_a), escape(test.model_b), *tested_cells(test))
     if table.row_count:
         console.print(table)
     # One reason for many pairs is said once.

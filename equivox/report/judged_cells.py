@@ -29,7 +29,7 @@ COHORT_LEGEND = (
 )
 
 
-def test_cells(test: PairedTest) -> list[str]:
+def tested_cells(test: PairedTest) -> list[str]:
     """Return what `TEST_COLUMNS` names."""
     further = test.difference if test.further != test.further else test.further
     return [

@@ -21,7 +21,7 @@ from equivox.report.judged_cells import (
     cohort_notes,
     in_order,
     rank_cells,
-    test_cells,
+    tested_cells,
 )
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
 from equivox.scores import Score
@@ -197,7 +197,7 @@ def _tests(tests: Sequence[PairedTest]) -> Iterator[Table]:
             caption=f"Models two by two on the items that both answered: {metric}, arm {arm}.",
             header=("task", "a", "b", *TEST_COLUMNS),
             align="lll" + "r" * len(TEST_COLUMNS),
-            rows=[[t.task, t.model_a, t.model_b, *test_cells(t)] for t in own if t.undefined is None],
+            rows=[[t.task, t.model_a, t.model_b, *tested_cells(t)] for t in own if t.undefined is None],
             notes=[TESTS_LEGEND, *reasons],
         )
 

@@ -24,7 +24,7 @@ from equivox.report.judged_cells import (
     in_order,
     in_words,
     rank_cells,
-    test_cells,
+    tested_cells,
     told_places,
 )
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
@@ -78,7 +78,7 @@ def _family(judged: Judged, family: str, arm: str) -> dict[str, Any]:
             }
             for members in columns
         ],
-        "tests": [[t.task, t.metric, t.model_a, t.model_b, *test_cells(t)] for t in tests if t.undefined is None],
+        "tests": [[t.task, t.metric, t.model_a, t.model_b, *tested_cells(t)] for t in tests if t.undefined is None],
         "refused": list(
             dict.fromkeys(
                 f"{t.model_a} and {t.model_b} were not tested in {t.task}, {t.metric}: {t.undefined}"
