@@ -16,6 +16,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from equivox.comparing import ComparedRun, Comparison
+from equivox.errors import RequestError
 from equivox.scores import NAN, Row, Score
 from equivox.task import Task, digest
 
@@ -105,11 +106,15 @@ class Asked:
 
 @dataclass(frozen=True)
 class OpenedRun:
-    """A compared run with its answers; `annotator` names who read them and how values were merged."""
+    """A compared run with its answers; `annotator` names who read them and how values were merged.
+
+    `unreadable` says why there are none: the run's scores are still shown, and nothing of it is tested.
+    """
 
     run: ComparedRun
     annotator: str
     asked: Mapping[str, Asked]
+    unreadable: str | None = None
 
 
 def open_runs(comparison: Comparison) -> list[OpenedRun]:
@@ -155,7 +160,10 @@ def _open(run: ComparedRun) -> OpenedRun:
     identity = read_manifest(run.folder)["identity"]
     merged = table_path(run.folder, "", "open_values")
     records = pq.read_table(merged).to_pylist() if merged.is_file() else []
-    tasks = run_tasks(run.folder)
+    try:
+        tasks = run_tasks(run.folder)
+    except RequestError as error:
+        return OpenedRun(run, "", {}, unreadable=str(error))
     rows = scoring_rows(run.folder, tasks, run.annotator)
     asked = {}
     for task in tasks:
@@ -185,6 +193,8 @@ def _items(keys: Sequence[Key], rows: Sequence[Row]) -> str | None:
 
 def refusal(one: OpenedRun, other: OpenedRun, tasks: Sequence[str]) -> str | None:
     """Say why two runs may not be compared in `tasks`; None when they may."""
+    if reason := one.unreadable or other.unreadable:
+        return reason
     for task in tasks:
         a, b = one.asked.get(task), other.asked.get(task)
         if a is None or b is None:

@@ -145,7 +145,7 @@ def test_a_comparison_of_one_run_has_no_correlations() -> None:
 
 
 def test_runs_of_different_tasks_and_of_one_have_no_correlation_and_no_crash() -> None:
-    one, other = comparison({"a": [1.0]}).runs[0], comparison({"b": [1.0]}).runs[0]
+    one, other = comparison({"a": [1.0]}).runs[0], comparison({"b": [1.0, 2.0]}).runs[1]
     (found,) = task_correlations(Comparison([one, other], []))
     assert found.n_models == 0 and math.isnan(found.r)
     assert found.undefined == "no model has a score in both"

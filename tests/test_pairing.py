@@ -165,7 +165,7 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
     other = rewritten(runs[2], tmp_path / "moved", "plan.parquet", moved)
     assert {t.undefined for t in compared(runs[1], other)} == {"the two runs were not asked about the same items"}
     for name, kind, key, hint in (
-        ("task", "tasks", "vibe_gender:advisory", "the task is not the same"),
+        ("task", "tasks", "vibe_gender:advisory", "was made with another vibe_gender:advisory"),
         ("corpus", "corpora", "crema_d", "the corpus is not the same"),
     ):
         shutil.copytree(runs[2], tmp_path / name)
