@@ -1,7 +1,7 @@
-"""Time and memory of a report of 100,000 responses: `python -m benchmarks.report`.
+"""Time and memory of a report and of a comparison of 100,000 responses each: `python -m benchmarks.report`.
 
-A reference model answers a corpus of tiny look-alike clips; what is timed is the report alone, with examples and
-without. Peak memory is the kernel's high-water mark of the report's own process.
+Two reference models answer a corpus of tiny look-alike clips; what is timed is the report of one run alone, with
+examples and without, and the tests between the two runs. Peak memory is the kernel's high-water mark of each process.
 """
 
 from __future__ import annotations
@@ -23,9 +23,20 @@ peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())
 print(f"{time.perf_counter() - start:.1f} s, {peak:.0f} MiB, {len(page) / 1e6:.1f} MB of HTML")
 """
 
+JUDGE = """
+import re, sys, time
+from pathlib import Path
+from equivox.comparing import open_comparison
+from equivox.ranking import judge
+start = time.perf_counter()
+found = judge(open_comparison([Path(folder) for folder in sys.argv[1:]]))
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+print(f"{time.perf_counter() - start:.1f} s, {peak:.0f} MiB, {len(found.tests)} tests")
+"""
+
 
 def main() -> None:
-    """Make the run, then time its report."""
+    """Make the runs, then time the report of one and the comparison of both."""
     from equivox.dataset_builders import build, open_builder
     from equivox.dataset_builders.look_alike import make_crema_d, make_l2_arctic
     from equivox.run import RunSpec, execute
@@ -36,21 +47,25 @@ def main() -> None:
         for corpus, make in (("crema_d", make_crema_d), ("l2_arctic", make_l2_arctic)):
             make(folder / corpus)
             build(open_builder(corpus, folder / corpus), folder / "data")
-        start = time.perf_counter()
-        execute(
-            RunSpec(
-                model="reference:planted?shift=0.1",
-                tasks="vibe_gender,vibe_accent",
-                data=str(folder / "data"),
-                output=folder / "run",
-                options=ScoringOptions(n_resamples=999),
+        for shift, name in (("0.1", "run"), ("0.2", "other")):
+            start = time.perf_counter()
+            execute(
+                RunSpec(
+                    model=f"reference:planted?shift={shift}",
+                    tasks="vibe_gender,vibe_accent",
+                    data=str(folder / "data"),
+                    output=folder / name,
+                    options=ScoringOptions(n_resamples=999),
+                )
             )
-        )
-        sys.stdout.write(f"the run, 109,210 responses: {time.perf_counter() - start:.1f} s\n")
+            sys.stdout.write(f"a run, 109,210 responses: {time.perf_counter() - start:.1f} s\n")
         for examples in (0, 3):
             command = [sys.executable, "-c", REPORT, str(folder / "run"), str(examples), str(folder / "data")]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             sys.stdout.write(f"report, {examples} examples of each task and group: {done.stdout}")
+        command = [sys.executable, "-c", JUDGE, str(folder / "run"), str(folder / "other")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        sys.stdout.write(f"tests between the two runs: {done.stdout}")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     sys.stdout.write(f"peak memory of the run itself: {peak} MiB\n")
 

@@ -48,6 +48,39 @@ def test_a_figure_in_every_format(
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
+def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    tasks = "genres_standin:ar,spoken_stereoset_orders:gender"
+    code, _, err = equivox("run", "reference:biased", tasks, "--data", "sample", "--output", folder, "--resamples", 199)
+    assert code == 0, err
+    drawn = {}
+    for figure in ("metrics:genres_standin", "speakers:spoken_stereoset_orders:gender"):
+        file = tmp_path / "figure.svg"
+        code, _, err = equivox("plot", folder, figure, "--output", file)
+        assert code == 0, err
+        drawn[figure.partition(":")[0]] = " ".join(ElementTree.fromstring(file.read_bytes()).itertext())
+    # The planted bias of M1 favours female characters, that of M3 male ones; the colours are not the only sign of it.
+    assert "▼ female" in drawn["metrics"] and "▲ male" in drawn["metrics"]
+    assert all(name in drawn["speakers"] for name in ("ada", "bea", "cleo", "dan", "eli", "fred"))
+    code, _, err = equivox("plot", folder, "metrics:genres", "--output", tmp_path / "x.svg")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "metrics:genres_standin" in err
+
+
+def test_places_of_models_that_have_none() -> None:
+    from equivox.ranking import Standing
+    from equivox.report.figures import draw_places
+
+    common = {"dimension": "gender", "arm": "audio", "family": "f", "task": "f:t", "metric": "nTVD", "unit": "percent"}
+    standings = [
+        Standing(**common, model="$\\alpha$", rank=1, low=1, high=2, letters="a", distance=1.0, n_ranked=1),
+        Standing(**common, model="<b>none</b>", undefined="nothing to compare"),
+    ]
+    svg = rendered(draw_places(standings), "svg").decode()
+    text = " ".join(ElementTree.fromstring(svg).itertext())
+    assert "$\\alpha$" in text and "<b>none</b>" in text and "—" in text
+
+
 def test_what_there_is_not_is_one_line(run: Path, equivox: Cli, tmp_path: Path) -> None:
     for figure, output, hint in (
         ("forest:vibe_gendr", "x.svg", "vibe_gender"),

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from equivox.comparing import Comparison, TaskCorrelation, ValueShares, task_correlations, top_movers
 from equivox.metrics.badf.overlap import Overlap
-from equivox.metrics.genres.relative import CohortScore
+from equivox.metrics.genres.relative import CohortScore, missing_cohort
 from equivox.pairing import PairedTest, untested_metrics
 from equivox.ranking import Judged, Standing
 from equivox.report.judged_cells import (
@@ -68,6 +68,8 @@ def print_judged(console: Console, comparison: Comparison, judged: Judged) -> No
         _print_cohort(console, [score for score in judged.cohorts if score.cohort == cohort])
     if judged.cohorts:
         console.print(Text(COHORT_LEGEND, style="dim"))
+    elif none := missing_cohort([score for _, score in comparison.scores()]):
+        console.print(Text(f"  {DASH} {none}", style="yellow"))
 
 
 def _print_tests(console: Console, tests: Sequence[PairedTest]) -> None:

@@ -40,7 +40,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for number, model in enumerate(models):
         spec = RunSpec(
             model=f"reference:{model}",
-            tasks="vibe_gender,spoken_stereoset_orders:gender",
+            tasks="vibe_gender,spoken_stereoset_orders:gender,genres_standin:ar,genres_standin:cs",
             data="sample",
             output=folder / str(number),
             options=ScoringOptions(n_resamples=299),

@@ -47,18 +47,21 @@ def test_figures_are_drawn_and_nothing_overflows(browser: Any, report: Path, wid
     assert page.evaluate("[...document.querySelectorAll('figure img')].every(i => i.complete && i.naturalWidth > 100)")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.screenshot(path=report.with_name(f"report-{width}-{scheme}.png"))
+    for section in ("compared", "panels", "speakers", "examples"):
+        page.locator(f"#{section}").scroll_into_view_if_needed()
+        page.screenshot(path=report.with_name(f"{section}-{width}-{scheme}.png"))
     assert troubles == []
 
 
 def test_what_is_shown_is_what_was_scored(browser: Any, report: Path, runs: Sequence[Path]) -> None:
     from equivox.comparing import open_comparison
-    from equivox.report.numbers import percent
+    from equivox.report.numbers import score_value
 
     page, _ = open_page(browser, report)
     text = page.inner_text("main")
     for _, score in open_comparison(list(runs)).scores():
         if score.is_whole:
-            assert (percent(score.value) if score.defined else str(score.undefined)) in text
+            assert (score_value(score.value, score.unit) if score.defined else str(score.undefined)) in text
     assert "are undefined" in page.inner_text(".cards .undefined")
     assert "failed" in page.inner_text("section[aria-labelledby=coverage]")
 
@@ -82,6 +85,86 @@ def test_examples_can_be_filtered_and_heard(browser: Any, report: Path) -> None:
     }""")
     assert played > 0.1
     assert troubles == []
+
+
+def test_examples_by_attribute_and_value(browser: Any, report: Path) -> None:
+    page, troubles = open_page(browser, report)
+    every = page.locator("article").count()
+    assert page.is_disabled("#by-value")
+    page.select_option("#by-attribute", "hobby")
+    offered = page.eval_on_selector_all("#by-value option", "options => options.map(o => o.value)")
+    held = page.eval_on_selector_all(
+        "article:not([hidden])",
+        "all => all.map(a => [...a.querySelectorAll('[data-attribute=hobby]')].map(s => s.textContent))",
+    )
+    # What is offered is what was read, once each; an example without the attribute is hidden.
+    assert 0 < len(held) < every and all(held)
+    assert sorted(offered[1:]) == sorted({value for values in held for value in values})
+    page.select_option("#by-value", offered[1])
+    fitting = sum(offered[1] in values for values in held)
+    assert page.inner_text("#shown") == f"{fitting} of {every} examples"
+    page.select_option("#by-group", "female")
+    assert page.locator("article:not([hidden])").count() <= fitting
+    page.select_option("#by-group", "")
+    page.select_option("#by-attribute", "")
+    assert page.is_disabled("#by-value")
+    assert page.inner_text("#shown") == f"{every} of {every} examples"
+    assert troubles == []
+
+
+def test_models_side_by_side(browser: Any, report: Path, runs: Sequence[Path]) -> None:
+    from equivox.comparing import open_comparison
+    from equivox.ranking import judge
+
+    page, _ = open_page(browser, report)
+    section = page.locator("section[aria-labelledby=compared]")
+    judged = judge(open_comparison(list(runs)))
+    (table,) = [t for t in section.locator("table.ranks").all() if "vibe_gender: all tasks" in t.inner_text()]
+    shown = [row.split("\t") for row in table.locator("tbody").inner_text().splitlines()]
+    told = {row[0]: row[2:] for row in shown}
+    for standing in judged.standings:
+        if standing.task != "vibe_gender: all tasks":
+            continue
+        open_ = str(standing.low) if standing.low == standing.high else f"{standing.low}–{standing.high}"
+        expected = [str(standing.rank), open_, standing.letters] if standing.rank else ["—", "—", ""]
+        assert told[standing.model] == expected
+    text = section.inner_text()
+    assert "Cannot be told apart" in text
+    assert "reference:random?fail=0.4 has no place" in text
+    assert "No paired test for position bias" in text
+    section.locator("details").first.evaluate("d => { d.open = true; }")
+    assert "a further by" in section.inner_text()
+
+
+def test_who_is_favoured_without_colour(browser: Any, report: Path) -> None:
+    page, _ = open_page(browser, report)
+    panel = page.locator("section[aria-labelledby=panels] table").first
+    row = panel.locator("tr", has_text="reference:biased")
+    cells = row.locator("td").all_inner_texts()
+    assert len(cells) == 8
+    assert all(cell.rstrip().endswith(("▲ male", "▼ female")) for cell in cells)
+    for shade, side in (("male", "▲ male"), ("female", "▼ female")):
+        for cell in page.locator(f"section[aria-labelledby=panels] td[class^={shade}-]").all_inner_texts():
+            assert side in cell
+
+
+def test_speakers_are_sorted_and_told(browser: Any, report: Path) -> None:
+    page, _ = open_page(browser, report)
+    figures = page.locator("section[aria-labelledby=speakers] figure")
+    assert figures.count() == 5
+    biased = figures.filter(has_text="reference:biased")
+    assert "of 6 tested speakers differ from 50" in biased.inner_text()
+    figures.first.locator("details").evaluate("d => { d.open = true; }")
+    values = [float(text.rstrip("*")) for text in figures.first.locator("tbody td:nth-child(2)").all_inner_texts()]
+    assert len(values) == 6 and values == sorted(values, reverse=True)
+
+
+def test_print_shows_everything_and_no_controls(browser: Any, report: Path) -> None:
+    page, _ = open_page(browser, report)
+    page.emulate_media(media="print")
+    assert not page.is_visible("nav") and not page.is_visible(".filters")
+    assert page.is_visible("#compared") and page.is_visible("#panels")
+    assert page.locator("main").count() == page.locator("header").count() == page.locator("footer").count() == 1
 
 
 def test_nothing_single_is_shown_unless_asked_for(
@@ -165,15 +248,28 @@ def test_a_hundred_hostile_texts_stay_text(browser: Any, runs: Sequence[Path], t
     write_manifest(folder, manifest)
     rescore(folder, options=ScoringOptions(n_resamples=99, min_coverage=0.2))
     hit = tmp_path / "report.html"
-    hit.write_text(build_report([folder], examples=5, data="sample"), "utf-8")
+    hit.write_text(build_report([folder, runs[0]], examples=5, data="sample"), "utf-8")
     page, troubles = open_page(browser, hit)
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    for index in range(page.locator("#by-attribute option").count()):
+        page.select_option("#by-attribute", index=index)
+    page.select_option("#by-attribute", "hobby")
+    offered = page.eval_on_selector_all("#by-value option", "options => options.map(o => o.text)")
+    assert sum("window.hit=1" in text for text in offered) > 5
+    page.select_option("#by-value", index=1)
+    page.select_option("#by-attribute", "")
     page.select_option("#by-group", index=1)
     page.wait_for_timeout(300)
     assert page.evaluate("window.hit") is None
     assert troubles == []
     shown = page.content()
-    for place in ("article > .words", "article .note", "section[aria-labelledby=coverage]", "header"):
+    for place in (
+        "article > .words",
+        "article .note",
+        "section[aria-labelledby=coverage]",
+        "section[aria-labelledby=compared]",
+        "header",
+    ):
         assert "window.hit=1" in " ".join(page.locator(place).all_inner_texts()), place
     assert "<script>window.hit" not in shown and '<img src="x"' not in shown
     assert "49" not in page.inner_text("header h1")

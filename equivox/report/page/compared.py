@@ -11,6 +11,7 @@ from equivox.comparing import Comparison
 from equivox.dataset_builders.genres import RELATIONSHIPS
 from equivox.metrics.genres.cohort import METRICS
 from equivox.metrics.genres.measures import METRIC_OF
+from equivox.metrics.genres.relative import missing_cohort
 from equivox.pairing import untested_metrics
 from equivox.ranking import Judged, Standing
 from equivox.report.judged_cells import (
@@ -46,6 +47,7 @@ def side_by_side(comparison: Comparison, judged: Judged) -> dict[str, Any] | Non
         "tests_legend": " ".join(TESTS_LEGEND.split()),
         "untested": [f"{metric}: {reason}" for metric, reason in untested_metrics(comparison).items()],
         "cohorts": [_cohort(judged, cohort) for cohort in dict.fromkeys(score.cohort for score in judged.cohorts)],
+        "no_cohort": missing_cohort([score for _, score in comparison.scores()]) or "",
         "cohort_legend": " ".join(COHORT_LEGEND.split()),
     }
 
