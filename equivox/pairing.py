@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from equivox.annotate.parts import WHOLE
 from equivox.comparing import ComparedRun, Comparison
 from equivox.errors import RequestError
 from equivox.scores import NAN, Row, Score
@@ -167,9 +168,7 @@ def _open(run: ComparedRun) -> OpenedRun:
     rows = scoring_rows(run.folder, tasks, run.annotator)
     asked = {}
     for task in tasks:
-        # Texts are the bulk of a run, and nothing here looks at them.
-        slim = [replace(row, text=None if row.text is None else "") for row in rows.pop(task.name)]
-        own = rows_as_scored(slim, task, records)
+        own = rows_as_scored([_slim(row) for row in rows.pop(task.name)], task, records)
         keys = [(row.item_id, row.repeat, row.facts.get("order", "")) for row in own]
         asked[task.name] = Asked(
             task=task,
@@ -182,6 +181,12 @@ def _open(run: ComparedRun) -> OpenedRun:
     if how["merge"] != "embedding":
         how = {"merge": how["merge"]}
     return OpenedRun(run, digest([document["annotator"], how]), asked)
+
+
+def _slim(row: Row) -> Row:
+    """Return a row without its text, the bulk of a run, and without a reading of the whole beside its values."""
+    parts = {} if row.parts.keys() <= {WHOLE} else row.parts
+    return replace(row, text=None if row.text is None else "", parts=parts)
 
 
 def _items(keys: Sequence[Key], rows: Sequence[Row]) -> str | None:

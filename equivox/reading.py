@@ -64,8 +64,8 @@ def annotate(folder: Path, tasks: Sequence[Task], annotator: Annotator, *, progr
     readings = Readings(folder, annotator.identity)
     write_text(own / "annotator.json", json.dumps(annotator.identity.as_dict(), indent=1) + "\n")
     shared = Store(annotations_folder(folder, READERS), annotation_schema())
-    texts = {key: response["text"] for key, response in stored_responses(folder).items()}
-    answered = [(row, texts[row["key"]]) for row in plan_rows(folder) if texts.get(row["key"]) is not None]
+    texts = stored_texts(folder)
+    answered = [(row, text) for row in plan_rows(folder) if (text := texts.get(row["key"])) is not None]
     done = 0
     progress("annotate", 0, 0)
     with Store(own, annotation_schema()) as store, shared:
@@ -212,6 +212,11 @@ def values_by_attribute(values: Sequence[Mapping[str, str]], field: str = "value
 def stored_responses(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the responses of the run in `folder` by their keys."""
     return {record["key"]: record for record in Store(folder / "responses", response_schema()).records()}
+
+
+def stored_texts(folder: Path) -> dict[str, str | None]:
+    """Return what was answered by the keys of the responses, None where a request failed; nothing else is held."""
+    return {record["key"]: record["text"] for record in Store(folder / "responses", response_schema()).records()}
 
 
 def plan_rows(folder: Path) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ Merge = Literal["none", "lemma", "embedding"]
 """Which open values count as one: those written alike, those with the same lemmas, or those that mean the same."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
     """One planned request with what became of it.
 

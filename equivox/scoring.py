@@ -14,7 +14,7 @@ from equivox.errors import RequestError
 from equivox.families import with_q
 from equivox.manifest import read_manifest
 from equivox.progress import Progress, no_progress
-from equivox.reading import Answers, Readings, ask, plan_rows, stored_annotator, stored_responses
+from equivox.reading import Answers, Readings, ask, plan_rows, stored_annotator, stored_texts
 from equivox.scores import Row, Score, Scored, ScoringOptions, ScoringTable
 from equivox.store import write_table, write_text, write_whole
 from equivox.task import Task
@@ -27,15 +27,14 @@ def scoring_rows(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[st
     """Return, for each of `tasks`, one row per planned request with what became of it."""
     by_name = {task.name: task for task in tasks}
     readings = Readings(folder, stored_annotator(folder, annotator))
-    responses = stored_responses(folder)
+    texts = stored_texts(folder)
     rows: dict[str, list[Row]] = {task.name: [] for task in tasks}
     for planned in plan_rows(folder):
         if planned["task"] not in by_name:
             continue
-        response = responses.get(planned["key"])
-        text = None if response is None else response["text"]
+        text = texts.get(planned["key"])
         parts: Mapping[str, PartReading] = {}
-        status = "missing" if response is None else "failed"
+        status = "failed" if planned["key"] in texts else "missing"
         if text is not None:
             parts = readings.settle(by_name[planned["task"]], planned, text)[0]
             status = parts[WHOLE].status if WHOLE in parts else "unparsed"

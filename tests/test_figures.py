@@ -67,6 +67,27 @@ def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
     assert "metrics:genres_standin" in err
 
 
+def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    tasks = "vibe_gender:candidate,vibe_gender:advisory"
+    code, _, err = equivox("run", "reference:random", tasks, "--data", "sample", "--output", other, "--resamples", 99)
+    assert code == 0, err
+    file = tmp_path / "places.png"
+    code, _, err = equivox("plot", run, "places:vibe_gender", "--beside", other, "--output", file)
+    assert code == 0, err
+    assert file.read_bytes().startswith(b"\x89PNG")
+    for wanted, hint in (
+        (("places:vibe_gender",), "needs several runs"),
+        (("places:vibe", "--beside", other), "they have places:vibe_gender"),
+        (("correlations:accent", "--beside", other), "they have correlations:gender@audio"),
+        (("forest:vibe_gender", "--beside", other), "is of one run"),
+    ):
+        code, _, err = equivox("plot", run, *wanted, "--output", tmp_path / "no.png")
+        assert (code, err.count("\n")) == (2, 1)
+        assert hint in err
+        assert not (tmp_path / "no.png").exists()
+
+
 def test_places_of_models_that_have_none() -> None:
     from equivox.ranking import Standing
     from equivox.report.figures import draw_places

@@ -223,13 +223,18 @@ def plot(
     figure: Annotated[
         str,
         typer.Argument(
-            metavar="FIGURE", help="forest:FAMILY, shares:TASK:ATTRIBUTE, heat:TASK, metrics:FAMILY or speakers:TASK."
+            metavar="FIGURE",
+            help="forest:FAMILY, shares:TASK:ATTRIBUTE, heat:TASK, metrics:FAMILY, speakers:TASK; of several runs "
+            "places:FAMILY or correlations:DIMENSION.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="A file that ends in .svg, .png or .pdf.")],
+    beside: Annotated[
+        list[Path] | None, typer.Option(metavar="RUN", help="Another run, for a figure of several.")
+    ] = None,
 ) -> int:
-    """Draw one figure of a run at paper quality."""
-    return run_commands.plot(run, figure, output)
+    """Draw one figure of a run, or of several, at paper quality."""
+    return run_commands.plot(run, figure, output, beside=beside or [])
 
 
 @app.command()

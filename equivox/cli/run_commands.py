@@ -111,8 +111,8 @@ def leaderboard(folder: Path, output: Path) -> int:
     return EXIT_DONE
 
 
-def plot(folder: Path, name: str, output: Path) -> int:
-    """Draw one figure of a run."""
+def plot(folder: Path, name: str, output: Path, *, beside: list[Path]) -> int:
+    """Draw one figure of a run, or of it and others."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
     from equivox.report.figures import figure_of, rendered
@@ -121,7 +121,7 @@ def plot(folder: Path, name: str, output: Path) -> int:
     kind = output.suffix.removeprefix(".")
     if kind not in ("svg", "png", "pdf"):
         raise RequestError(f"`output` must end in .svg, .png or .pdf, got {output.name}")
-    drawn = rendered(figure_of(folder, name), kind)  # type: ignore[arg-type]
+    drawn = rendered(figure_of(folder, name, beside=beside), kind)  # type: ignore[arg-type]
     write_whole(output, lambda temporary: temporary.write_bytes(drawn))
     console().print(f"Figure: {output.resolve()}", markup=False)
     return EXIT_DONE

@@ -13,7 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from equivox.comparing import ComparedRun, TaskCorrelation, ValueShares, open_comparison, value_shares
+from equivox.comparing import (
+    ComparedRun,
+    TaskCorrelation,
+    ValueShares,
+    open_comparison,
+    task_correlations,
+    value_shares,
+)
 from equivox.errors import RequestError, nearest
 from equivox.metrics.genres.cohort import METRICS
 from equivox.ranking import Standing
@@ -352,16 +359,44 @@ def speakers_of(scores: Sequence[Score]) -> dict[str, list[Score]]:
     return found
 
 
-def figure_of(folder: Path, name: str) -> Figure:
-    """Return a figure of the run in `folder`.
+def _figure_of_several(folders: Sequence[Path], kind: str, rest: str) -> Figure:
+    from equivox.ranking import judge
+
+    comparison = open_comparison(folders)
+    if kind == "correlations":
+        found = task_correlations(comparison)
+        pairs = [c for c in found if rest in {c.dimension, f"{c.dimension}@{c.arm}"}]
+        if pairs and len({c.arm for c in pairs}) == 1:
+            return draw_correlations(pairs)
+        offered = list(dict.fromkeys(f"{c.dimension}@{c.arm}" for c in found))
+    else:
+        ranked = judge(comparison).standings
+        if own := [standing for standing in ranked if standing.family == rest]:
+            return draw_places(own)
+        offered = list(dict.fromkeys(standing.family for standing in ranked))
+    raise RequestError(
+        f"these runs have no {kind}:{rest}{nearest(rest, offered)}; they have "
+        + (", ".join(f"{kind}:{each}" for each in offered) or "none")
+    )
+
+
+def figure_of(folder: Path, name: str, *, beside: Sequence[Path] = ()) -> Figure:
+    """Return a figure of the run in `folder`, or of it and those `beside` it.
 
     `name` is `forest:FAMILY`, `shares:TASK:ATTRIBUTE`, `heat:TASK`, `metrics:FAMILY` (M1 to M8 of GENRES, a line per
-    relationship) or `speakers:TASK` (slbs of Spoken StereoSet).
+    relationship), `speakers:TASK` (slbs of Spoken StereoSet), or, of several runs, `correlations:DIMENSION` or
+    `places:FAMILY`.
 
     RequestError, with what there is, for a name that the run has nothing for.
     """
-    run = open_comparison([folder]).runs[0]
     kind, _, rest = name.partition(":")
+    if kind in {"correlations", "places"}:
+        if not beside:
+            raise RequestError(f"{kind} needs several runs; name the others with `--beside RUN`")
+        return _figure_of_several([folder, *beside], kind, rest)
+    if beside:
+        raise RequestError(f"`--beside` is for correlations and places; {name!r} is of one run")
+    run = open_comparison([folder]).runs[0]
     families = list(dict.fromkeys(score.family for score in run.scores if score.is_whole))
     if kind == "forest":
         rows = [s for s in run.scores if s.is_whole and s.family == rest]
