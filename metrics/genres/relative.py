@@ -142,5 +142,3 @@ def missing_cohort(scores: Sequence[Score]) -> str | None:
     if not tasks or any(":" not in task for task in tasks):
         return None
     return "no total bias score: it needs M1 to M8 over several relationships, and the runs asked about one"
-
-
