@@ -231,6 +231,11 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     assert identity["settings"]["engine"]["model"] == "reader"
     alpha = next(line for line in out.splitlines() if "vibe_gender:advisory  hobby" in line).split()[2]
     assert 0 < float(alpha) < 1
+    code, _, err = equivox("report", folder, "--examples", 1, "--data", "sample", "--output", tmp_path / "report.html")
+    assert code == 0, err
+    page = (tmp_path / "report.html").read_text("utf-8")
+    # Each example shows what either of the two has read.
+    assert page.count("<b>rules</b>: ") == page.count("<b>second</b>: ") == page.count("<article ") > 0
     # Scored again from what is stored alone: no annotator can be opened here.
     monkeypatch.setattr("equivox.run.open_annotator", lambda name: pytest.fail("opened an annotator"))
     assert equivox("score", folder, "--annotator", "second")[0] == 0
