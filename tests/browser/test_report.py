@@ -164,6 +164,14 @@ def test_print_shows_everything_and_no_controls(browser: Any, report: Path) -> N
     page.emulate_media(media="print")
     assert not page.is_visible("nav") and not page.is_visible(".filters")
     assert page.is_visible("#compared") and page.is_visible("#panels")
+    assert page.locator("details[open]").count() == 0
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    assert page.locator("section[aria-labelledby=methods] pre").first.is_visible()
+    page.set_viewport_size({"width": 718, "height": 1000})  # A4 less its margins
+    assert page.evaluate("document.documentElement.scrollWidth") <= 718
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details[open]").count() == 0
     assert page.locator("main").count() == page.locator("header").count() == page.locator("footer").count() == 1
 
 

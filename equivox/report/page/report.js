@@ -1,4 +1,13 @@
 "use strict";
+// On paper nothing can be unfolded.
+let folded = [];
+addEventListener("beforeprint", () => {
+  folded = [...document.querySelectorAll("details:not([open])")];
+  for (const details of folded) details.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const details of folded) details.open = false;
+});
 const articles = [...document.querySelectorAll("article[data-task]")];
 const chosen = { model: document.getElementById("by-model"), task: document.getElementById("by-task"), group: document.getElementById("by-group") };
 const byAttribute = document.getElementById("by-attribute");
