@@ -92,6 +92,11 @@ class PairedTest:
     parts: tuple[str, ...] = ()
     undefined: str | None = None
 
+    @property
+    def is_overall(self) -> bool:
+        """Whether it is of the mean over a family's tasks, which no score is stored of."""
+        return self.task == f"{self.family}: {OVERALL}"
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -142,7 +147,7 @@ def _with_q(tests: Sequence[PairedTest]) -> list[PairedTest]:
 
     families: dict[tuple[str, str, bool], dict[str, float]] = {}
     for place, test in enumerate(tests):
-        families.setdefault((test.arm, test.metric, OVERALL in test.task), {})[str(place)] = test.p
+        families.setdefault((test.arm, test.metric, test.is_overall), {})[str(place)] = test.p
     q: dict[str, float] = {}
     for (arm, metric, _), members in families.items():
         q |= adjust(members, family=f"{metric}, pairs of models × tasks, arm {arm}").q
