@@ -189,3 +189,14 @@ def test_q_is_taken_within_role_and_level() -> None:
     assert math.isnan(found[2].q)
     assert [s.q for s in found[3:]] == pytest.approx([0.04, 0.04])
     assert [s.family_size for s in found] == [2, 2, 0, 1, 1]
+
+
+def test_a_group_whose_answers_are_all_too_rare_leaves_the_attribute_undefined() -> None:
+    # m gives four colours once each; below two occurrences a value is set aside, so nothing of m is left to compare.
+    table = rows("f", [{"colour": "red"}] * 4)
+    table += rows("m", [{"colour": c} for c in ("blue", "green", "grey", "pink")])
+    colour = scored(table, COLOUR, options=ScoringOptions(min_count=2, n_resamples=199))["colour"]
+    assert math.isnan(colour.value)
+    assert colour.undefined
+    assert math.isnan(colour.worst_low)
+    assert math.isnan(colour.worst_high)

@@ -212,6 +212,10 @@ def _worst_case(
         return NAN, NAN
     values = sorted({value for _, value in counts})
     missing = [attribute.count * (coverage.requested_by_group[g] - coverage.used_by_group[g]) for g in groups]
+    known = {group for group, _ in counts}
+    if any(group not in known and not lost for group, lost in zip(groups, missing, strict=True)):
+        # All that a group answered was too rare to be compared: nothing bounds its distance from the others.
+        return NAN, NAN
     bounds = ntvd_bounds([[counts[g, value] for value in values] for g in groups], missing)
     return bounds.low, bounds.high
 
