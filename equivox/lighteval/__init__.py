@@ -1,0 +1,11 @@
+"""equivox tasks inside lighteval: its registry finds them, its backends answer them, equivox reads and scores them.
+
+`settings`
+    What lighteval's command line has no option for, read from the environment; errors as one line.
+`runs`
+    From answers to scores: the run directory that both kinds of backend end in.
+`table`
+    Tasks, documents and metric as lighteval wants them; the only module here that imports it.
+
+`equivox.engines.lighteval_model` is the custom model that answers with equivox's own engines.
+"""
