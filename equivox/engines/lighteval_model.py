@@ -20,9 +20,10 @@ from lighteval.utils.cache_management import SampleCache
 from equivox.cli.show import progress_bars
 from equivox.engines import engine_of
 from equivox.errors import RequestError
+from equivox.lighteval.rows import delivery
 from equivox.lighteval.runs import Runs
 from equivox.lighteval.settings import MODEL, Settings, one_line
-from equivox.lighteval.table import MediaDoc, delivery, lighteval_tasks
+from equivox.lighteval.table import MediaDoc, lighteval_tasks
 
 
 class EquivoxModel(LightevalModel):  # type: ignore[misc]
@@ -67,7 +68,7 @@ class EquivoxModel(LightevalModel):  # type: ignore[misc]
                 doc.arrived = True
             responses.append(
                 ModelResponse(
-                    input=[delivery(doc.query, delivered)],
+                    input=[delivery(doc.query, delivered.run, delivered.response)],
                     # An empty list would shift every later answer to another document.
                     text=[delivered.response.text or ""],
                     reasonings=[delivered.response.thinking],

@@ -2,6 +2,8 @@
 
 `settings`
     What lighteval's command line has no option for, read from the environment; errors as one line.
+`rows`
+    What stands in lighteval's files about one request and one task.
 `runs`
     From answers to scores: the run directory that both kinds of backend end in.
 `table`

@@ -21,6 +21,7 @@ from equivox.corpus import Corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine
 from equivox.engines.messages import split_thinking
 from equivox.errors import RequestError
+from equivox.lighteval.rows import document_row
 from equivox.lighteval.settings import DATA, Settings
 from equivox.manifest import run_identity
 from equivox.plan import Plan, PlannedRequest, make_plan
@@ -102,7 +103,7 @@ class Runs:
             annotator.check([task])
         check_tools([task])
         plan = self._plan([task], _NOBODY)
-        rows = [_document(number, planned) for number, planned in enumerate(plan.requests)]
+        rows = [document_row(number, planned) for number, planned in enumerate(plan.requests)]
         name = f"{task.name.replace(':', '-')}-{digest([task.fingerprint, rows])[:16]}"
         folder = _cache_folder() / name
         file = folder / "test-00000-of-00001.parquet"
@@ -211,22 +212,6 @@ class Runs:
         return spec.output
 
 
-def _document(position: int, planned: PlannedRequest) -> dict[str, str | int]:
-    request = planned.request
-    needs = sorted({part.kind for part in request.media} | ({"hidden states"} if request.patch else set()))
-    return {
-        "position": position,
-        "prompt": request.text,
-        "item_id": request.item_id,
-        "repeat": request.repeat,
-        "group": planned.group,
-        "cluster": request.labels.cluster,
-        "stratum": request.labels.stratum,
-        "needs": " and ".join(needs),
-        "media_sha256": " ".join(part.sha256 for part in request.media),
-    }
-
-
 def _cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "equivox" / "lighteval"
 
@@ -251,8 +236,10 @@ def _once_if_greedy(task: Task, plan: Plan, answers: Mapping[int, str]) -> list[
     for place in answers:
         request = plan.requests[place].request
         same[request.item_id, request.text].append(place)
-    repeated = any(len(places) > 1 for places in same.values())
-    if not repeated or any(len({answers[place] for place in places}) > 1 for places in same.values()):
+    # Requests that failed are alike too, and say nothing of how the others were decoded.
+    answered = {item: [place for place in places if answers[place].strip()] for item, places in same.items()}
+    repeated = any(len(places) > 1 for places in answered.values())
+    if not repeated or any(len({answers[place] for place in places}) > 1 for places in answered.values()):
         return list(answers)
     wanted = ", ".join(
         f"{name}: {value:g}"
@@ -269,4 +256,4 @@ def _once_if_greedy(task: Task, plan: Plan, answers: Mapping[int, str]) -> list[
         task.sampling.repeats,
         wanted,
     )
-    return [places[0] for places in same.values()]
+    return [(answered[item] or places)[0] for item, places in same.items()]

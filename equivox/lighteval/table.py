@@ -22,15 +22,13 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from equivox.errors import RequestError
 from equivox.flat import flat_metrics
-from equivox.lighteval.runs import Delivered, Runs
+from equivox.lighteval.rows import METRIC, metric_label
+from equivox.lighteval.runs import Runs
 from equivox.lighteval.settings import Settings, Stop, one_line
 from equivox.scores import Score
 from equivox.task import Task
 from equivox.tasks import ALL_TASKS
 from equivox.variants import GREEDILY, with_sampling
-
-METRIC = "equivox"
-"""What the metric of every task is called; its numbers have the names of `equivox.flat`."""
 
 MODEL_FILE = Path(__file__).parents[1] / "engines" / "lighteval_model.py"
 """The custom model that sends media, as `lighteval custom` takes it."""
@@ -123,19 +121,6 @@ def document(line: Mapping[str, Any], task_name: str) -> Doc:
     return kind(query=line["prompt"], choices=[""], gold_index=0, specific=specific, task_name=task_name)
 
 
-def delivery(prompt: str, delivered: Delivered) -> dict[str, Any]:
-    """Return what a response of `EquivoxModel` carries as its input: where it is stored, and that its media arrived."""
-    response = delivered.response
-    return {
-        "prompt": prompt,
-        "equivox_run": str(delivered.run),
-        "key": response.key,
-        "media_items": response.media_items,
-        "media_tokens": response.media_tokens,
-        "error": response.error,
-    }
-
-
 def _delivered_in(response: ModelResponse) -> Path | None:
     """Return the run that `response` is stored in; None where equivox's engines did not give it."""
     sent = response.input[0] if isinstance(response.input, list) and response.input else None
@@ -226,7 +211,7 @@ class _Named:
         self._task = task
 
     def __str__(self) -> str:
-        return f"{METRIC} {self._task.name} {self._task.fingerprint[:16]}"
+        return metric_label(self._task)
 
 
 class _Collect(_Named, SampleLevelComputation):  # type: ignore[misc]
