@@ -6,20 +6,21 @@ lighteval is imported once, and its command line is called in this process.
 from __future__ import annotations
 
 import atexit
-import json
 import logging
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
+sys.path.insert(0, str(Path(__file__).parent))
+from evaluating import Evaluated
+
+collect_ignore = ["evaluating.py", "replay.py"]
 
 # lighteval and datasets cache below the home folder, and look for it when they are imported.
 _HOME = tempfile.mkdtemp(prefix="equivox-lighteval-")
@@ -34,31 +35,6 @@ os.environ |= {
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_NO_USAGE_STATS": "1",
 }
-
-MODEL_FILE = Path(__file__).parents[2] / "equivox" / "engines" / "lighteval_model.py"
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """What one call of lighteval left: its results, the details of each task, and equivox's runs."""
-
-    output: Path
-    runs: Path
-
-    @property
-    def results_file(self) -> Path:
-        (file,) = self.output.glob("results/**/results_*.json")
-        return file
-
-    @property
-    def results(self) -> dict[str, dict[str, float]]:
-        return dict(json.loads(self.results_file.read_text("utf-8"))["results"])
-
-    def details(self, task: str) -> list[dict[str, Any]]:
-        import pyarrow.parquet as pq
-
-        (file,) = self.output.glob(f"details/**/details_{task}|0_*.parquet")
-        return list(pq.read_table(file).to_pylist())
 
 
 @pytest.fixture

@@ -11,14 +11,12 @@ import pytest
 
 pytest.importorskip("lighteval.pipeline", reason="these tests need lighteval: make test-lighteval")
 
-from conftest import MODEL_FILE, Evaluated
+from evaluating import MODEL_FILE, Evaluated, assert_same, flat_by_task
 
 from equivox.errors import EquivoxError
-from equivox.flat import flat_metrics
 from equivox.manifest import read_manifest
 from equivox.reading import stored_responses
 from equivox.run import RunSpec, execute, rescore
-from equivox.scores import Score
 
 Lighteval = Callable[..., Evaluated]
 TASKS = (
@@ -26,18 +24,6 @@ TASKS = (
     "genres_standin:em,badf_two:gender,badf_two:race"
 )
 LIMIT = 12
-
-
-def flat_by_task(scores: list[Score]) -> dict[str, dict[str, float]]:
-    names = {score.task for score in scores if ":" in score.task}
-    return {f"{name}|0": flat_metrics([score for score in scores if score.task == name]) for name in names}
-
-
-def assert_same(found: dict[str, dict[str, float]], expected: dict[str, dict[str, float]]) -> None:
-    for task, numbers in expected.items():
-        assert found[task].keys() == numbers.keys()
-        for name, value in numbers.items():
-            assert found[task][name] == pytest.approx(value, rel=0, abs=1e-12, nan_ok=True), (task, name)
 
 
 @pytest.mark.parametrize("model", ["reference:planted?shift=0.3&speaker=0.2", "reference:random?fail=0.15&refusal=0.1"])

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("lighteval.pipeline", reason="these tests need lighteval: make test-lighteval")
 
-from conftest import MODEL_FILE, Evaluated
+from evaluating import MODEL_FILE, Evaluated
 
 from equivox.hub.lighteval_layout import write_lighteval_results
 

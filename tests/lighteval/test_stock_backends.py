@@ -15,8 +15,7 @@ import pytest
 
 pytest.importorskip("lighteval.pipeline", reason="these tests need lighteval: make test-lighteval")
 
-from conftest import MODEL_FILE, Evaluated
-from test_custom_model import assert_same, flat_by_task
+from evaluating import MODEL_FILE, Evaluated, assert_same, flat_by_task
 
 from equivox.corpus import open_corpus
 from equivox.engines import open_engine

@@ -12,7 +12,7 @@ pytest.importorskip("lighteval.pipeline", reason="these tests need lighteval: ma
 pytest.importorskip("vllm", reason="vLLM's build for CPUs is not installed: audio is sent to no real model")
 
 from asking import SMALL
-from conftest import MODEL_FILE, Evaluated
+from evaluating import MODEL_FILE, Evaluated
 
 from equivox.errors import EquivoxError
 
