@@ -17,10 +17,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from equivox.engines import EngineIdentity, Response, model_label
+from equivox.engines import EngineIdentity, Response
 from equivox.errors import RequestError
 from equivox.flat import flat_metrics
 from equivox.lighteval.rows import METRIC, delivery, document_row, metric_label
@@ -69,10 +69,7 @@ def write_lighteval_results(
     tasks = run_tasks(folder)
     asked = _requests(folder, tasks, manifest, data)
     details = {task.name: _details(folder, task, asked[task.name]) for task in tasks}
-    model = model_label(manifest["command"]["model"])
-    scheme, _, rest = model.partition(":")
-    # lighteval's folders are named by the model alone; a reference model has no other name.
-    name = (rest if scheme in {"vllm", "endpoint", "transformers"} else model).strip("/")
+    name = model_folder(manifest)
     stamp = time.isoformat().replace(":", "-")
     numbers = {f"{t.name}|0": flat_metrics([score for score in scores if score.task == t.name]) for t in tasks}
     document = {
@@ -90,6 +87,19 @@ def write_lighteval_results(
     path = output / "results" / name / f"results_{stamp}.json"
     write_text(path, json.dumps(document, indent=2, ensure_ascii=False))
     return [*written, path]
+
+
+def model_folder(manifest: Mapping[str, Any]) -> str:
+    """Return what the folders of a run's model are called: `org/model`, the last part of a local path, or its spec.
+
+    >>> model_folder({"identity": {"model": {"engine": "vllm", "model": "/models/tiny"}}})
+    'tiny'
+    """
+    model = manifest["identity"]["model"]
+    if model["engine"] == "reference":
+        return str(manifest["command"]["model"])
+    path = PurePosixPath(model["model"])
+    return path.name if path.is_absolute() else "/".join(part for part in path.parts if part != "..")
 
 
 def averages(results: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:

@@ -18,7 +18,8 @@ pytest.importorskip("lighteval.pipeline", reason="these tests need lighteval: ma
 from evaluating import MODEL_FILE, Evaluated, assert_same, flat_by_task
 
 from equivox.corpus import open_corpus
-from equivox.engines import open_engine
+from equivox.engines import EngineIdentity, open_engine
+from equivox.engines.function import FunctionEngine
 from equivox.errors import EquivoxError
 from equivox.lighteval.table import lighteval_tasks
 from equivox.plan import make_plan
@@ -46,7 +47,7 @@ def answers_of(model: str, tasks: str, *, limit: int) -> dict[str, str]:
 
 @pytest.fixture
 def replayed(lighteval: Lighteval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Evaluated]:
-    def call(answers: dict[str, str], tasks: str, *, limit: int, **settings: object) -> Evaluated:
+    def call(answers: dict[str, str], tasks: str, *, limit: int | None, **settings: object) -> Evaluated:
         (tmp_path / "answers.json").write_text(json.dumps(answers), "utf-8")
         monkeypatch.setenv("REPLAY", str(tmp_path / "answers.json"))
         return lighteval("custom", "stock", REPLAY, tasks, limit=limit, **settings)
@@ -68,6 +69,34 @@ def test_scores_of_text_are_those_of_equivox_run(
         assert not math.isnan(next(iter(numbers.values())))
         # What failed came as an empty answer, and is not one.
         assert (numbers["coverage_generated"] < numbers["coverage_requested"]) == ("fail" in model)
+
+
+@pytest.mark.paper
+def test_scores_of_real_stories_are_those_of_equivox_run(
+    replayed: Callable[..., Evaluated], tmp_path: Path, reference_data: Path
+) -> None:
+    stories = [
+        json.loads(line)["response"]
+        for line in (reference_data / "genres" / "responses" / "qwen2v5VL3b_mf_cs.jsonl")
+        .read_text("utf-8")
+        .splitlines()
+    ]
+    told: dict[tuple[str, str], str] = {}
+    answers = {}
+    for name in SINGLES.split(","):
+        task = lighteval_tasks()[name]
+        corpora = {task.data.corpus: open_corpus(task.data, "sample")}
+        identity = EngineIdentity(engine="none", model="none", revision="")
+        for place, planned in enumerate(make_plan([task], corpora, identity).requests):
+            story = stories[len(told) % len(stories)]
+            told[planned.request.item_id, planned.request.text] = answers[f"{name}|0 {place}"] = story
+    evaluated = replayed(answers, SINGLES, limit=None)
+    engine = FunctionEngine(lambda asked: told[asked.item_id, asked.text], name="stories", revision="1")
+    spec = RunSpec(model="stories", tasks=SINGLES, output=tmp_path / "own", data="sample")
+    expected = flat_by_task(execute(spec, engine=engine))
+    assert_same(evaluated.results, expected)
+    assert len(told) >= 32
+    assert all(numbers["coverage_generated"] == len(told) / 2 for numbers in expected.values())
 
 
 def test_thinking_is_no_answer(replayed: Callable[..., Evaluated]) -> None:
