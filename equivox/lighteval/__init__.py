@@ -11,3 +11,10 @@
 
 `equivox.engines.lighteval_model` is the custom model that answers with equivox's own engines.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+
+MODEL_FILE = Path(__file__).parents[1] / "engines" / "lighteval_model.py"
+"""The custom model, as `lighteval custom NAME FILE TASKS` takes it."""

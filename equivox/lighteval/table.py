@@ -22,6 +22,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from equivox.errors import RequestError
 from equivox.flat import flat_metrics
+from equivox.lighteval import MODEL_FILE
 from equivox.lighteval.rows import METRIC, metric_label
 from equivox.lighteval.runs import Runs
 from equivox.lighteval.settings import Settings, Stop, one_line
@@ -29,9 +30,6 @@ from equivox.scores import Score
 from equivox.task import Task
 from equivox.tasks import ALL_TASKS
 from equivox.variants import GREEDILY, with_sampling
-
-MODEL_FILE = Path(__file__).parents[1] / "engines" / "lighteval_model.py"
-"""The custom model that sends media, as `lighteval custom` takes it."""
 
 _LOG = logging.getLogger(__name__)
 

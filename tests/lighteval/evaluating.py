@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from equivox.flat import flat_metrics
+from equivox.lighteval import MODEL_FILE
 from equivox.scores import Score
 
-MODEL_FILE = Path(__file__).parents[2] / "equivox" / "engines" / "lighteval_model.py"
+__all__ = ["MODEL_FILE", "Evaluated", "assert_same", "flat_by_task"]
 
 
 @dataclass(frozen=True)
