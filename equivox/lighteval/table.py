@@ -128,7 +128,7 @@ def _delivered_in(response: ModelResponse) -> Path | None:
 def _not_sent(task_name: str, needs: str) -> str:
     name = task_name.partition("|")[0]
     return (
-        f"{name} sends {needs}, which this backend of lighteval does not: its answers would say nothing about the "
+        f"{name} needs {needs}, which this backend of lighteval does not send: its answers would say nothing about the "
         f"person, so nothing is scored; run it with `lighteval custom NAME {MODEL_FILE} {name} "
         "--custom-tasks equivox.tasks`"
     )

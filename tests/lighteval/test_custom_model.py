@@ -108,3 +108,13 @@ def test_results_and_details_are_readable(lighteval: Lighteval) -> None:
     assert row["doc"]["specific"]["needs"] == "image"
     assert row["doc"]["query"] == row["model_response"]["input"][0]["prompt"]
     assert row["model_response"]["input"][0]["media_items"] == 1
+
+
+def test_lighteval_sees_one_model_in_the_file() -> None:
+    # It takes the first subclass in alphabetical order, imported ones included.
+    from lighteval.models.abstract_model import LightevalModel
+
+    from equivox.engines import lighteval_model
+
+    found = [value for value in vars(lighteval_model).values() if isinstance(value, type)]
+    assert [v.__name__ for v in found if issubclass(v, LightevalModel) and v is not LightevalModel] == ["EquivoxModel"]

@@ -53,7 +53,7 @@ def test_documents_are_the_requests_of_the_plan(monkeypatch: pytest.MonkeyPatch)
     assert sorted(doc.specific["position"] for doc in docs) == list(range(24))
     assert {doc.generation_size for doc in docs} == {128}
     assert {doc.specific["needs"] for doc in docs} == {"audio"}
-    with pytest.raises(EquivoxError, match="sends audio, which this backend of lighteval does not"):
+    with pytest.raises(EquivoxError, match="needs audio, which this backend of lighteval does not send"):
         _ = docs[0].query
     docs[0].arrived = True
     assert "A" in docs[0].query

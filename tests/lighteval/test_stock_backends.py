@@ -147,7 +147,9 @@ def test_why_a_score_is_undefined_is_logged(
 def test_what_a_backend_does_not_send_stops_the_task(
     lighteval: Lighteval, tmp_path: Path, task: str, needs: str
 ) -> None:
-    with pytest.raises(EquivoxError, match=f"{task} sends {needs}, which this backend of lighteval does not") as error:
+    with pytest.raises(
+        EquivoxError, match=f"{task} needs {needs}, which this backend of lighteval does not send"
+    ) as error:
         lighteval("custom", "stock", REPLAY, task, limit=2)
     assert str(MODEL_FILE) in str(error.value)
     assert not list(tmp_path.glob("out/results/**/*.json"))
@@ -179,7 +181,7 @@ def test_a_backend_that_never_reads_the_text_is_found_out_too(
         evaluation_tracker=EvaluationTracker(output_dir="out"),
         model_config=dummy.DummyModelConfig(seed=1),
     )
-    with pytest.raises(EquivoxError, match="vibe_gender:story sends audio"):
+    with pytest.raises(EquivoxError, match="vibe_gender:story needs audio"):
         pipeline.evaluate()
 
 
@@ -214,6 +216,6 @@ def test_the_command_ends_with_one_sentence_and_another_exit_code(model: Callabl
     assert called.returncode == 1
     assert "Traceback" not in called.stderr
     last = called.stderr.rstrip().splitlines()[-1]
-    assert last.startswith("equivox: vibe_gender:story sends audio, which this backend of lighteval does not")
+    assert last.startswith("equivox: vibe_gender:story needs audio, which this backend of lighteval does not send")
     assert "ntvd" not in called.stdout
     assert not (tmp_path / "out" / "results").exists()
