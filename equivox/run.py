@@ -246,7 +246,8 @@ def _answers(pending: Iterable[PlannedRequest], engine: Engine) -> Iterator[Resp
             sendable.append(planned.request)
         else:
             yield Response(key=planned.request.key, text=None, error=f"unusable media: {planned.problem}")
-    yield from engine.generate(sendable)
+    if sendable:  # a model is not loaded for nothing
+        yield from engine.generate(sendable)
 
 
 def _check_arrival(request: Request, response: Response, engine: Engine) -> None:

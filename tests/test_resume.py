@@ -8,13 +8,16 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from equivox.engines import Request, Response
+from equivox.engines.function import FunctionEngine
+from equivox.run import RunSpec, execute
 from equivox.store import Store, annotation_schema, response_schema
 
 ARGUMENTS = ["reference:random?refusal=0.05&fail=0.02", "vibe_gender:advisory,vibe_gender:casting"]
@@ -165,3 +168,19 @@ def test_two_processes_cannot_write_one_run(tmp_path: Path, equivox: Callable[..
     with FileLock(tmp_path / "run" / ".lock"):
         code, _, err = equivox("run", *ARGUMENTS, *OPTIONS, "--output", tmp_path / "run")
     assert code == 2 and "another process" in err
+
+
+def test_a_finished_run_does_not_start_its_engine_again(tmp_path: Path) -> None:
+    class Counting(FunctionEngine):
+        starts = 0
+
+        def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+            self.starts += 1
+            return super().generate(requests)
+
+    engine = Counting(lambda request: "A nurse.", name="nurse", revision="1")
+    spec = RunSpec(model="nurse", tasks="badf_two:gender", data="sample", limit=2, output=tmp_path / "run")
+    first = execute(spec, engine=engine)
+    again = execute(spec, engine=engine)
+    assert engine.starts == 1
+    assert [score.as_dict() for score in again] == [score.as_dict() for score in first]
