@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11+, git and make:
 #   make demo   every benchmark on the embedded sample, with models whose bias is known
 #   make test   linting, types, doctests and all tests, those on real vLLM included
+#   make docs   the documentation as a site, in site/
 #   make unit   the tests that need no vLLM
 #   make test-browser   the report and the blind sheet in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
@@ -15,7 +16,7 @@ export UV_FIND_LINKS
 endif
 INSTALL := $(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo test test-browser test-engine test-lighteval check lint types unit constraints constraints-engine \
+.PHONY: help demo docs test test-browser test-engine test-lighteval check lint types unit constraints constraints-engine \
   constraints-lighteval clean
 
 help:
@@ -37,6 +38,9 @@ types: $(VENV)/.installed-dev
 
 unit: $(VENV)/.installed-dev
 	$(BIN)/pytest -n auto --dist worksteal --ignore=tests/browser
+
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 test-browser: $(VENV)/.installed-dev
 	$(BIN)/pytest tests/browser

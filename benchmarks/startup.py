@@ -1,7 +1,11 @@
-"""How long commands that need no model take: `python -m benchmarks.startup`."""
+"""How long commands that need no model take, and what importing costs: `python -m benchmarks.startup`.
+
+Run it in the environment whose adapters are asked about: an import that is not installed there is skipped, and said so.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import statistics
 import subprocess
 import sys
@@ -14,6 +18,20 @@ COMMANDS = {
     "equivox tasks show vibe_gender:story": [sys.executable, "-m", "equivox", "tasks", "show", "vibe_gender:story"],
 }
 
+IMPORTS = {
+    "import equivox": ("equivox", "import equivox"),
+    "from equivox import measure": ("equivox", "from equivox import measure"),
+    "from equivox.tasks import ALL_TASKS": ("equivox", "from equivox.tasks import ALL_TASKS"),
+    "metrics of plain columns": ("equivox", "from equivox.metrics.ntvd.columns import METRIC"),
+    "import evaluate": ("evaluate", "import evaluate"),
+    "module of evaluate": ("evaluate", "import equivox.hub.evaluate_module"),
+    "import huggingface_hub": ("huggingface_hub", "import huggingface_hub; huggingface_hub.HfApi"),
+    "uploads to the Hub": ("huggingface_hub", "import equivox.hub.remote; from huggingface_hub import HfApi"),
+    "import lighteval.pipeline": ("lighteval", "import lighteval.pipeline"),
+    "TASKS_TABLE for lighteval": ("lighteval", "from equivox.tasks import TASKS_TABLE"),
+}
+"""What is imported: the package that it needs, and the statement."""
+
 
 def seconds(command: list[str]) -> float:
     begin = time.perf_counter()
@@ -22,10 +40,17 @@ def seconds(command: list[str]) -> float:
 
 
 def main(rounds: int = 9) -> None:
-    """Run every command in turn, `rounds` times after a warm-up, and print medians and ratios to bare Python."""
-    taken: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    """Run everything in turn, `rounds` times after a warm-up, and print medians and ratios to bare Python."""
+    timed = dict(COMMANDS)
+    skipped = []
+    for name, (package, statement) in IMPORTS.items():
+        if importlib.util.find_spec(package) is None:
+            skipped.append(f"{name}: {package} is not installed here")
+        else:
+            timed[name] = [sys.executable, "-c", statement]
+    taken: dict[str, list[float]] = {name: [] for name in timed}
     for number in range(rounds + 1):
-        for name, command in COMMANDS.items():
+        for name, command in timed.items():
             elapsed = seconds(command)
             if number:
                 taken[name].append(elapsed)
@@ -33,6 +58,8 @@ def main(rounds: int = 9) -> None:
     for name, values in taken.items():
         median = statistics.median(values)
         sys.stdout.write(f"{name:<40}{1000 * median:7.0f} ms   {median / bare:5.1f} x bare Python\n")
+    for line in skipped:
+        sys.stdout.write(f"skipped, {line}\n")
 
 
 if __name__ == "__main__":

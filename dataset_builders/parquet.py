@@ -151,7 +151,7 @@ def _write(
     problems: dict[str, str] = {}
     seconds, clipped = 0.0, 0
     by_rate: dict[int, list[str]] = {}
-    with contextlib.closing(_Shards(folder, features(builder.facts, builder.MEDIA), builder.MEDIA)) as shards:
+    with contextlib.closing(Shards(folder, features(builder.facts, builder.MEDIA), builder.MEDIA)) as shards:
         for done, (row, audio) in enumerate(rows(builder), start=1):
             if row[f"{builder.MEDIA}_sha256"] != digests[row["clip_id"]]:
                 raise RunError(
@@ -167,7 +167,7 @@ def _write(
             if progress is not None:
                 progress(done, len(clips))
         paths = shards.finish()
-    files = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256_of(path)} for path in paths}
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in paths}
     record = {
         "builder": {"name": builder.FACTS.name, "version": builder.facts.version},
         "origin": dict(origin),
@@ -202,12 +202,16 @@ def _unusual_rates(by_rate: Mapping[int, list[str]]) -> list[str]:
     ]
 
 
-class _Shards:
-    """Parquet files of at most about 500 MB, written in small row groups, so that memory stays flat."""
+class Shards:
+    """Parquet files of at most about 500 MB, written in small row groups, so that memory stays flat.
 
-    def __init__(self, folder: Path, columns: datasets.Features, media: str) -> None:
+    `media` is the column that holds bytes, None where there is none; `split` is how the files' names begin.
+    """
+
+    def __init__(self, folder: Path, columns: datasets.Features, media: str | None, split: str = "train") -> None:
         self.folder = folder
         self.media = media
+        self.split = split
         self.schema = columns.arrow_schema
         self.paths: list[Path] = []
         self.bytes = 0
@@ -217,7 +221,8 @@ class _Shards:
         self._writer: Any = None
 
     def add(self, row: Row) -> None:
-        size = len(row[self.media]["bytes"] or b"") + 200
+        """Add one row; it is written once enough are waiting."""
+        size = (len(row[self.media]["bytes"] or b"") if self.media else 0) + 200
         self._rows.append(row)
         self._waiting += size
         self.bytes += size
@@ -250,7 +255,7 @@ class _Shards:
         """Write what is waiting and give the files their final names, which say how many there are."""
         self._flush()
         self.close()
-        names = [f"train-{i:05d}-of-{len(self.paths):05d}.parquet" for i in range(len(self.paths))]
+        names = [f"{self.split}-{i:05d}-of-{len(self.paths):05d}.parquet" for i in range(len(self.paths))]
         return [path.rename(path.with_name(name)) for path, name in zip(self.paths, names, strict=True)]
 
 
@@ -359,7 +364,8 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _sha256_of(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's content."""
     import hashlib
 
     with path.open("rb") as file:

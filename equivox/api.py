@@ -33,8 +33,8 @@ def load_task(name: str) -> Task:
     Raises RequestError, with the nearest names, where there is none or where the name is that of several.
 
     >>> task = load_task("vibe_gender:story")
-    >>> task.dimension, task.cluster, [attribute.name for attribute in task.attributes][:2]
-    ('gender', 'speaker', ['occupation', 'economic_situation'])
+    >>> task.dimension, task.cluster, task.attributes[0].name
+    ('gender', 'speaker', 'occupation')
     """
     from equivox.registry import resolve_tasks
 

@@ -84,7 +84,7 @@ def make_plan(
     for order, task in enumerate(tasks):
         corpus = corpora[task.data.corpus]
         corpus.require(_columns(task, corpus, seed), task=task.name)
-        items = _where(corpus, task)
+        items = items_of(corpus, task)
         if not items:
             where = ", ".join(f"{column} {value}" for column, value in task.data.where.items())
             raise RequestError(f"{task.name}: the corpus {corpus.name} has no item with {where or 'anything in it'}")
@@ -127,7 +127,7 @@ def _shuffled_groups(items: Sequence[Item], task: Task, seed: int) -> dict[str, 
     return dict(zip(clusters, dealt, strict=True))
 
 
-def _where(corpus: Corpus, task: Task) -> list[Item]:
+def items_of(corpus: Corpus, task: Task) -> list[Item]:
     """Return the items of `corpus` that the task is about; a table of one's own was filtered when it was opened."""
     if task.data.table is not None or not task.data.where:
         return list(corpus.items)

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -104,13 +105,21 @@ def test_the_corpus_example_is_short_and_works(
 
 
 def test_the_task_example_is_short_and_is_a_task() -> None:
-    (example,) = blocks("python")
+    *_, example = blocks("python")
     assert len(example.splitlines()) < 25
     namespace: dict[str, object] = {}
     exec(compile(example, "README.md", "exec", dont_inherit=True), namespace)
     (task,) = namespace["TASKS"]  # type: ignore[misc]
     assert isinstance(task, Task)
     assert "Cannot say" in task.card
+
+
+def test_the_python_example_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {}
+    exec(compile(blocks("python")[0], "README.md", "exec", dont_inherit=True), namespace)
+    assert len(namespace["scores"]) > 5
+    assert len(namespace["answers"]) == 288
 
 
 def test_every_file_that_is_linked_exists() -> None:

@@ -238,6 +238,51 @@ def plot(
 
 
 @app.command()
+def submit(
+    run: RunArgument,
+    model_repo: Annotated[str, typer.Option("--model-repo", help="The model's repository on the Hub, owner/name.")],
+    benchmark: Annotated[
+        str, typer.Option(help="The data set's repository; {corpus} stands for the corpus: org/equivox-{corpus}.")
+    ],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where the files go.")] = None,
+    revision: Annotated[str | None, typer.Option(help="The commit of the data set's repository.")] = None,
+    source_url: Annotated[
+        str | None, typer.Option(help="Where the responses can be seen, as `equivox data push RUN` puts them.")
+    ] = None,
+    mark: Annotated[
+        list[str] | None, typer.Option(help="Submit all the same, marked: undefined, low-coverage, modified-data.")
+    ] = None,
+    min_coverage: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Share of usable responses that every group needs.")
+    ] = 0.95,
+    data: Annotated[
+        str | None, typer.Option("--data", "--data-dir", help="Where the run's corpus lies now, if it was moved.")
+    ] = None,
+    send: Annotated[
+        bool, typer.Option("--push", help="Open a pull request; without it, the files are written here only.")
+    ] = False,
+) -> int:
+    """Write a run's scores as the Hub's leaderboards take them, and open a pull request on the model with --push."""
+    from equivox.cli import hub_commands
+    from equivox.hub.submission import Wish
+
+    return hub_commands.submit(
+        Wish(
+            run=run,
+            model_repo=model_repo,
+            benchmark=benchmark,
+            output=output or Path("hub") / f"results-{model_repo.replace('/', '--')}",
+            revision=revision,
+            source_url=source_url,
+            marks=frozenset(mark or ()),
+            min_coverage=min_coverage,
+            data=data,
+        ),
+        send=send,
+    )
+
+
+@app.command()
 def cohort(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of GENRES runs, one model each.")],
     published: Annotated[

@@ -116,6 +116,29 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
 
 
 @app.command()
+def push(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A corpus that tasks read, a task file, or the folder of a run.")
+    ],
+    repo: Annotated[str, typer.Option(help="The data set's repository on the Hub, owner/name.")],
+    data: Annotated[
+        str | None, typer.Option("--data", "--data-dir", help="`sample`, or the folder of `equivox data build`.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the files go; hub/OWNER--NAME by default.")
+    ] = None,
+    send: Annotated[bool, typer.Option("--push", help="Upload them; without it, the files are written here only.")] = (
+        False
+    ),
+    public: Annotated[bool, typer.Option("--public", help="Make a new repository public; private by default.")] = False,
+) -> int:
+    """Write a corpus, or a run's responses and readings, as a data set for the Hub, and upload it with --push."""
+    from equivox.cli import hub_commands
+
+    return hub_commands.push(name, repo, data, output, send=send, public=public)
+
+
+@app.command()
 def statistics(
     corpus: Annotated[str, typer.Argument(help="A corpus of continuations: spoken_stereoset.")],
     data: Annotated[str, typer.Option("--data", help="`sample`, or the folder that `equivox data build` wrote into.")],
