@@ -10,7 +10,7 @@ import numpy as np
 
 from equivox.errors import RequestError
 from equivox.statistics import checks
-from equivox.statistics.distance import Floats, ntvd_of_shares, ntvd_per_attribute
+from equivox.statistics.distance import Floats
 from equivox.statistics.encode import Design, Ints, cross_count, encode_design, encode_values
 from equivox.statistics.intervals import TINY, noise_of_clusters, spreads
 from equivox.statistics.permutation import blocks, p_value
@@ -106,7 +106,7 @@ def compare_shift(
     ShiftComparison
         `difference` is zero when both lie equally far from parity, not when they answer alike. NaN with a reason
         when fewer than two groups or values are left or a group is empty; the interval and `p_distance` alone are
-        NaN when a group has one cluster.
+        NaN when a group has one cluster with an answer in any attribute.
 
     Raises
     ------
@@ -250,7 +250,11 @@ def compare_joint_shift(
 
 
 class _Tables:
-    """Counts of both models by cluster and value (2 x C x V), attributes side by side, with their weights."""
+    """Counts of both models by cluster and value (2 x C x V), attributes side by side, with their weights.
+
+    Distances are taken from contrasts R x V: the deviations of the groups from their mean, or, as two groups deviate
+    alike, half their difference.
+    """
 
     def __init__(self, counts: Ints, slices: list[slice], weights: Floats, design: Design) -> None:
         heard = counts.sum(axis=(0, 2)) > 0
@@ -258,21 +262,36 @@ class _Tables:
         order = np.lexsort([*counts[0][heard].T, *counts[1][heard].T])
         self.counts = counts[:, heard][:, order].astype(np.float64)
         self.group: Ints = np.asarray(design.group_of_cluster)[heard][order]
-        self.n_groups = len(design.groups)
-        self.slices, self.weights = slices, weights
+        self.n_groups = n_groups = len(design.groups)
+        self.slices = slices
+        widths = [part.stop - part.start for part in slices]
+        self.contrasts = np.array([[0.5, -0.5]]) if n_groups == 2 else np.eye(n_groups) - 1 / n_groups
+        self._attribute = np.repeat(np.arange(len(slices)), widths)
+        self._member = (self._attribute[:, None] == np.arange(len(slices))).astype(np.float64)
+        self._weight = np.repeat(weights, widths) * (100.0 if n_groups == 2 else 50.0 / (n_groups - 1))
 
     def by_group(self) -> Floats:
         """2 x G x V."""
         return np.stack([self.counts[:, self.group == code].sum(axis=1) for code in range(self.n_groups)], axis=1)
 
+    def fewest_clusters(self) -> int:
+        """Return how many clusters the group that has the fewest has in any attribute."""
+        heard = self.counts.sum(axis=0) @ self._member > 0
+        return int(min(heard[self.group == code].sum(axis=0).min() for code in range(self.n_groups)))
+
+    def deviations(self, counts: Floats) -> Floats:
+        """Return the contrasts of a batch of tables: B x R x V from B x G x V."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = counts / (counts @ self._member)[..., self._attribute]
+        return np.asarray(self.contrasts @ shares, dtype=np.float64)
+
     def ntvd(self, counts: Floats) -> Floats:
         """Return the weighted mean nTVD of a batch of tables, B from B x G x V."""
-        return np.asarray(ntvd_per_attribute(counts, self.slices) @ self.weights, dtype=np.float64)
+        return self.length(self.deviations(counts))
 
     def length(self, deviations: Floats) -> Floats:
-        """Return the same from distributions, or from deviations from any common one."""
-        each = np.stack([ntvd_of_shares(deviations[:, :, part]) for part in self.slices], axis=1)
-        return np.asarray(each @ self.weights, dtype=np.float64)
+        """Return the same from contrasts, … from … x R x V."""
+        return np.asarray((np.abs(deviations) @ self._weight).sum(axis=-1), dtype=np.float64)
 
 
 def _counted(
@@ -343,16 +362,19 @@ def _interval(
 
     The p-value is twice the tail of the change that noise makes, beyond the difference so bracketed.
     """
-    if np.bincount(tables.group, minlength=tables.n_groups).min() < 2:
+    if tables.fewest_clusters() < 2:
         return float("nan"), float("nan"), float("nan"), float("nan")
     n_values = tables.counts.shape[2]
     both = np.concatenate([tables.counts[0], tables.counts[1]], axis=1)
     columns = [*tables.slices, *(slice(part.start + n_values, part.stop + n_values) for part in tables.slices)]
     factors = noise_of_clusters(both.astype(np.int64), tables.group, columns, tables.n_groups)
+    pulls = np.stack(
+        [np.concatenate([w * own for w, own in zip(row, factors, strict=True)]) for row in tables.contrasts]
+    )
     degrees = float(len(tables.group) - tables.n_groups)
     of = [slice(0, n_values), slice(n_values, 2 * n_values)]
-    deviations = [_deviations(table, tables.slices) for table in tables.by_group()]
-    noise = _noise(factors, degrees, N_NOISE, rng)
+    deviations = tables.deviations(tables.by_group())
+    noise = _noise(pulls, degrees, N_NOISE, rng)
     sd = np.maximum(noise.std(axis=0), TINY)
     bias = np.empty((2, 2))
     for model, part in enumerate(of):
@@ -360,13 +382,13 @@ def _interval(
             bias[model, column] = _bias(tables, deviations[model], spread, noise[:, :, part])
     changes: list[Floats] = []
     for size in blocks(max(n_draws, N_NOISE), N_NOISE):
-        moved = noise if not changes else _noise(factors, degrees, size, rng)
+        moved = noise if not changes else _noise(pulls, degrees, size, rng)
         longer = [tables.length(deviations[model] + moved[:, :, part]) for model, part in enumerate(of)]
         changes.append(longer[0] - longer[1])
     change = np.concatenate(changes)
     change -= change.mean()
     tail = (1 - confidence) / 2
-    difference = float(np.subtract(*tables.ntvd(tables.by_group())))
+    difference = float(np.subtract(*tables.length(deviations)))
     least = difference - (bias[0].max() - bias[1].min())
     most = difference - (bias[0].min() - bias[1].max())
     low = max(-100.0, least - float(np.quantile(change, 1 - tail)))
@@ -375,33 +397,26 @@ def _interval(
     return low, high, min(1.0, 2 * float(1 + further) / (1 + len(change))), (least + most) / 2
 
 
-def _noise(factors: Sequence[Floats], degrees: float, n_draws: int, rng: np.random.Generator) -> Floats:
-    noise = np.stack([rng.standard_normal((n_draws, len(factor))) @ factor for factor in factors], axis=1)
-    noise *= np.sqrt(degrees / rng.chisquare(degrees, size=(n_draws, 1, 1)))
-    noise -= noise.mean(axis=1, keepdims=True)
-    return np.asarray(noise, dtype=np.float64)
-
-
-def _deviations(table: Floats, slices: Sequence[slice]) -> Floats:
-    parts = [table[:, part] / table[:, part].sum(axis=1, keepdims=True) for part in slices]
-    shares = np.concatenate(parts, axis=1)
-    return np.asarray(shares - shares.mean(axis=0), dtype=np.float64)
+def _noise(pulls: Floats, degrees: float, n_draws: int, rng: np.random.Generator) -> Floats:
+    """Draw the sampling error of both models' contrasts: B x R x 2V from R x C x 2V."""
+    drawn = rng.standard_normal((n_draws, pulls.shape[1]))
+    drawn *= np.sqrt(degrees / rng.chisquare(degrees, size=(n_draws, 1)))
+    return np.moveaxis(drawn @ pulls, 0, 1)
 
 
 def _bias(tables: _Tables, deviations: Floats, spread: Floats, noise: Floats) -> float:
     """How far noise lengthens the observed distance when the truth is spread like `spread`."""
-    observed = float(tables.length(deviations[None])[0])
-    length = float(tables.length(spread[None])[0])
+    from scipy.optimize import brentq
+
+    observed = float(tables.length(deviations))
+    length = float(tables.length(spread))
     if length == 0.0:
         return 0.0
 
     def longer(t: float) -> float:
-        return float(tables.length(t / length * spread + noise).mean())
+        return float(tables.length(t / length * spread + noise).mean()) - observed
 
-    low, high = 0.0, observed
-    if longer(0.0) >= observed:
+    if longer(0.0) >= 0.0:
         return observed
-    for _ in range(20):  # bisection: the mean distance rises with t
-        middle = (low + high) / 2
-        low, high = (middle, high) if longer(middle) < observed else (low, middle)
-    return observed - low
+    # Noise lengthens on average: what it adds is no less than nothing.
+    return observed - float(brentq(longer, 0.0, observed, xtol=1e-3)) if longer(observed) > 0.0 else 0.0

@@ -22,8 +22,10 @@ class Rank:
         The places that the tests leave open.
     nearer_than, further_than
         The models that it is told apart from, and on which side.
+    untested
+        The models that there was no test with.
     letters
-        Two models that share a letter cannot be told apart.
+        Two models that share a letter are not told apart: no test does, or there was none.
     """
 
     rank: int
@@ -31,6 +33,7 @@ class Rank:
     high: int
     nearer_than: tuple[str, ...]
     further_than: tuple[str, ...]
+    untested: tuple[str, ...]
     letters: str
 
 
@@ -45,7 +48,8 @@ def rank_models(
         Model → distance from parity; all of them numbers, since what is undefined has no rank.
     differences
         For each pair (a, b), in either order: how much further a lies than b, and the p-value of that, NaN where there
-        is no test. A pair that was not tested cannot be told apart.
+        is no test. A pair that was not tested is not told apart, nor is one in which the test and `distances` point to
+        opposite sides (they may rest on different items).
     level
         The probability that any pair of all is told apart wrongly (Holm 1979 over the pairs).
 
@@ -85,10 +89,12 @@ def rank_models(
             raise RequestError(f"`differences` has the pair {pair}: name two of {', '.join(distances)}")
     nearer: dict[str, list[str]] = {model: [] for model in distances}
     for (a, b), told in _told_apart(differences, level).items():
-        if told:
-            near, far = (a, b) if differences[a, b][0] < 0 else (b, a)
+        side = differences[a, b][0]
+        if told and side * (distances[a] - distances[b]) > 0:
+            near, far = (a, b) if side < 0 else (b, a)
             nearer[near].append(far)
     further = {model: [other for other in distances if model in nearer[other]] for model in distances}
+    tested = {frozenset(pair) for pair, (_, p) in differences.items() if math.isfinite(p)}
     letters = _letters(distances, nearer)
     return {
         model: Rank(
@@ -97,6 +103,7 @@ def rank_models(
             high=len(distances) - len(nearer[model]),
             nearer_than=tuple(nearer[model]),
             further_than=tuple(further[model]),
+            untested=tuple(other for other in distances if other != model and {model, other} not in tested),
             letters=letters[model],
         )
         for model, distance in distances.items()
@@ -107,7 +114,7 @@ def _told_apart(
     differences: Mapping[tuple[str, str], tuple[float, float]], level: float
 ) -> dict[tuple[str, str], bool]:
     """Return which pairs differ, by Holm's step-down over those that were tested."""
-    tested = {pair: p for pair, (difference, p) in differences.items() if math.isfinite(p) and difference != 0}
+    tested = {pair: p for pair, (_, p) in differences.items() if math.isfinite(p)}
     told = dict.fromkeys(differences, False)
     # Written out: statsmodels' `multipletests` collects garbage at every call, a second beside a large run.
     for place, (pair, p) in enumerate(sorted(tested.items(), key=lambda entry: entry[1])):

@@ -37,7 +37,10 @@ class TotalsComparison:
     p_further
         Two-sided, of equal distances, on the same or on opposite sides of the target.
     further_low, further_high
-        Confidence interval of `further`, for the sides on which the two scores were found.
+        Confidence interval of `further`: all that the intervals of the difference and of the sum of the two scores,
+        seen from the target, leave open. Its coverage is the nominal one where one score lies clearly further than the
+        other or clearly off the target, and falls short of it by less than half of what is missing (92.5 for 95 %)
+        where one lies on the target.
     """
 
     value_a: float
@@ -134,9 +137,9 @@ def compare_totals(
     if not math.isnan(target):
         summed, p_sum = _tested(pseudo_a + pseudo_b - 2 * target, x + y, n_resamples, confidence, rng)
         further, p_further = abs(x) - abs(y), max(p, p_sum)
-        # On one side of the target the distance differs as the scores do, on opposite sides as their sum.
-        low, high = apart if x * y >= 0 else summed
-        ends = (low, high) if x + (y if x * y >= 0 else -y) >= 0 else (-high, -low)
+        # In each of x − y and x + y the difference of the distances rises or falls: its extremes are at their ends.
+        corners = [math.copysign(min(abs(u), abs(v)), u * v) for u in apart for v in summed]
+        ends = min(corners), max(corners)
     return TotalsComparison(
         value_a=value_a,
         value_b=value_b,
