@@ -64,6 +64,8 @@ class PairedTest:
         For nTVD: of models that answer alike within clusters, which is more; `p` is never below it.
     q
         p after Benjamini and Hochberg over all pairs and tasks of one metric and arm.
+    p_least
+        The smallest p that so many clusters and resamples can give, whatever the models say.
     n_items, n_clusters
         Items that both answered, and clusters with one.
     parts
@@ -86,6 +88,7 @@ class PairedTest:
     further: float = NAN
     p: float = NAN
     p_exchange: float = NAN
+    p_least: float = NAN
     q: float = NAN
     n_items: int = 0
     n_clusters: int = 0
@@ -358,17 +361,20 @@ def _shifts(
         n_resamples=n_resamples,
         rng=rng,
     )
-    return _of_shift(test, found)
+    return _of_shift(test, found, n_resamples)
 
 
 def _values(row: Row, attribute: str) -> Sequence[str]:
     return row.values.get(attribute, ()) if row.status == "parsed" else ()
 
 
-def _of_shift(test: PairedTest, found: ShiftComparison) -> PairedTest:
+def _of_shift(test: PairedTest, found: ShiftComparison, n_resamples: int) -> PairedTest:
+    from equivox.statistics.comparison import least_p_distance
+    from equivox.statistics.sign_flip import least_p
+
     reason = found.undefined
     if reason is None and math.isnan(found.p_both):
-        reason = "a group has one cluster: how far chance alone goes is not known"
+        reason = "a group has one cluster with answers: how far chance alone goes is not known"
     return replace(
         test,
         value_a=found.ntvd_a,
@@ -379,6 +385,7 @@ def _of_shift(test: PairedTest, found: ShiftComparison) -> PairedTest:
         further=found.corrected,
         p=found.p_both,
         p_exchange=found.p,
+        p_least=max(least_p(found.n_clusters, n_resamples), least_p_distance(n_resamples)),
         n_items=found.n_used,
         n_clusters=found.n_clusters,
         parts=found.attributes,
@@ -408,7 +415,7 @@ def _choices(
         return replace(test, undefined="nothing that both models answered can be counted")
     a, b = (np.array([own.get(context, (0.0, 0.0)) for context in contexts]) for own in sums)
     found = compare_totals(a, b, percent_of_sums, target=scores[0].target, n_resamples=n_resamples, rng=rng)
-    return _of_totals(test, found, len(kept[0]))
+    return _of_totals(test, found, len(kept[0]), n_resamples)
 
 
 def _narratives(
@@ -432,7 +439,7 @@ def _narratives(
         return replace(test, undefined="no narrative that both models told can be counted")
     statistic = partial(value_of_sums, test.metric)
     found = compare_totals(a, b, statistic, target=scores[0].target, n_resamples=n_resamples, rng=rng)
-    return _of_totals(test, found, len(kept[0]))
+    return _of_totals(test, found, len(kept[0]), n_resamples)
 
 
 def _both(
@@ -448,7 +455,9 @@ def _both(
     return [row for row, _ in pairs], [row for _, row in pairs]
 
 
-def _of_totals(test: PairedTest, found: TotalsComparison, n_items: int) -> PairedTest:
+def _of_totals(test: PairedTest, found: TotalsComparison, n_items: int, n_resamples: int) -> PairedTest:
+    from equivox.statistics.sign_flip import least_p
+
     no_target = math.isnan(found.further)
     return replace(
         test,
@@ -459,6 +468,7 @@ def _of_totals(test: PairedTest, found: TotalsComparison, n_items: int) -> Paire
         ci_high=found.ci_high if no_target else found.further_high,
         further=found.further,
         p=found.p if no_target else found.p_further,
+        p_least=least_p(found.n_clusters, n_resamples),
         n_items=n_items,
         n_clusters=found.n_clusters,
         undefined=found.undefined,

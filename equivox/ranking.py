@@ -48,7 +48,11 @@ class Standing:
     rank, low, high
         The place as measured, and those that the tests of all pairs leave open (95 % together).
     letters
-        Models that share a letter cannot be told apart.
+        Models that share a letter are not told apart: no test does, or there was none.
+    untested
+        The models with a place that there was no test with.
+    too_few
+        Why no test could have told any two of the models apart, however they differ; None where one could.
     n_ranked
         Models with a place.
     """
@@ -67,6 +71,8 @@ class Standing:
     letters: str = ""
     nearer_than: tuple[str, ...] = ()
     further_than: tuple[str, ...] = ()
+    untested: tuple[str, ...] = ()
+    too_few: str | None = None
     n_ranked: int = 0
     undefined: str | None = None
 
@@ -129,19 +135,33 @@ def _ranked(column: Mapping[str, Standing], tests: Sequence[PairedTest]) -> Iter
 
     first = next(iter(column.values()))
     distances = {model: own.distance for model, own in column.items() if math.isfinite(own.distance)}
-    differences = {
-        (test.model_a, test.model_b): (test.further, test.p)
+    between = [
+        test
         for test in tests
         if (test.task, test.metric, test.dimension) == (first.task, first.metric, first.dimension)
         and test.undefined is None
         and {test.model_a, test.model_b} <= set(distances)
-    }
+    ]
+    differences = {(test.model_a, test.model_b): (test.further, test.p) for test in between}
     ranks = rank_models(distances, differences, level=LEVEL) if len(distances) > 1 else {}
+    too_few = _too_few(between)
     for model, own in column.items():
         if model in ranks:
-            yield replace(own, **vars(ranks[model]), n_ranked=len(ranks))
+            yield replace(own, **vars(ranks[model]), n_ranked=len(ranks), too_few=too_few)
         else:
             yield replace(own, undefined=own.undefined or "no other model has a score to be ranked with")
+
+
+def _too_few(tests: Sequence[PairedTest]) -> str | None:
+    """Say why Holm's first step is out of reach of every test; None where it is not, or nothing was tested."""
+    if not tests or any(test.p_least <= LEVEL / len(tests) for test in tests):
+        return None
+    best = min(tests, key=lambda test: test.p_least)
+    pairs = "1 pair" if len(tests) == 1 else f"{len(tests)} pairs"
+    return (
+        f"{best.n_clusters} clusters and the resamples drawn give no p below {best.p_least:.2g}, and of {pairs} one "
+        f"must have {LEVEL / len(tests):.2g} or less"
+    )
 
 
 def judged_tables(judged: Judged) -> dict[str, list[dict[str, Any]]]:
@@ -155,6 +175,7 @@ def judged_tables(judged: Judged) -> dict[str, list[dict[str, Any]]]:
             "high": standing.high or None,
             "nearer_than": " | ".join(standing.nearer_than),
             "further_than": " | ".join(standing.further_than),
+            "untested": " | ".join(standing.untested),
         }
         for standing in judged.standings
     ]

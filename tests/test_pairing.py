@@ -15,7 +15,7 @@ from scipy import stats
 from equivox.comparing import open_comparison
 from equivox.manifest import read_manifest, write_manifest
 from equivox.pairing import PairedTest, open_runs, paired_tests
-from equivox.ranking import Judged, judge
+from equivox.ranking import Judged, Standing, judge
 from equivox.report.judged_cells import in_words
 from equivox.run import RunSpec, execute, rescore
 from equivox.scores import ScoringOptions
@@ -186,6 +186,37 @@ def test_a_refused_pair_leaves_its_places_open(runs: Sequence[Path], tmp_path: P
     rescore(tmp_path / "merged", options=ScoringOptions(n_resamples=199, merge="none"))
     found = judge(open_comparison([runs[1], tmp_path / "merged"]), n_resamples=199)
     assert {(s.low, s.high) for s in found.standings} == {(1, 2)}
+    for task in {s.task for s in found.standings}:
+        own = [s for s in found.standings if s.task == task]
+        assert in_words(own) == "None of these models was tested with another: which is nearer is open."
+
+
+def test_what_no_test_could_tell_apart_says_so(runs: Sequence[Path]) -> None:
+    # Nine draws give no p below 1/10 (for nTVD the noise has 1000 draws): three pairs need one of .05/3.
+    found = judge(open_comparison(runs[:3]), n_resamples=9)
+    assert found.standings
+    for standing in found.standings:
+        assert (standing.low, standing.high) == (1, 3)
+        assert "give no p below 0.1, and of 3 pairs one must have 0.017 or less" in str(standing.too_few)
+    words = in_words([s for s in found.standings if s.task == "vibe_gender:advisory"])
+    assert words.startswith("No two of these models could have been told apart, however they differ:")
+    assert {t.p_least for t in found.tests if t.undefined is None} == {0.1}
+
+
+def standing(model: str, letters: str, rank: int, untested: tuple[str, ...] = ()) -> Standing:
+    return Standing(
+        dimension="gender", arm="audio", family="f", task="f:t", metric="nTVD", unit="percent", model=model,
+        distance=float(rank), rank=rank, low=1, high=3, letters=letters, untested=untested, n_ranked=3,
+    )  # fmt: skip
+
+
+def test_untested_is_not_called_alike() -> None:
+    tested = [standing("x", "a", 1), standing("y", "ab", 2), standing("z", "b", 3)]
+    assert in_words(tested) == "Cannot be told apart: x and y; y and z."
+    part = [standing("x", "a", 1), standing("y", "ab", 2, ("z",)), standing("z", "b", 3, ("y",))]
+    assert in_words(part) == "Not told apart: x and y; y and z. Not tested, and therefore open: y with z."
+    open_ = [standing("x", "a", 1), standing("y", "a", 2, ("z",)), standing("z", "a", 3, ("y",))]
+    assert in_words(open_) == "No test tells two of these models apart. Not tested, and therefore open: y with z."
 
 
 def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
@@ -193,7 +224,7 @@ def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_pa
         "compare", *runs[:3], "--csv", tmp_path / "csv", "--latex", tmp_path / "tex", "--top", 0, "--resamples", 199
     )
     assert code == 0, err
-    for told in ("two by two", "places open", "cannot be told apart", "position bias: no paired test"):
+    for told in ("two by two", "places open", "not told apart", "position bias: no paired test"):
         assert told in out
     with (tmp_path / "csv" / "paired_tests.csv").open(newline="") as file:
         tests = list(csv.DictReader(file))

@@ -21,7 +21,7 @@ RANK_COLUMNS = ("distance", "place", "places open", "letters")
 RANKS_LEGEND = (
     "distance: from no bias, the floor removed; places open: what the paired tests leave open, 95 % for all models "
     "together\n(Mogstad et al. 2024, with Holm's correction over the pairs of a task); models that share a letter "
-    "cannot be told apart."
+    "are not told apart, which is no proof\nthat they are alike."
 )
 COHORT_LEGEND = (
     "TBS: the distances of M1 to M8 from the cohort's means in its standard deviations, added up; 0 is typical, which "
@@ -77,12 +77,34 @@ def in_words(standings: Sequence[Standing]) -> str:
         return "There are not two models with a place."
     letters = sorted({letter for standing in ranked for letter in _split(standing.letters)}, key=_letter_order)
     sets = [[s.model for s in ranked if letter in _split(s.letters)] for letter in letters]
+    left = _untested_in_words(ranked)
+    if all(len(s.untested) == len(ranked) - 1 for s in ranked):
+        return "None of these models was tested with another: which is nearer is open."
+    if ranked[0].too_few:
+        return f"No two of these models could have been told apart, however they differ: {ranked[0].too_few}.{left}"
     if len(sets) == 1:
-        return "No two of these models can be told apart."
-    alike = [" and ".join(filter(None, (", ".join(members[:-1]), members[-1]))) for members in sets if len(members) > 1]
+        return (
+            f"No test tells two of these models apart.{left}" if left else "No two of these models can be told apart."
+        )
+    alike = [_listed(members) for members in sets if len(members) > 1]
     if not alike:
         return "All of these models can be told apart."
-    return f"Cannot be told apart: {'; '.join(alike)}."
+    return f"{'Not' if left else 'Cannot be'} told apart: {'; '.join(alike)}.{left}"
+
+
+def _untested_in_words(ranked: Sequence[Standing]) -> str:
+    """Say which pairs were left open because nothing tested them."""
+    order = [standing.model for standing in ranked]
+    pairs = [
+        f"{standing.model} with {_listed(later)}"
+        for place, standing in enumerate(ranked)
+        if (later := [model for model in order[place + 1 :] if model in standing.untested])
+    ]
+    return f" Not tested, and therefore open: {'; '.join(pairs)}." if pairs else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _split(letters: str) -> list[str]:

@@ -397,6 +397,15 @@ def _interval(
     return low, high, min(1.0, 2 * float(1 + further) / (1 + len(change))), (least + most) / 2
 
 
+def least_p_distance(n_resamples: int) -> float:
+    """Return the smallest `p_distance` that so many draws can give: twice the tail that none of them reaches.
+
+    >>> least_p_distance(9_999)
+    0.0002
+    """
+    return 2.0 / (1 + max(n_resamples, N_NOISE))
+
+
 def _noise(pulls: Floats, degrees: float, n_draws: int, rng: np.random.Generator) -> Floats:
     """Draw the sampling error of both models' contrasts: B x R x 2V from R x C x 2V."""
     drawn = rng.standard_normal((n_draws, pulls.shape[1]))

@@ -110,6 +110,19 @@ def sign_flip_test(
     )
 
 
+def least_p(n_clusters: int, n_resamples: int) -> float:
+    """Return the smallest p that flipping so many clusters can give, whatever their values.
+
+    All patterns are counted when they are few enough, and two of them are always the furthest out: a pattern and its
+    opposite.
+
+    >>> least_p(6, 10_000), least_p(40, 999)
+    (0.03125, 0.001)
+    """
+    exact = n_clusters <= 62 and 2**n_clusters <= n_resamples
+    return min(1.0, 2.0 / 2**n_clusters) if exact else 1.0 / (1 + n_resamples)
+
+
 def _flipped(sums: Floats, n_resamples: int, exact: bool, rng: np.random.Generator) -> Floats:
     """Sum the clusters under every sign pattern, or under random ones."""
     if exact:

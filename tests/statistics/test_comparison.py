@@ -137,6 +137,34 @@ def test_several_attributes_against_every_swap():
     assert found.p == pytest.approx(np.mean(np.abs(null) >= abs(found.difference) - 1e-9))
 
 
+def test_three_groups_against_every_swap():
+    rng = generator(12)
+    clusters = [f"s{i}" for i in np.arange(6).repeat(5)]
+    groups = [f"g{int(name[1:]) % 3}" for name in clusters]
+    a = {"x": model(rng, 0.7, groups), "y": model(rng, 0.1, groups, 2)}
+    b = {"x": model(rng, 0.2, groups), "y": model(rng, 0.5, groups)}
+    found = compare_joint_shift(a, b, groups, clusters=clusters, min_count=1, rng=rng)
+
+    def mean(one):
+        of = [
+            [[sum(v == [f"v{k}"] and g == name for v, g in zip(values, groups, strict=True)) for k in range(4)]
+             for name in ("g0", "g1", "g2")]
+            for values in one.values()
+        ]  # fmt: skip
+        return sum(map(ntvd, of)) / 2
+
+    null = []
+    for flips in itertools.product([False, True], repeat=6):
+        swap = [flips[int(name[1:])] for name in clusters]
+        one = {k: [y if s else x for x, y, s in zip(a[k], b[k], swap, strict=True)] for k in a}
+        two = {k: [x if s else y for x, y, s in zip(a[k], b[k], swap, strict=True)] for k in a}
+        null.append(mean(one) - mean(two))
+    assert (found.ntvd_a, found.ntvd_b) == pytest.approx((mean(a), mean(b)))
+    assert found.exact
+    assert found.p == pytest.approx(np.mean(np.abs(null) >= abs(found.difference) - 1e-9))
+    assert found.ci_low < found.corrected < found.ci_high
+
+
 def test_one_attribute_is_the_same_alone_and_jointly():
     rng = generator(8)
     groups, clusters = design(12, 8)
@@ -221,3 +249,11 @@ def test_a_group_with_one_cluster_leaves_the_distance_open():
     found = compare_shift(a, b, groups, clusters=clusters, min_count=1, rng=generator())
     assert found.undefined is None and found.p <= 1
     assert math.isnan(found.p_distance) and math.isnan(found.p_both) and math.isnan(found.corrected)
+    # Beside an attribute that two clusters of each group answered, one that a single cluster of g0 did is as open.
+    groups, clusters = design(4, 6)
+    x = model(generator(2), 0.3, groups)
+    y = [value if cluster != "s00" else [] for value, cluster in zip(x, clusters, strict=True)]
+    both = compare_joint_shift({"x": x, "y": x}, {"x": x, "y": y}, groups, clusters=clusters, min_count=1,
+                               rng=generator())  # fmt: skip
+    assert both.attributes == ("x", "y")
+    assert math.isnan(both.p_both)

@@ -39,6 +39,21 @@ def test_the_direction_is_that_of_the_test():
     assert (found["a"].high, found["b"].low) == (1, 2)
 
 
+def test_a_test_that_points_the_other_way_tells_nothing():
+    # The distances come from all that a model answered, the test from what both did.
+    found = rank_models({"a": 1.0, "b": 2.0}, {("a", "b"): (3.0, 0.001)})
+    assert [(r.rank, r.low, r.high, r.letters) for r in found.values()] == [(1, 1, 2, "a"), (2, 1, 2, "a")]
+    even = rank_models({"a": 0.0, "b": 0.0}, {("a", "b"): (3.0, 0.001)})
+    assert [(r.rank, r.low, r.high) for r in even.values()] == [(1, 1, 2), (1, 1, 2)]
+
+
+def test_a_pair_without_any_difference_counts_among_those_tested():
+    # Two tests: .03 > .05/2. Left out, the pair that came out even would have made room for the other.
+    found = rank_models({"a": 1.0, "b": 2.0, "c": 2.0}, {("a", "b"): (-1.0, 0.03), ("b", "c"): (0.0, 1.0)})
+    assert {(r.low, r.high) for r in found.values()} == {(1, 3)}
+    assert (found["a"].untested, found["b"].untested, found["c"].untested) == (("c",), (), ("a",))
+
+
 MODELS = "abcdef"
 PAIRS = list(itertools.combinations(MODELS, 2))
 

@@ -59,6 +59,30 @@ def test_a_model_that_is_further_on_the_other_side():
     assert 0 < found.further_low < found.further < found.further_high
 
 
+def test_an_interval_reaches_as_far_as_the_side_is_unknown():
+    # x = 1 lies near the target: it may as well be −1, and then b's 4 is 3 further rather than 5 less near.
+    a, b = [3.0, -1.0, 2.5, -0.5], [4.0, 4.5, 3.5, 4.0]
+    found = compare_totals(of(a), of(b), mean, target=0.0, rng=generator())
+    ends = {}
+    for sign in (-1, 1):
+        pairs = [x + sign * y for x, y in zip(a, b, strict=True)]
+        half = stats.t.ppf(0.975, 3) * np.std(pairs, ddof=1) / 2
+        ends[sign] = np.mean(pairs) - half, np.mean(pairs) + half
+    # |x| − |y| is −min(|x − y|, |x + y|) while x − y < 0 < x + y: every point of both intervals on a grid.
+    grid = [np.linspace(*ends[sign], 400) for sign in (-1, 1)]
+    u, v = np.meshgrid(*grid)
+    held = np.abs((u + v) / 2) - np.abs((v - u) / 2)
+    assert (found.further_low, found.further_high) == pytest.approx((held.min(), held.max()), abs=0.05)
+    assert found.further == pytest.approx(-3)
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=3, max_size=8))
+def test_an_interval_of_distances_holds_what_was_found(pairs):
+    a, b = (of(column) for column in zip(*pairs, strict=True))
+    found = compare_totals(a, b, mean, target=0.0, n_resamples=9, rng=generator())
+    assert found.further_low - 1e-9 <= found.further <= found.further_high + 1e-9
+
+
 def test_pseudo_values_of_a_ratio():
     totals = np.array([[3.0, 4], [1, 4], [2, 2]])
     whole = 6 / 10
