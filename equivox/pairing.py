@@ -115,7 +115,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class OpenedRun:
-    """A compared run with its answers; `annotator` names who read them and how values were merged.
+    """A compared run with its answers in the tasks that there are tests for.
+
+    `annotator` names who read them and how values were merged.
 
     `unreadable` says why there are none: the run's scores are still shown, and nothing of it is tested.
     """
@@ -163,7 +165,7 @@ def _open(run: ComparedRun) -> OpenedRun:
     from equivox.canonical import rows_as_scored
     from equivox.manifest import read_manifest
     from equivox.run import run_tasks
-    from equivox.scoring import scoring_rows, table_path
+    from equivox.scoring import families, rows_by_task, table_path
 
     document = json.loads((run.folder / "scores.json").read_text("utf-8"))
     identity = read_manifest(run.folder)["identity"]
@@ -173,10 +175,12 @@ def _open(run: ComparedRun) -> OpenedRun:
         tasks = run_tasks(run.folder)
     except RequestError as error:
         return OpenedRun(run, "", {}, unreadable=str(error))
-    rows = scoring_rows(run.folder, tasks, run.annotator)
-    asked = {}
-    for task in tasks:
-        own = rows_as_scored([_slim(row) for row in rows.pop(task.name)], task, records)
+    asked: dict[str, Asked] = {}
+    known: dict[Any, Any] = {}
+    tested = {score.family for score in run.scores if score.is_whole and score.name in _METHODS}
+    wanted = [task for family, members in families(tasks).items() if family in tested for task in members]
+    for task, rows in rows_by_task(run.folder, wanted, run.annotator):
+        own = rows_as_scored([_slim(row, known) for row in rows], task, records)
         keys = [(row.item_id, row.repeat, row.facts.get("order", "")) for row in own]
         asked[task.name] = Asked(
             task=task,
@@ -191,10 +195,24 @@ def _open(run: ComparedRun) -> OpenedRun:
     return OpenedRun(run, digest([document["annotator"], how]), asked)
 
 
-def _slim(row: Row) -> Row:
-    """Return a row without its text, the bulk of a run, and without a reading of the whole beside its values."""
-    parts = {} if row.parts.keys() <= {WHOLE} else row.parts
-    return replace(row, text=None if row.text is None else "", parts=parts)
+def _slim(row: Row, known: dict[Any, Any]) -> Row:
+    """Return a row without its text, the bulk of a run, and without a reading of the whole beside its values.
+
+    What is the same in many rows is held once, in `known`.
+    """
+    values = {name: known.setdefault(("value", given), given) for name, given in row.values.items()}
+    return replace(
+        row,
+        text=None if row.text is None else "",
+        parts={} if row.parts.keys() <= {WHOLE} else row.parts,
+        values=known.setdefault(("values", tuple(values.items())), values),
+        facts=known.setdefault(("facts", tuple(row.facts.items())), dict(row.facts)),
+        key="",
+        **{name: known.setdefault(getattr(row, name), getattr(row, name)) for name in _REPEATED},
+    )
+
+
+_REPEATED = ("group", "cluster", "stratum", "status", "item_id")
 
 
 def _items(keys: Sequence[Key], rows: Sequence[Row]) -> str | None:

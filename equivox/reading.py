@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.annotate.base import Annotation, Annotator, AnnotatorIdentity, Job, Status, Value, annotation_key
 from equivox.annotate.parts import Part, PartReading, reading_of
@@ -13,6 +13,9 @@ from equivox.errors import RequestError
 from equivox.progress import Progress, no_progress
 from equivox.store import Store, annotation_schema, response_schema, write_text
 from equivox.task import Task, digest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 READERS = "readers"
 """Where the readings lie that no annotator has a part in: those of the readers that parts bring with them."""
@@ -24,9 +27,14 @@ FOLLOW_UP = "follow up"
 class Readings:
     """What has been read of a run: by one annotator, and by the readers that parts bring with them."""
 
-    def __init__(self, folder: Path, identity: AnnotatorIdentity) -> None:
+    def __init__(self, identity: AnnotatorIdentity, records: Mapping[str, Mapping[str, Any]]) -> None:
         self._identity = identity
-        self._records = stored_annotations(folder, identity.name) | stored_annotations(folder, READERS)
+        self._records = dict(records)
+
+    @classmethod
+    def of(cls, folder: Path, identity: AnnotatorIdentity) -> Readings:
+        """Return all that has been read of the run in `folder`."""
+        return cls(identity, stored_annotations(folder, identity.name) | stored_annotations(folder, READERS))
 
     def settle(
         self, task: Task, planned: Mapping[str, Any], text: str
@@ -61,7 +69,7 @@ def annotate(folder: Path, tasks: Sequence[Task], annotator: Annotator, *, progr
     another version of the same annotator stay in the store and no longer count.
     """
     own = annotations_folder(folder, annotator.identity.name)
-    readings = Readings(folder, annotator.identity)
+    readings = Readings.of(folder, annotator.identity)
     write_text(own / "annotator.json", json.dumps(annotator.identity.as_dict(), indent=1) + "\n")
     shared = Store(annotations_folder(folder, READERS), annotation_schema())
     texts = stored_texts(folder)
@@ -80,6 +88,37 @@ def annotate(folder: Path, tasks: Sequence[Task], annotator: Annotator, *, progr
             shared.flush()
         store.compact()
         shared.compact()
+
+
+class StoredRun:
+    """What was asked, answered and read in a run, kept as it is stored and handed out task by task.
+
+    As objects of Python, the readings of a large run take ten times the memory.
+    """
+
+    def __init__(self, folder: Path, identity: AnnotatorIdentity) -> None:
+        self._identity = identity
+        self._plan = _plan_table(folder)
+        self._texts = Store(folder / "responses", response_schema()).table(("key", "text"))
+        columns = ("key", "response_key", "status", "values")
+        names = (identity.name, READERS)
+        self._read = [Store(annotations_folder(folder, name), annotation_schema()).table(columns) for name in names]
+
+    def of_task(self, task: Task) -> tuple[list[dict[str, Any]], dict[str, str | None], Readings]:
+        """Return the plan of one task, what was answered by the keys of the responses, and what was read of that."""
+        import pyarrow.compute as pc
+
+        plan = self._plan.filter(pc.equal(self._plan["task"], task.name))
+        texts = _among(self._texts, "key", plan["key"])
+        records = {r["key"]: r for table in self._read for r in _among(table, "response_key", plan["key"]).to_pylist()}
+        answered = dict(zip(texts["key"].to_pylist(), texts["text"].to_pylist(), strict=True))
+        return _with_facts(plan), answered, Readings(self._identity, records)
+
+
+def _among(table: pa.Table, column: str, keys: pa.ChunkedArray) -> pa.Table:
+    import pyarrow.compute as pc
+
+    return table.filter(pc.is_in(table[column], value_set=keys.combine_chunks()))
 
 
 class Answers:
@@ -216,17 +255,23 @@ def stored_responses(folder: Path) -> dict[str, dict[str, Any]]:
 
 def stored_texts(folder: Path) -> dict[str, str | None]:
     """Return what was answered by the keys of the responses, None where a request failed; nothing else is held."""
-    return {record["key"]: record["text"] for record in Store(folder / "responses", response_schema()).records()}
+    table = Store(folder / "responses", response_schema()).table(("key", "text"))
+    return dict(zip(table["key"].to_pylist(), table["text"].to_pylist(), strict=True))
 
 
 def plan_rows(folder: Path) -> list[dict[str, Any]]:
     """Return the plan of the run in `folder`; RequestError if the run was stopped before it was written."""
+    return _with_facts(_plan_table(folder))
+
+
+def _plan_table(folder: Path) -> pa.Table:
     import pyarrow.parquet as pq
 
     path = folder / "plan.parquet"
     if not path.is_file():
         raise RequestError(f"{folder} has no plan.parquet: the run was stopped before it began; run it again")
-    rows = pq.read_table(path).to_pylist()
-    for row in rows:
-        row["facts"] = dict(row["facts"])
-    return list(rows)
+    return pq.read_table(path)
+
+
+def _with_facts(plan: pa.Table) -> list[dict[str, Any]]:
+    return [{**row, "facts": dict(row["facts"])} for row in plan.to_pylist()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from equivox.errors import RequestError
 from equivox.families import with_q
 from equivox.manifest import read_manifest
 from equivox.progress import Progress, no_progress
-from equivox.reading import Answers, Readings, ask, plan_rows, stored_annotator, stored_texts
+from equivox.reading import Answers, Readings, StoredRun, ask, stored_annotator
 from equivox.scores import Row, Score, Scored, ScoringOptions, ScoringTable
 from equivox.store import write_table, write_text, write_whole
 from equivox.task import Task
@@ -25,35 +25,39 @@ if TYPE_CHECKING:
 
 def scoring_rows(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, list[Row]]:
     """Return, for each of `tasks`, one row per planned request with what became of it."""
-    by_name = {task.name: task for task in tasks}
-    readings = Readings(folder, stored_annotator(folder, annotator))
-    texts = stored_texts(folder)
-    rows: dict[str, list[Row]] = {task.name: [] for task in tasks}
-    for planned in plan_rows(folder):
-        if planned["task"] not in by_name:
-            continue
+    return {task.name: list(rows) for task, rows in rows_by_task(folder, tasks, annotator)}
+
+
+def rows_by_task(folder: Path, tasks: Sequence[Task], annotator: str) -> Iterator[tuple[Task, Iterator[Row]]]:
+    """Yield each of `tasks` with one row per planned request; who lets the rows go holds one task at a time."""
+    stored = StoredRun(folder, stored_annotator(folder, annotator))
+    for task in tasks:
+        yield task, _rows(task, *stored.of_task(task))
+
+
+def _rows(
+    task: Task, plan: Sequence[Mapping[str, Any]], texts: Mapping[str, str | None], readings: Readings
+) -> Iterator[Row]:
+    for planned in plan:
         text = texts.get(planned["key"])
         parts: Mapping[str, PartReading] = {}
         status = "failed" if planned["key"] in texts else "missing"
         if text is not None:
-            parts = readings.settle(by_name[planned["task"]], planned, text)[0]
+            parts = readings.settle(task, planned, text)[0]
             status = parts[WHOLE].status if WHOLE in parts else "unparsed"
-        rows[planned["task"]].append(
-            Row(
-                group=planned["group"],
-                cluster=planned["cluster"],
-                stratum=planned["stratum"],
-                status=status,
-                values=parts[WHOLE].values if WHOLE in parts else {},
-                key=planned["key"],
-                item_id=planned["item_id"],
-                repeat=planned["repeat"],
-                facts=planned["facts"],
-                text=text,
-                parts=parts,
-            )
+        yield Row(
+            group=planned["group"],
+            cluster=planned["cluster"],
+            stratum=planned["stratum"],
+            status=status,
+            values=parts[WHOLE].values if WHOLE in parts else {},
+            key=planned["key"],
+            item_id=planned["item_id"],
+            repeat=planned["repeat"],
+            facts=planned["facts"],
+            text=text,
+            parts=parts,
         )
-    return rows
 
 
 def score(

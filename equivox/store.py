@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -94,6 +94,15 @@ class Store:
             for record in pq.read_table(shard).to_pylist():
                 latest[record["key"]] = record
         yield from latest.values()
+
+    def table(self, columns: Sequence[str]) -> pa.Table:
+        """Return some columns of what is stored, a row for each record, an earlier one of a key before a later one."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        shards = [pq.read_table(shard, columns=list(columns)).cast(schema) for shard in self.shards()]
+        return pa.concat_tables([schema.empty_table(), *shards])
 
     def append(self, record: dict[str, Any]) -> None:
         """Take one record; it is on disk within `shard_seconds` as long as records keep coming."""

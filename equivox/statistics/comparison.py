@@ -265,9 +265,8 @@ class _Tables:
         self.n_groups = n_groups = len(design.groups)
         self.slices = slices
         widths = [part.stop - part.start for part in slices]
-        self.contrasts = np.array([[0.5, -0.5]]) if n_groups == 2 else np.eye(n_groups) - 1 / n_groups
+        self._starts = [part.start for part in slices]
         self._attribute = np.repeat(np.arange(len(slices)), widths)
-        self._member = (self._attribute[:, None] == np.arange(len(slices))).astype(np.float64)
         self._weight = np.repeat(weights, widths) * (100.0 if n_groups == 2 else 50.0 / (n_groups - 1))
 
     def by_group(self) -> Floats:
@@ -276,14 +275,16 @@ class _Tables:
 
     def fewest_clusters(self) -> int:
         """Return how many clusters the group that has the fewest has in any attribute."""
-        heard = self.counts.sum(axis=0) @ self._member > 0
+        heard = np.add.reduceat(self.counts.sum(axis=0), self._starts, axis=-1) > 0
         return int(min(heard[self.group == code].sum(axis=0).min() for code in range(self.n_groups)))
 
     def deviations(self, counts: Floats) -> Floats:
         """Return the contrasts of a batch of tables: B x R x V from B x G x V."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares = counts / (counts @ self._member)[..., self._attribute]
-        return np.asarray(self.contrasts @ shares, dtype=np.float64)
+            shares = counts / np.add.reduceat(counts, self._starts, axis=-1)[..., self._attribute]
+        if self.n_groups == 2:
+            return np.asarray((shares[..., :1, :] - shares[..., 1:, :]) / 2, dtype=np.float64)
+        return np.asarray(shares - shares.mean(axis=-2, keepdims=True), dtype=np.float64)
 
     def ntvd(self, counts: Floats) -> Floats:
         """Return the weighted mean nTVD of a batch of tables, B from B x G x V."""
@@ -368,13 +369,12 @@ def _interval(
     both = np.concatenate([tables.counts[0], tables.counts[1]], axis=1)
     columns = [*tables.slices, *(slice(part.start + n_values, part.stop + n_values) for part in tables.slices)]
     factors = noise_of_clusters(both.astype(np.int64), tables.group, columns, tables.n_groups)
-    pulls = np.stack(
-        [np.concatenate([w * own for w, own in zip(row, factors, strict=True)]) for row in tables.contrasts]
-    )
+    if tables.n_groups == 2:
+        factors = [np.concatenate([factors[0], -factors[1]]) / 2]
     degrees = float(len(tables.group) - tables.n_groups)
     of = [slice(0, n_values), slice(n_values, 2 * n_values)]
     deviations = tables.deviations(tables.by_group())
-    noise = _noise(pulls, degrees, N_NOISE, rng)
+    noise = _noise(factors, degrees, N_NOISE, rng)
     sd = np.maximum(noise.std(axis=0), TINY)
     bias = np.empty((2, 2))
     for model, part in enumerate(of):
@@ -382,7 +382,7 @@ def _interval(
             bias[model, column] = _bias(tables, deviations[model], spread, noise[:, :, part])
     changes: list[Floats] = []
     for size in blocks(max(n_draws, N_NOISE), N_NOISE):
-        moved = noise if not changes else _noise(pulls, degrees, size, rng)
+        moved = noise if not changes else _noise(factors, degrees, size, rng)
         longer = [tables.length(deviations[model] + moved[:, :, part]) for model, part in enumerate(of)]
         changes.append(longer[0] - longer[1])
     change = np.concatenate(changes)
@@ -406,11 +406,13 @@ def least_p_distance(n_resamples: int) -> float:
     return 2.0 / (1 + max(n_resamples, N_NOISE))
 
 
-def _noise(pulls: Floats, degrees: float, n_draws: int, rng: np.random.Generator) -> Floats:
-    """Draw the sampling error of both models' contrasts: B x R x 2V from R x C x 2V."""
-    drawn = rng.standard_normal((n_draws, pulls.shape[1]))
-    drawn *= np.sqrt(degrees / rng.chisquare(degrees, size=(n_draws, 1)))
-    return np.moveaxis(drawn @ pulls, 0, 1)
+def _noise(factors: Sequence[Floats], degrees: float, n_draws: int, rng: np.random.Generator) -> Floats:
+    """Draw the sampling error of both models' contrasts: B x R x 2V."""
+    scale = np.sqrt(degrees / rng.chisquare(degrees, size=(n_draws, 1)))
+    noise = np.stack([(rng.standard_normal((n_draws, len(own))) * scale) @ own for own in factors], axis=1)
+    if len(factors) > 1:
+        noise -= noise.mean(axis=1, keepdims=True)
+    return np.asarray(noise, dtype=np.float64)
 
 
 def _bias(tables: _Tables, deviations: Floats, spread: Floats, noise: Floats) -> float:
