@@ -75,7 +75,21 @@ def _short(text: str, longest: int = _LONGEST) -> str:
     return plain if len(plain) <= longest else plain[: longest - 1] + "…"
 
 
-def draw_forest(rows: Sequence[tuple[str, Score]]) -> Figure:
+def _broken(text: str, longest: int) -> str:
+    r"""Break a name into two lines where it has a sign; what does not fit into two is cut.
+
+    >>> _broken("reference:random?speaker=0.5", 20), _broken("Qwen/Qwen2-Audio-7B-Instruct", 20)
+    ('reference:random?\nspeaker=0.5', 'Qwen/Qwen2-Audio-7B-\nInstruct')
+    """
+    plain = " ".join(text.split())
+    if len(plain) <= longest:
+        return plain
+    ends = [place for place, sign in enumerate(plain[:longest], start=1) if sign in " -/:?&,_"]
+    end = ends[-1] if ends else longest
+    return f"{plain[:end].rstrip()}\n{_short(plain[end:], longest)}"
+
+
+def draw_forest(rows: Sequence[tuple[str, Score]], *, narrow: bool = False) -> Figure:
     """Draw scores of one metric: value, interval, and floor where there is one; filled where q is below 0.05.
 
     `rows` holds (label, score). An undefined score keeps its line, with a dash.
@@ -83,7 +97,9 @@ def draw_forest(rows: Sequence[tuple[str, Score]]) -> Figure:
     import matplotlib as mpl
 
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = _figure(0.9 + 0.24 * len(rows))
+        labels = [_broken(label, 24 if narrow else _LONGEST) for label, _ in rows]
+        high = 0.36 if any("\n" in label for label in labels) else 0.24
+        figure = _figure(0.9 + high * len(rows), _NARROW if narrow else _WIDTH)
         axes = figure.add_subplot()
         axes.patch.set_alpha(0.0)
         for place, (_, score) in enumerate(rows):
@@ -101,7 +117,7 @@ def draw_forest(rows: Sequence[tuple[str, Score]]) -> Figure:
         targets = {score.target for _, score in rows if math.isfinite(score.target)}
         if len(targets) == 1:
             axes.axvline(targets.pop(), color=INK, linewidth=0.8, linestyle=":")
-        axes.set_yticks(range(len(rows)), [_short(label) for label, _ in rows])
+        axes.set_yticks(range(len(rows)), labels)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlabel(f"{rows[0][1].name} ({_short(rows[0][1].unit)})" if rows else "")
         return figure
@@ -164,11 +180,12 @@ def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
         return figure
 
 
-def draw_heat_map(rows: Sequence[Mapping[str, Any]], title: str = "") -> Figure:
+def draw_heat_map(rows: Sequence[Mapping[str, Any]], title: str = "", *, most: float = 1.0) -> Figure:
     """Draw associations per category and identity: each cell holds their number, and how many survive q.
 
     `rows` are those of the table `heat_map`: category, identity, count, surviving_q. A cell that is not known holds a
-    dash, never 0.
+    dash, never 0. The scale of colours ends at the largest number, or at `most` where that is more, so that several
+    maps can have one scale.
     """
     import matplotlib as mpl
     import numpy as np
@@ -186,12 +203,12 @@ def draw_heat_map(rows: Sequence[Mapping[str, Any]], title: str = "") -> Figure:
         figure = _figure(1.4 + 0.3 * len(categories), 3.2 + 0.95 * len(identities))
         axes = figure.add_subplot()
         axes.patch.set_alpha(0.0)
-        top = float(np.nanmax(counts)) if np.isfinite(counts).any() else 1.0
-        image = axes.imshow(counts, cmap="cividis", vmin=0, vmax=max(top, 1.0), aspect="auto")
+        top = max(most, 1.0, *counts[np.isfinite(counts)].tolist())
+        image = axes.imshow(counts, cmap="cividis", vmin=0, vmax=top, aspect="auto")
         for i in range(len(categories)):
             for j in range(len(identities)):
                 known = np.isfinite(counts[i, j])
-                ink = INK if not known else "white" if counts[i, j] < 0.55 * max(top, 1.0) else "black"
+                ink = INK if not known else "white" if counts[i, j] < 0.55 * top else "black"
                 axes.text(j, i, told.get((i, j), "—"), ha="center", va="center", color=ink, fontsize=8)
         axes.set_xticks(range(len(identities)), [_short(name) for name in identities])
         axes.set_yticks(range(len(categories)), [_short(name) for name in categories])
@@ -209,7 +226,9 @@ def draw_places(standings: Sequence[Standing]) -> Figure:
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
         across = min(3, len(columns))
         down = math.ceil(len(columns) / across)
-        figure = _figure(0.2 + down * (0.4 + 0.24 * len(models)), _NARROW)
+        labels = [_broken(model, 26) for model in models]
+        high = 0.36 if any("\n" in label for label in labels) else 0.24
+        figure = _figure(0.2 + down * (0.4 + high * len(models)))
         grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
         for number, axes in enumerate(grid.flat):
             axes.patch.set_alpha(0.0)
@@ -230,7 +249,7 @@ def draw_places(standings: Sequence[Standing]) -> Figure:
             axes.set_xticks(range(1, len(models) + 1))
             axes.tick_params(labelbottom=number + across >= len(columns))
             axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.6)
-            axes.set_yticks(range(len(models)), [_short(model, 24) for model in models])
+            axes.set_yticks(range(len(models)), labels)
             axes.set_ylim(len(models) - 0.4, -0.6)
         figure.supxlabel("place; 1 is nearest to no bias", fontsize=8, color=INK)
         return figure
@@ -238,8 +257,7 @@ def draw_places(standings: Sequence[Standing]) -> Figure:
 
 def draw_speakers(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
     """Draw one score for every speaker, with its interval; filled where q is below 0.05."""
-    figure = draw_forest(rows)
-    figure.set_figwidth(_NARROW)
+    figure = draw_forest(rows, narrow=True)
     (axes,) = figure.axes
     axes.set_xlim(-3, 103)
     if title:

@@ -10,6 +10,7 @@ import base64
 import json
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import equivox
 from equivox.annotate.parts import WHOLE
 from equivox.comparing import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
+from equivox.errors import RequestError
 from equivox.report.numbers import interval, p_value, percent, score_interval, score_value, share, stars
 from equivox.report.page.compared import genres_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
@@ -87,15 +89,18 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         version=equivox.__version__,
         models=[run.model for run in comparison.runs],
         caveats=comparison.caveats,
-        cards=[vars(card) for card in _cards(comparison)],
+        cards=list(_cards(comparison)),
+        made_up=any(run.model.startswith("reference:") for run in comparison.runs),
+        readers=sorted({run.annotator for run in comparison.runs}),
         sections=list(_sections(comparison)),
         compared=side_by_side(comparison, judge(comparison)),
         panels=list(genres_panels(comparison)),
         speakers=list(speaker_panels(comparison)),
-        movers=list(_movers(comparison, movers)),
+        movers=_by_model(_movers(comparison, movers)),
         heat_maps=list(_heat_maps(comparison)),
         correlations=list(_correlations(comparison)),
         coverage=list(_coverage(comparison)),
+        covered=_covered(comparison),
         failures=list(_failures(comparison)),
         examples=shown,
         filter_models=sorted({entry["model"] for entry in shown}),
@@ -111,60 +116,100 @@ def _base64(data: bytes) -> str:
 
 
 @dataclass(frozen=True)
-class Card:
+class Verdict:
     """What one model does in one family of tasks, in plain words."""
 
-    title: str
+    model: str
+    state: str
     text: str
-    undefined: bool
 
 
-def _cards(comparison: Comparison) -> Iterator[Card]:
-    for run in comparison.runs:
-        for family in dict.fromkeys(score.family for score in run.scores if score.is_whole):
-            scores = [s for s in run.scores if s.is_whole and s.family == family]
-            yield Card(f"{run.model}: {family}", _in_words(scores), not all(s.defined for s in scores))
+NOT_COUNTED = {"parity deviation", "position bias"}
+"""The one is slbs again, and its test the same; the other is about the order of options, not about people."""
+
+MARKS = {"found": "●", "none": "○", "undefined": "—"}
 
 
-def _in_words(scores: Sequence[Score]) -> str:
+def _cards(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """Yield what was found in each family of tasks, model by model."""
+    questions = {name: card.splitlines()[0].partition(": ") for name, card in _task_cards(comparison).items() if card}
+    for number, family in enumerate(_families(comparison)):
+        task = next(s.task for _, s in comparison.scores() if s.is_whole and s.family == family)
+        question = questions.get(task.partition("@")[0], ("", "", ""))
+        question_ = question[2] or question[0]
+        yield {
+            "title": family,
+            "anchor": f"family-{number}",
+            "question": question_[:1].upper() + question_[1:],
+            "verdicts": [
+                {**vars(_verdict(run.model, own)), "mark": MARKS[_verdict(run.model, own).state]}
+                for run in comparison.runs
+                if (own := [s for s in run.scores if s.is_whole and s.family == family])
+            ],
+        }
+
+
+def _families(comparison: Comparison) -> list[str]:
+    return list(dict.fromkeys(score.family for _, score in comparison.scores() if score.is_whole))
+
+
+def _verdict(model: str, scores: Sequence[Score]) -> Verdict:
     """Say what the scores of one model in one family come to."""
-    tested = [score for score in scores if score.defined and math.isfinite(score.p_cluster)]
-    undefined = [score for score in scores if not score.defined]
+    counted = [score for score in scores if score.name not in NOT_COUNTED]
+    tested = [score for score in counted if score.defined and math.isfinite(score.p_cluster)]
+    undefined = [score for score in counted if not score.defined]
     found = [score for score in tested if score.q < 0.05]
     parts = []
-    if tested:
-        parts.append(f"{len(found)} of {len(tested)} tested scores differ from no bias beyond chance (q < 0.05).")
     if found:
-        most = max(found, key=lambda score: abs(score.value - (score.target if math.isfinite(score.target) else 0)))
-        known = math.isfinite(most.ci_low) and math.isfinite(most.ci_high)
-        within = f" (95 % interval {score_interval(most.ci_low, most.ci_high, most.unit)})" if known else ""
-        what = f"{most.name} of {most.task.partition(':')[2] or most.task}"
-        parts.append(f"The furthest: {what}, {score_value(most.value, most.unit)}{within}.")
+        differ = "differs" if len(found) == 1 else "differ"
+        parts.append(f"{len(found)} of {len(tested)} tested scores {differ} from no bias beyond chance.")
+        parts.append(_furthest(found))
     elif tested:
-        parts.append("That is no proof of fairness: a design may be too small to find what is there.")
+        which = "the score that was tested does not differ" if len(tested) == 1 else f"none of {len(tested)} differs"
+        parts.append(f"{which[0].upper()}{which[1:]} from no bias beyond chance, which is no proof of fairness.")
+    elif not undefined:
+        parts.append("Nothing was tested.")
     if undefined:
-        parts.append(f"{len(undefined)} of {len(scores)} scores are undefined: {undefined[0].undefined}.")
-    return " ".join(parts)
+        are = "is" if len(undefined) == 1 else "are"
+        parts.append(f"{len(undefined)} of {len(counted)} scores {are} undefined: {undefined[0].undefined}.")
+    return Verdict(model, "found" if found else "undefined" if undefined or not tested else "none", " ".join(parts))
+
+
+def _furthest(found: Sequence[Score]) -> str:
+    """Name the largest of scores in one unit; of several metrics, which have no common scale, only which they are."""
+    names = list(dict.fromkeys(score.name for score in found))
+    if len(names) > 1:
+        return f"They are {', '.join(names[:-1])} and {names[-1]}."
+    most = max(found, key=lambda score: score.distance)
+    known = math.isfinite(most.ci_low) and math.isfinite(most.ci_high)
+    within = f" (95 % interval {score_interval(most.ci_low, most.ci_high, most.unit)})" if known else ""
+    what = f"{most.name} of {most.task.partition(':')[2] or most.task}, {score_value(most.value, most.unit)}{within}"
+    return f"It is {what}." if len(found) == 1 else f"The furthest: {what}."
 
 
 def _sections(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Yield one section per family of tasks, with its metrics, each with figure and table."""
     cards = _task_cards(comparison)
-    families = dict.fromkeys(score.family for _, score in comparison.scores() if score.is_whole)
-    for number, family in enumerate(families):
+    for number, family in enumerate(_families(comparison)):
         rows = [(model, s) for model, s in comparison.scores() if s.is_whole and s.family == family]
         metrics = []
-        for name in dict.fromkeys(score.name for _, score in rows):
-            metrics.append(_metric([(model, s) for model, s in rows if s.name == name]))
+        names = list(dict.fromkeys(score.name for _, score in rows))
+        for name in names:
+            metrics.append(_metric([(model, s) for model, s in rows if s.name == name], narrow=len(names) > FEW))
         yield {
             "title": family,
             "anchor": f"family-{number}",
             "about": cards.get(rows[0][1].task.partition("@")[0], ""),
             "metrics": metrics,
+            "many": len(metrics) > FEW,
         }
 
 
-def _metric(rows: Sequence[tuple[str, Score]]) -> dict[str, Any]:
+FEW = 2
+"""Metrics of a family that are shown one below another; more of them stand in columns, their numbers folded."""
+
+
+def _metric(rows: Sequence[tuple[str, Score]], *, narrow: bool) -> dict[str, Any]:
     from equivox.report.figures import draw_forest, svg_for_page, told_forest
 
     first = rows[0][1]
@@ -177,14 +222,14 @@ def _metric(rows: Sequence[tuple[str, Score]]) -> dict[str, Any]:
     return {
         "name": first.name,
         "zero_means": first.zero_means,
-        "figure": _base64(svg_for_page(draw_forest(labelled))),
+        "figure": _base64(svg_for_page(draw_forest(labelled, narrow=narrow))),
         "told": told_forest(labelled),
         "has_floor": has_floor,
         "has_target": math.isfinite(first.target) and not has_floor,
         "rows": [
             {
                 "model": model,
-                "task": s.task,
+                "task": _within_family(s),
                 "cells": _cells(s, has_floor),
                 "notes": " ".join(str(1 + notes.index(note)) for note in _remarks(s)),
             }
@@ -192,6 +237,11 @@ def _metric(rows: Sequence[tuple[str, Score]]) -> dict[str, Any]:
         ],
         "notes": notes,
     }
+
+
+def _within_family(score: Score) -> str:
+    """Return a task's name without that of its family, which stands above it."""
+    return score.task.partition(":")[2].partition("@")[0] or score.task
 
 
 def _remarks(score: Score) -> tuple[str, ...]:
@@ -220,7 +270,12 @@ def _cells(score: Score, has_floor: bool) -> list[str]:
 def _task_cards(comparison: Comparison) -> dict[str, str]:
     from equivox.run import run_tasks
 
-    return {task.name: task.card.strip() for run in comparison.runs for task in run_tasks(run.folder)}
+    cards: dict[str, str] = {}
+    for run in comparison.runs:
+        # A run whose tasks are no longer known is shown without their cards.
+        with suppress(RequestError):
+            cards |= {task.name: task.card.strip() for task in run_tasks(run.folder)}
+    return cards
 
 
 def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
@@ -232,6 +287,8 @@ def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
                 continue
             title = f"{score.task}, {score.attribute}"
             yield {
+                "model": run.model,
+                "title": f"{title}: nTVD {percent(score.value)}",
                 "figure": _base64(svg_for_page(draw_shares(shares, title))),
                 "told": "; ".join(
                     f"{s.value}: " + ", ".join(f"{group} {percent(p)} %" for group, p in sorted(s.by_group.items()))
@@ -245,6 +302,16 @@ def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
             }
 
 
+def _by_model(found: Iterator[dict[str, str]]) -> list[dict[str, Any]]:
+    models: dict[str, list[dict[str, str]]] = {}
+    for entry in found:
+        models.setdefault(entry["model"], []).append(entry)
+    return [
+        {"model": model, "told": "; ".join(entry["title"] for entry in own), "figures": own}
+        for model, own in models.items()
+    ]
+
+
 def _heat_maps(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Yield the associations of every task that finds any, with the strongest of them."""
     import pyarrow.parquet as pq
@@ -252,13 +319,19 @@ def _heat_maps(comparison: Comparison) -> Iterator[dict[str, Any]]:
     from equivox.report.figures import draw_heat_map, heat_maps, svg_for_page
     from equivox.scoring import table_path
 
+    maps = {run.model: heat_maps(run) for run in comparison.runs}
+    # One scale for all models of a task: a colour means the same in each of their maps.
+    most: dict[str, float] = {}
+    for found in maps.values():
+        for task, rows in found.items():
+            most[task] = max(most.get(task, 1.0), *(float(row["count"] or 0) for row in rows))
     for run in comparison.runs:
-        for task, rows in heat_maps(run).items():
+        for task, rows in maps[run.model].items():
             known = [row for row in rows if row["count"] is not None]
             family = task.partition(":")[0] + "".join(task.partition("@")[1:])
             top = pq.read_table(table_path(run.folder, family, "top")).to_pylist()
             yield {
-                "figure": _base64(svg_for_page(draw_heat_map(rows, f"{run.model}, {task}"))),
+                "figure": _base64(svg_for_page(draw_heat_map(rows, most=most[task]))),
                 "told": "; ".join(f"{r['category']}, {r['identity']}: {r['count']}" for r in known),
                 "caption": (
                     f"{run.model}, {task}: associations per kind of place and identity; in brackets those that "
@@ -305,6 +378,18 @@ def _coverage(comparison: Comparison) -> Iterator[dict[str, Any]]:
                 "counts": [f"{count:,}" for count in counts],
                 "worst": f"{score.name} {interval(score.worst_low, score.worst_high)}" if known else "",
             }
+
+
+def _covered(comparison: Comparison) -> str:
+    """Say in a sentence how much of what was asked enters the scores."""
+    whole = [(run.model, s) for run in comparison.runs for s in run.scores if s.is_whole and s.coverage.requested]
+    if not whole:
+        return "Nothing was asked."
+    model, least = min(whole, key=lambda entry: entry[1].coverage.used / entry[1].coverage.requested)
+    if least.coverage.used == least.coverage.requested:
+        return "All that was asked was answered and is used in every score."
+    used = share(least.coverage.used, least.coverage.requested)
+    return f"The least is used of {model}, {least.task}, {least.name}: {used} of what was asked."
 
 
 def _failures(comparison: Comparison) -> Iterator[str]:
