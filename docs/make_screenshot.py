@@ -21,7 +21,6 @@ def main(report: Path, picture: Path) -> None:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 1400})
         page.goto(report.resolve().as_uri())
-        page.evaluate("document.getElementById('family-0').scrollIntoView()")
         page.screenshot(path=picture)
         browser.close()
 
