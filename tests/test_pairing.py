@@ -133,6 +133,32 @@ def rewritten(source: Path, target: Path, file: str, change: Callable[[dict[str,
     return target
 
 
+def test_a_run_opened_task_by_task_is_the_run(runs: Sequence[Path]) -> None:
+    from equivox.annotate.parts import WHOLE
+    from equivox.reading import Readings, plan_rows, stored_annotator, stored_texts
+    from equivox.run import run_tasks
+    from equivox.scoring import rows_by_task
+
+    tasks = {task.name: task for task in run_tasks(runs[4])}
+    every, texts = Readings.of(runs[4], stored_annotator(runs[4], "rules")), stored_texts(runs[4])
+    plan = plan_rows(runs[4])
+    opened = {task.name: list(rows) for task, rows in rows_by_task(runs[4], list(tasks.values()), "rules")}
+    assert sum(map(len, opened.values())) == len(plan)
+    failed = 0
+    for name, rows in opened.items():
+        for planned, row in zip((p for p in plan if p["task"] == name), rows, strict=True):
+            assert (row.item_id, row.group, row.facts, row.text) == (
+                planned["item_id"], planned["group"], planned["facts"], texts[planned["key"]],
+            )  # fmt: skip
+            if row.text is None:
+                failed += 1
+                assert (row.status, row.values) == ("failed", {})
+            else:
+                read = every.settle(tasks[name], planned, row.text)[0][WHOLE]
+                assert (row.status, row.values) == (read.status, read.values)
+    assert 0.5 < failed / len(plan) < 0.7  # the model fails six times in ten
+
+
 def test_items_that_one_lacks_count_for_neither(runs: Sequence[Path], tmp_path: Path) -> None:
     def lose(row: dict[str, object]) -> None:
         if int(str(row["key"])[:4], 16) % 10 == 0:

@@ -42,6 +42,15 @@ def test_what_was_appended_last_is_what_is_read(
     assert Store(folder, response_schema()).keys() == {key for key, _ in records}
 
 
+def test_some_columns_of_what_is_stored(tmp_path: Path) -> None:
+    with Store(tmp_path, response_schema(), shard_rows=2) as store:
+        for key, text in (("a", "one"), ("b", None), ("a", "two")):
+            store.append(record(key, text))
+    table = Store(tmp_path, response_schema()).table(("key", "text"))
+    assert table.to_pydict() == {"key": ["a", "b", "a"], "text": ["one", None, "two"]}
+    assert Store(tmp_path / "nothing", response_schema()).table(("key",)).to_pydict() == {"key": []}
+
+
 def test_a_reopened_store_appends_after_what_is_there(tmp_path: Path) -> None:
     for text in ("first", "second"):
         with Store(tmp_path, response_schema()) as store:

@@ -56,7 +56,7 @@ METHODS = (
         "places",
         "1 is nearest to no bias, as measured. The places open are those that the tests of all pairs of models leave, "
         "95 % for all models of a task together (Mogstad et al. 2024, Holm's correction). Models that share a letter "
-        "cannot be told apart: that is no proof that they are alike.",
+        "are not told apart: that is no proof that they are alike.",
     ),
     (
         "paired tests",
