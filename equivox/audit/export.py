@@ -20,7 +20,7 @@ from equivox.manifest import read_manifest
 from equivox.media import MediaError, checked_image, decode_audio
 from equivox.run import run_tasks
 from equivox.scores import Row
-from equivox.scoring import scoring_rows
+from equivox.scoring import rows_by_task
 from equivox.store import write_whole
 from equivox.task import OTHER, UNSTATED, Attribute, Task, digest
 from equivox.variants import SHUFFLED, SILENCE, TEXT_ONLY
@@ -68,8 +68,7 @@ def draw(
         tasks = [task for task in run_tasks(folder) if task.arm != SHUFFLED]
         reader = annotator or str(manifest["command"]["annotator"])
         seen: set[str] = set()
-        for name, rows in scoring_rows(folder, tasks, reader).items():
-            task = next(task for task in tasks if task.name == name)
+        for task, rows in rows_by_task(folder, tasks, reader):
             for row in rows:
                 if row.text is None or not row.text.strip() or row.key in seen:
                     continue
@@ -78,11 +77,10 @@ def draw(
                 place = {"model": f"{model} {folder}", "task": task.name, "arm": task.arm, "group": row.group}
                 one = Drawn(digest([seed, "item", model, row.key])[:12], folder, model, task, row)
                 cells.setdefault(tuple(place[name] for name in per), []).append(one)
-    drawn = [
-        one
-        for members in cells.values()
-        for one in sorted(members, key=lambda one: digest([seed, "draw", one.item]))[:n]
-    ]
+            # What is not among the first n of its cell now never will be: it is let go, and its task with it.
+            for cell, members in cells.items():
+                cells[cell] = sorted(members, key=lambda one: digest([seed, "draw", one.item]))[:n]
+    drawn = [one for members in cells.values() for one in members]
     if not drawn:
         raise RequestError(f"no response of {', '.join(map(str, folders))} can be shown: none was answered")
     return sorted(drawn, key=lambda one: one.item)
