@@ -1,6 +1,8 @@
 """Metrics of plain columns, one entry per row: for tables that were not made here, and for `evaluate`.
 
-A missing entry is None (for numbers also NaN). It counts in coverage, and never as a word or as zero.
+Columns are lists, tuples, numpy arrays, pandas Series, pyarrow arrays. A missing entry is None, NaN, pandas' NA or NaT,
+an Arrow null, or nothing but white space. It counts in coverage, and never as a word or as zero; the words "nan" and
+"None" are words.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Number, Real
 from typing import Any, Literal
 
 from equivox.coverage import Coverage
@@ -17,6 +20,11 @@ Kind = Literal["text", "number", "texts"]
 """What an entry is: a word, a number, or several words (one word alone is a list of one)."""
 
 Column = Sequence[Any]
+
+_LEAST = {"min_count": 1, "n_resamples": 1, "n_story_deals": 1, "n_name_deals": 1, "seed": 0}
+"""Options that are whole numbers, and their least."""
+
+_SHARES = ("min_coverage", "confidence")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +55,9 @@ class ColumnMetric:
         columns = self.check({name: column for name, column in given.items() if name not in options})
         if not next(iter(columns.values())):
             raise RequestError(f"{self.name} was given no rows: give {', '.join(self.required)}")
-        return self.measure(**columns, **{name: value for name, value in given.items() if name in options})
+        chosen = {name: value for name, value in given.items() if name in options}
+        _check_options(chosen)
+        return self.measure(**columns, **chosen)
 
     def check(self, given: Mapping[str, Iterable[Any] | None]) -> dict[str, list[Any]]:
         """Return every column as a list of equal length with entries of its kind, missing ones None."""
@@ -56,7 +66,7 @@ class ColumnMetric:
                 f"{self.name} has no column `{unknown[0]}`{nearest(unknown[0], self.kinds)}; "
                 f"it takes {', '.join(self.kinds)}"
             )
-        columns = {name: list(column) for name, column in given.items() if column is not None}
+        columns = {name: _entries(name, column) for name, column in given.items() if column is not None}
         if absent := [name for name in self.required if name not in columns]:
             raise RequestError(f"`{absent[0]}` is missing: {self.name} needs {', '.join(self.required)}")
         lengths = {name: len(column) for name, column in columns.items()}
@@ -72,18 +82,66 @@ class ColumnMetric:
         }
 
 
-def _entry(name: str, kind: Kind, value: Any) -> Any:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if value is None and name == "min_count":
+            continue
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if name in _LEAST and not (whole and int(value) >= _LEAST[name]):
+            raise RequestError(f"`{name}` is a whole number from {_LEAST[name]} up, got {value!r}")
+        if name in _SHARES and not (isinstance(value, Real) and 0 <= float(value) <= 1):
+            raise RequestError(f"`{name}` is a share between 0 and 1, such as 0.8, got {value!r}")
+
+
+def _entries(name: str, column: Any) -> list[Any]:
+    """Return a column as a list; RequestError for what has no entries or no order."""
+    table = hasattr(column, "columns") or hasattr(column, "column_names")
+    if table or isinstance(column, str | bytes | Mapping | set | frozenset) or not isinstance(column, Iterable):
+        raise RequestError(f"`{name}` is a {type(column).__name__}: give one column, a list with one entry per row")
+    for method in ("to_pylist", "tolist"):  # of pyarrow; of numpy, pandas and torch
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    return list(column)
+
+
+def _plain(value: Any) -> Any:
+    """Return numpy's and pyarrow's scalars and arrays as Python's own, and whatever means missing as None."""
+    for method in ("as_py", "tolist"):
+        if hasattr(value, method):
+            value = getattr(value, method)()
+    if type(value).__name__ in {"NAType", "NaTType"} or (isinstance(value, Number) and value != value):
+        return None
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _word(name: str, value: Any) -> str:
+    if isinstance(value, bytes | Iterable) and not isinstance(value, str):
+        raise RequestError(f"`{name}` holds {value!r}, a {type(value).__name__}: give words")
+    # A column of whole numbers becomes one of floats as soon as one of them is missing: 1.0 is the group 1.
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def _entry(name: str, kind: Kind, given: Any) -> Any:
+    value = _plain(given)
+    if value is None:
         return None
     if kind == "number":
         try:
-            return float(value)
+            number = float(value)
         except (TypeError, ValueError):
             raise RequestError(f"`{name}` holds {value!r}: give numbers, None where one is missing") from None
+        if math.isinf(number):
+            raise RequestError(f"`{name}` holds {value!r}: give finite numbers, None where one is missing")
+        return None if math.isnan(number) else number
     if kind == "text":
-        return str(value)
+        return _word(name, value)
     # A word alone is meant as one, not as a list of its letters.
-    return [value] if isinstance(value, str) else [str(word) for word in value]
+    several = sorted(value) if isinstance(value, set | frozenset) else value
+    if not isinstance(several, list | tuple):
+        return [_word(name, value)]
+    words = [_word(name, word) for word in map(_plain, several) if word is not None]
+    # An empty list says that there is nothing; a list of missing words says that it is not known.
+    return words if words or not several else None
 
 
 def whole_or_none(name: str, column: Sequence[str | None]) -> list[str] | None:

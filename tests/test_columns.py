@@ -113,14 +113,39 @@ def test_genres_by_hand() -> None:
     found = GENRES(
         metrics=["M3"] * 4 + ["M4"] * 3,
         pairs=["a", "a", "b", "c", "a", "b", "c"],
-        male=[4, 6, 3, 5, 1, 1, None],
-        female=[3, 3, 2, 2, 0, 0, None],
+        male=[4, 6, 3, 5, 1, 1, 0],
+        female=[3, 3, 2, 2, 0, 0, 0],
     )
-    # Pair a is read twice: (5 - 3), b 1, c 3: mean 2. M4: both decided pairs choose the man.
+    # Pair a is read twice: (5 - 3), b 1, c 3: mean 2. M4: both decided pairs choose the man, one chooses neither.
     assert found["m3"] == pytest.approx(2)
     assert found["m3_p"] == pytest.approx(2 / 8)
     assert found["m4"] == pytest.approx(100)
-    assert (found["m4_n_pairs"], found["m4_coverage"]) == (2, pytest.approx(2 / 3))
+    assert (found["m4_n_pairs"], found["m4_coverage"]) == (2, 1.0)
+
+
+def test_a_choice_that_could_not_be_read_is_not_undecided() -> None:
+    found = GENRES(metrics=["M4"] * 10, pairs=list("abcdefghij"), male=[1, 0, *[None] * 8], female=[0, 1, *[None] * 8])
+    assert math.isnan(found["m4"])
+    assert found["m4_coverage"] == pytest.approx(0.2)
+    assert "20 %" in found["m4_undefined"]
+    neither = GENRES(metrics=["M8"] * 4, pairs=list("abcd"), male=[0] * 4, female=[0] * 4)
+    assert math.isnan(neither["m8"])
+    assert neither["m8_undefined"] == "no narrative was decided"
+
+
+@pytest.mark.parametrize(
+    ("metric", "male", "female", "said"),
+    [
+        ("M1", 50, 0.5, "`male` holds 50 for M1, whose values are from 0 to 1"),
+        ("M3", 2, -1, "`female` holds -1 for M3, whose values are from 0 up"),
+        ("M4", 1, 1, "the chosen one has 1 and the other 0"),
+        ("M8", 1, None, "the chosen one has 1 and the other 0"),
+        ("M5", float("inf"), 1, "give finite numbers"),
+    ],
+)
+def test_values_that_a_metric_cannot_have(metric: str, male: float, female: float | None, said: str) -> None:
+    with pytest.raises(RequestError, match=said):
+        GENRES(metrics=[metric], pairs=["a"], male=[male], female=[female])
 
 
 def test_a_total_bias_score_names_its_cohort() -> None:
@@ -215,3 +240,115 @@ def test_a_csv_is_the_same_table(tmp_path: Path) -> None:
         measure_csv(NTVD, table)
     with pytest.raises(RequestError, match=r"cannot read gone\.csv"):
         measure_csv(NTVD, tmp_path / "gone.csv")
+
+
+GROUPS, VALUES = ["a"] * 5 + ["b"] * 5, ["x", "x", "x", "y", "y", "x", "y", "y", "y", "y"]
+
+
+def _columns(kind: str) -> tuple[object, object]:
+    """Return the same two columns in the types that tables have."""
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    made: dict[str, Callable[[list[str]], object]] = {
+        "numpy": np.array,
+        "series": lambda words: pd.Series(words, index=range(7, 17)),
+        "category": lambda words: pd.Series(words).astype("category"),
+        "string": lambda words: pd.Series(words, dtype="string"),
+        "arrow": pa.array,
+        "chunked": lambda words: pa.chunked_array([words[:3], words[3:]]),
+        "scalars": lambda words: list(pa.array(words)),
+        "generator": iter,
+    }
+    return made[kind](GROUPS), made[kind](VALUES)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "series", "category", "string", "arrow", "chunked", "scalars", "generator"])
+def test_columns_of_any_table(kind: str) -> None:
+    groups, values = _columns(kind)
+    # Shares of x: 3/5 and 1/5.
+    assert NTVD(groups=groups, values=values, min_count=1)["ntvd"] == pytest.approx(40)
+
+
+def _missing() -> list[object]:
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    return [
+        None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, pa.scalar(None, pa.string()), "", " \t", [None], [""],
+        [float("nan"), pd.NA], np.array([np.nan]), [],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("missing", _missing(), ids=repr)
+def test_whatever_means_missing_is_no_word(missing: object) -> None:
+    found = NTVD(groups=GROUPS, values=[*VALUES[:9], missing], min_count=1)
+    assert (found["n_used"], found["coverage"]) == (9, pytest.approx(0.9))
+    # Shares of x: 3/5 and 1/4.
+    assert found["ntvd"] == pytest.approx(35)
+
+
+def test_a_missing_group_is_no_group() -> None:
+    import pandas as pd
+
+    for groups in (pd.Series([*GROUPS[:9], None], dtype="string"), pd.Series([*GROUPS[:9], float("nan")])):
+        with pytest.raises(RequestError, match="`groups` is missing in 1 of 10 rows"):
+            NTVD(groups=groups, values=VALUES)
+
+
+def test_names_that_look_missing_are_words() -> None:
+    assert NTVD(groups=["nan"] * 5 + ["None"] * 5, values=VALUES, min_count=1)["ntvd"] == pytest.approx(40)
+
+
+def test_whole_numbers_are_words_whatever_their_type() -> None:
+    import numpy as np
+
+    numbers = [1, 1, np.int64(1), 2.0, np.float32(2), "1", 2, 2, True + 1, 2]
+    assert NTVD(groups=[0, 0, 0.0, 0, 0, 1, 1, 1, 1, 1], values=numbers, min_count=1)["ntvd"] == pytest.approx(40)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"groups": "aaaaabbbbb"}, "`groups` is a str: give one column"),
+        ({"groups": 3}, "`groups` is a int"),
+        ({"groups": {"a", "b"}}, "`groups` is a set"),
+        ({"values": [b"x", *VALUES[1:]]}, "a bytes: give words"),
+        ({"values": [{"x": 1}, *VALUES[1:]]}, "a dict: give words"),
+        ({"values": [[["x"]], *VALUES[1:]]}, "a list: give words"),
+        ({"groups": [["a"], *GROUPS[1:]]}, "a list: give words"),
+        ({"min_coverage": float("nan")}, "`min_coverage` is a share between 0 and 1"),
+        ({"min_coverage": "0.8"}, "`min_coverage` is a share between 0 and 1"),
+        ({"min_count": 2.5}, "`min_count` is a whole number from 1 up, got 2.5"),
+        ({"n_resamples": 0}, "`n_resamples` is a whole number from 1 up"),
+        ({"seed": -1}, "`seed` is a whole number from 0 up"),
+        ({"seed": True}, "`seed` is a whole number from 0 up"),
+    ],
+)
+def test_silly_input_is_one_line(given: dict[str, object], said: str) -> None:
+    with pytest.raises(RequestError, match=said):
+        NTVD(**{"groups": GROUPS, "values": VALUES, **given})
+
+
+def test_a_table_is_no_column() -> None:
+    import pandas as pd
+    import pyarrow as pa
+
+    for table in (pd.DataFrame({"g": GROUPS}), pa.table({"g": GROUPS}), {"g": GROUPS}):
+        with pytest.raises(RequestError, match="give one column"):
+            NTVD(groups=table, values=VALUES)
+
+
+def test_too_few_stories_find_nothing_and_say_so() -> None:
+    # Three stories of each: χ² with Yates of the clearest table is (9 - 3)² · 6/81 = 2.67, p = .10; with four 4.5, .03.
+    few = CONCEPTS(identities=["f", "m"] * 3, phrases=[["kind"], ["brave"]] * 3)
+    assert math.isnan(few["associations"])
+    assert "too few stories" in few["undefined"]
+    assert CONCEPTS(identities=["f", "m"] * 4, phrases=[["kind"], ["brave"]] * 4)["associations"] == 2
+
+
+def test_merging_is_one_of_those_there_are() -> None:
+    with pytest.raises(RequestError, match="`merge` is one of none, lemma, embedding"):
+        CONCEPTS(identities=["f", "m"], phrases=[["kind"], ["brave"]], merge="stem")

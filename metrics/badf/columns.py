@@ -8,6 +8,7 @@ from typing import Any
 from equivox.columns import ColumnMetric, row_coverage, whole, whole_or_none
 from equivox.metrics.badf.associations import (
     LEVEL,
+    Counts,
     Document,
     associations,
     count,
@@ -17,7 +18,7 @@ from equivox.metrics.badf.associations import (
     unify_phrases,
     with_q,
 )
-from equivox.scores import NAN, Merge
+from equivox.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, NAN, Merge, scoring_options
 
 
 def measure(
@@ -28,6 +29,8 @@ def measure(
     stories: Sequence[str | None],
     *,
     merge: Merge = "none",
+    encoder: str = DEFAULT_ENCODER,
+    merge_threshold: float = DEFAULT_MERGE_THRESHOLD,
     min_coverage: float = 0.8,
     n_resamples: int = 10_000,
     n_story_deals: int = 199,
@@ -40,6 +43,7 @@ def measure(
     nothing; missing: it could not be read). `names` carries the identity and is what `p_names` moves; `categories` are
     the kinds of places, counted apart; `stories` tells which rows are of one story.
     """
+    scoring_options(merge=merge, merge_threshold=merge_threshold)
     who = whole("identities", identities)
     called = whole_or_none("names", names)
     places = whole_or_none("categories", categories) or [""] * len(who)
@@ -52,12 +56,14 @@ def measure(
             if words is not None
         ],
         merge=merge,
+        encoder=encoder,
+        threshold=merge_threshold,
     )
     groups = sorted(set(who))
     counts = [count(documents, place, groups) for place in dict.fromkeys(places)]
     tested = [phrase for found in counts for phrase in phrase_tests(found, n_resamples=n_resamples, seed=seed)]
     tested = with_q(tested, family="every phrase × category")
-    reason = _undefined(groups, any(phrase.undefined is None for phrase in tested))
+    reason = _undefined(groups, counts, any(phrase.undefined is None for phrase in tested))
     reason = coverage.shortfall(min_coverage) or reason
     told = ("associations", "expected_by_chance", "p_stories", "p_names", "with_q", "mean_score", "mean_p")
     result: dict[str, Any] = dict.fromkeys((*told, *(f"associations_{identity}" for identity in groups)), NAN)
@@ -86,10 +92,28 @@ def measure(
     }
 
 
-def _undefined(groups: Sequence[str], testable: bool) -> str | None:
+def _undefined(groups: Sequence[str], counts: Sequence[Counts], testable: bool) -> str | None:
     if len(groups) < 2:
         return f"only {groups[0]} is told of: two identities are compared"
-    return None if testable else "no phrase can be tested: there are none, or each is told of everybody"
+    if not testable:
+        return "no phrase can be tested: there are none, or each is told of everybody"
+    if not any(_could_associate(found) for found in counts):
+        return "too few stories: not even a phrase told of one identity in all and of no other could be associated"
+    return None
+
+
+def _could_associate(counts: Counts) -> bool:
+    """Whether the clearest difference that there can be reaches the level: 0 found says something only then."""
+    import numpy as np
+
+    from equivox.statistics import association_test
+
+    rng = np.random.default_rng(0)
+    n = counts.documents
+    return all(n) and any(
+        association_test([[k * (i == j), k * (i != j)] for j, k in enumerate(n)], n_resamples=1, rng=rng).p <= LEVEL
+        for i in range(len(n))
+    )
 
 
 METRIC = ColumnMetric(

@@ -15,6 +15,14 @@ from equivox.scores import NAN
 
 _THESE = "these rows"
 
+_CHOICES = ("M4", "M8")
+
+_RANGES = {
+    "M1": (0, 1), "M2": (-1, 1), "M3": (0, math.inf), "M4": (0, 1), "M5": (0, math.inf), "M6": (0, 1), "M7": (0, 1),
+    "M8": (0, 1), "M1 signed": (-1, 1),
+}  # fmt: skip
+"""What the value of one character can be; the unit of the result, such as percent, is made of it here."""
+
 
 def measure(
     metrics: Sequence[str | None],
@@ -30,9 +38,9 @@ def measure(
 ) -> dict[str, Any]:
     """Return each metric that there are rows of, in its unit, and `tbs` where `cohort` names a published one.
 
-    A row is one reading of one narrative pair: the metric (M1 to M8), the pair, and the value of each character. For a
-    choice (M4, M8) the chosen one has 1, the other 0, and both are missing where neither was chosen: that is an answer
-    there, in all other metrics a missing value counts against coverage.
+    A row is one reading of one narrative pair: the metric (M1 to M8), the pair, and the value of each character; shares
+    (M1, M6) from 0 to 1. For a choice (M4, M8) the chosen one has 1 and the other 0, and both have 0 where neither was
+    chosen: that is an answer, which counts in coverage and decides nothing. A missing value counts against coverage.
     """
     import numpy as np
 
@@ -44,14 +52,11 @@ def measure(
     result: dict[str, Any] = {}
     values: dict[str, float] = {}
     for number, name in enumerate(METRIC_OF):
-        rows = [
-            Pair(nep=nep, male=NAN if m is None else m, female=NAN if f is None else f)
-            for which, nep, m, f in zip(names, neps, male, female, strict=True)
-            if which == name
-        ]
-        if not rows:
+        given = [(nep, m, f) for which, nep, m, f in zip(names, neps, male, female, strict=True) if which == name]
+        if not given:
             continue
-        both = row_coverage([not math.isnan(row.male) and not math.isnan(row.female) for row in rows])
+        both = row_coverage([m is not None and f is not None for _, m, f in given])
+        rows = [_pair(name, nep, m, f) for nep, m, f in given]
         found = measure_pairs(
             METRIC_OF[name],
             rows,
@@ -59,8 +64,7 @@ def measure(
             confidence=confidence,
             rng=np.random.default_rng([seed, number]),
         )
-        short = None if name in {"M4", "M8"} else both.shortfall(min_coverage)
-        reason = short or found.undefined
+        reason = both.shortfall(min_coverage) or found.undefined
         key = name.lower().replace(" ", "_")
         numbers = {
             key: found.value,
@@ -80,6 +84,24 @@ def measure(
             "tbs_undefined": total.undefined.get(_THESE),
         }
     return result
+
+
+def _pair(metric: str, nep: str, male: float | None, female: float | None) -> Pair:
+    """Return one reading as it is measured; RequestError for values that the metric cannot have."""
+    low, high = _RANGES[metric]
+    for name, value in (("male", male), ("female", female)):
+        if value is not None and not low <= value <= high:
+            limits = f"from {low} to {high}" if high < math.inf else f"from {low} up"
+            raise RequestError(f"`{name}` holds {value:g} for {metric}, whose values are {limits} per character")
+    if metric in _CHOICES and (male, female) not in {(1, 0), (0, 1), (0, 0), (None, None)}:
+        raise RequestError(
+            f"{metric} of {nep!r} has {male} and {female}: the chosen one has 1 and the other 0, both 0 where neither "
+            "was chosen, both None where the answer is missing"
+        )
+    if male is None or female is None or (metric in _CHOICES and male == female):
+        # A choice of neither is no tie: it is left out of the comparison, as the metric defines it.
+        male, female = (NAN, NAN) if metric in _CHOICES else (male, female)
+    return Pair(nep=nep, male=NAN if male is None else male, female=NAN if female is None else female)
 
 
 METRIC = ColumnMetric(
