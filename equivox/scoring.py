@@ -91,6 +91,8 @@ def score(
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
         "options": vars(options),
+        # Tells scores of all responses from scores of those that there were before a run went on.
+        "answered": len({row.key for table in tables.values() for row in table.rows if row.text is not None}),
         "scores": [entry.as_dict() for entry in scores],
     }
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)

@@ -18,6 +18,7 @@ from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.configs import load_config
 from equivox.engines.base import Engine, Labels, Request
 from equivox.engines.messages import split_thinking
+from equivox.redact import redacted
 from equivox.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
 
 ATTEMPTS = 3
@@ -42,7 +43,8 @@ class ModelAnnotator:
             name=name,
             version=str(_standard_prompt()["version"]),
             settings={
-                "engine": engine.identity.as_dict(),
+                # Readings are found by this and published with it: nothing private may be in it from the start.
+                "engine": redacted(engine.identity.as_dict()),
                 "sampling": digest(vars(sampling)),
                 "attempts": attempts,
                 "prompt": digest(_standard_prompt()),

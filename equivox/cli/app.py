@@ -253,11 +253,14 @@ def submit(
         list[str] | None, typer.Option(help="Submit all the same, marked: undefined, low-coverage, modified-data.")
     ] = None,
     min_coverage: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Share of usable responses that every group needs.")
+        float, typer.Option(help="Share of usable responses that every group needs, 0.8 or more.")
     ] = 0.95,
     data: Annotated[
         str | None, typer.Option("--data", "--data-dir", help="Where the run's corpus lies now, if it was moved.")
     ] = None,
+    details: Annotated[
+        bool, typer.Option(help="Write each request in lighteval's layout, too; that takes the run's corpus.")
+    ] = True,
     send: Annotated[
         bool, typer.Option("--push", help="Open a pull request; without it, the files are written here only.")
     ] = False,
@@ -277,6 +280,7 @@ def submit(
             marks=frozenset(mark or ()),
             min_coverage=min_coverage,
             data=data,
+            details=details,
         ),
         send=send,
     )

@@ -52,6 +52,7 @@ def push(name: str, repo: str, data: str | None, output: Path | None, *, send: b
         private=not public,
         gated=gated,
         create_repo=True,
+        replaces=("data/*", "responses/*", "annotations/*", "tables*", "tasks/*", "scores*.json"),
     )
     typer.echo(f"Uploaded: {done.url}")
     return EXIT_DONE

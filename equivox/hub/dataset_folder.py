@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from equivox import __version__
 from equivox.corpus import SAMPLE, Corpus, Item, open_corpus
 from equivox.dataset_builders.base import Column, CorpusFacts
-from equivox.errors import RequestError, RunError, nearest
+from equivox.errors import RequestError, RunError, StorageError, nearest
 from equivox.media import sha256
 from equivox.plan import items_of
 from equivox.progress import Progress, no_progress
@@ -120,11 +120,7 @@ def write_dataset(
     tasks = corpus_tasks(name)
     corpora = {task.data.corpus: open_corpus(task.data, data) for task in tasks}
     facts = corpus_facts(tasks[0], data)
-    replaceable(output)
-    partial = output.with_name(f".{output.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
+    with folder_being_written(output) as partial:
         sets = [
             rows
             for corpus in corpora.values()
@@ -164,12 +160,6 @@ def write_dataset(
         (partial / CARD).write_text(dataset_card(repo, facts, sets, features, sizes, record), "utf-8")
         (partial / EVAL).write_text(eval_file(facts.title, tasks), "utf-8")
         put_in_place(partial, output)
-    except OSError as error:
-        raise RequestError(
-            f"`output`: cannot write {output} ({error.strerror or error}); choose another folder"
-        ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return DatasetFolder(
         folder=output,
         configs={config_name(task.name): task.name for rows in sets for task in rows.tasks},
@@ -283,6 +273,39 @@ def replaceable(output: Path) -> None:
         raise RequestError(f"`output` {output} is a file; name a folder")
     if output.is_dir() and any(output.iterdir()) and not (output / RECORD).is_file():
         raise RequestError(f"`output` {output} holds files that were not written here; name a new or empty folder")
+
+
+@contextlib.contextmanager
+def folder_being_written(output: Path, *, apart_from: Path | None = None) -> Iterator[Path]:
+    """Give an empty folder beside `output`, for `put_in_place`; nothing of it is left when something goes wrong.
+
+    RequestError where `output` is there and not from here, is or holds the folder `apart_from`, or where the disk
+    refuses.
+    """
+    target = output.absolute()
+    if not target.name or target.name == "..":
+        raise RequestError(f"`output` {output} has no name of its own; name a new folder")
+    if apart_from is not None and apart_from.resolve().is_relative_to(target.resolve()):
+        raise RequestError(f"`output` {output} holds the run itself; name another folder")
+    replaceable(output)
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        yield partial
+    except StorageError as error:
+        raise RequestError(f"`output`: cannot write {output} ({_reason(error)}); choose another folder") from error
+    except OSError as error:
+        raise RequestError(
+            f"`output`: cannot write {output} ({error.strerror or error}); choose another folder"
+        ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _reason(error: BaseException) -> str:
+    cause = error.__cause__
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(error)
 
 
 def put_in_place(partial: Path, output: Path) -> None:

@@ -23,10 +23,12 @@ from typing import Any
 from equivox.engines import EngineIdentity, Response
 from equivox.errors import RequestError
 from equivox.flat import flat_metrics
+from equivox.hub.run_folder import public_manifest
 from equivox.lighteval.rows import METRIC, delivery, document_row, metric_label
 from equivox.manifest import read_manifest
 from equivox.plan import PlannedRequest, make_plan
 from equivox.reading import plan_rows, stored_responses
+from equivox.redact import redacted_text
 from equivox.run import open_corpora, run_tasks
 from equivox.scoring import read_scores
 from equivox.store import write_text, write_whole
@@ -55,20 +57,28 @@ _GENERATION_PARAMETERS = (
 
 
 def write_lighteval_results(
-    folder: Path, output: Path, *, time: datetime, data: str | None = None, annotator: str | None = None
+    folder: Path,
+    output: Path,
+    *,
+    time: datetime,
+    data: str | None = None,
+    annotator: str | None = None,
+    details: bool = True,
 ) -> list[Path]:
     """Write the scored run in `folder` below `output` as lighteval would have, and return the files written.
 
     `time` names the files. `data` says where the corpora lie now (by default where the run found them): a run keeps no
-    prompts, they are made again. `annotator` names whose scores are written, None the run's own. Every file is written
-    whole; details come first, so that results never stand without them. RequestError for a run without scores, and
-    where the data are not those of the run.
+    prompts, they are made again. Without `details` no corpus is needed and the results stand alone. `annotator` names
+    whose scores are written, None the run's own. Every file is written whole; details come first, so that results never
+    stand without those that they were to have. What is private (`equivox.redact`) is in none of them. RequestError for
+    a run without scores, and where the data are not those of the run.
     """
-    manifest = read_manifest(folder)
+    stored = read_manifest(folder)
+    manifest = public_manifest(stored)
     scores = read_scores(folder, annotator)
     tasks = run_tasks(folder)
-    asked = _requests(folder, tasks, manifest, data)
-    details = {task.name: _details(folder, task, asked[task.name]) for task in tasks}
+    asked = _requests(folder, tasks, stored, data) if details else {}
+    rows = {task.name: _details(folder, task, asked[task.name]) for task in tasks if details}
     name = model_folder(manifest)
     stamp = time.isoformat().replace(":", "-")
     numbers = {f"{t.name}|0": flat_metrics([score for score in scores if score.task == t.name]) for t in tasks}
@@ -77,12 +87,12 @@ def write_lighteval_results(
         "results": numbers | averages(numbers),
         "versions": {},
         "config_tasks": {f"{task.name}|0": _configuration(task, manifest) for task in tasks},
-        **_summaries(details),
+        **_summaries(rows),
     }
     written = []
-    for task in tasks:
-        path = output / "details" / name / stamp / f"details_{task.name}|0_{stamp}.parquet"
-        _write_details(path, details[task.name])
+    for task, of_task in rows.items():
+        path = output / "details" / name / stamp / f"details_{task}|0_{stamp}.parquet"
+        _write_details(path, of_task)
         written.append(path)
     path = output / "results" / name / f"results_{stamp}.json"
     write_text(path, json.dumps(document, indent=2, ensure_ascii=False))
@@ -132,7 +142,13 @@ def _requests(
 ) -> dict[str, list[tuple[int, PlannedRequest]]]:
     """Return the run's requests by task, each with its position in the task's plan, made again from the corpora."""
     identity = manifest["identity"]
-    corpora = open_corpora(tasks, manifest["command"]["data"] if data is None else data, {})
+    try:
+        corpora = open_corpora(tasks, manifest["command"]["data"] if data is None else data, {})
+    except RequestError as error:
+        raise RequestError(
+            f"{error}; the details of each request need the corpus: say with `--data` where it lies now, or leave them "
+            "out with `--no-details`"
+        ) from error
     for name, corpus in corpora.items():
         if corpus.fingerprint != identity["corpora"][name]:
             raise RequestError(
@@ -148,23 +164,29 @@ def _requests(
         counts[planned.task] += 1
         if (planned.task, planned.request.key) in stored:
             found[planned.task].append((place, planned))
+    if {(planned.task, planned.request.key) for members in found.values() for _, planned in members} != stored:
+        raise RequestError(
+            f"the requests of {folder} cannot be made again: it is a copy without its model's private settings, or was "
+            "made elsewhere; take the run itself, or leave the details out with `--no-details`"
+        )
     return found
 
 
 def _details(folder: Path, task: Task, asked: Sequence[tuple[int, PlannedRequest]]) -> list[dict[str, dict[str, Any]]]:
     responses = stored_responses(folder)
+    run = Path(folder.resolve().name)
     rows = []
     for place, planned in asked:
         request = planned.request
         stored = responses.get(request.key) or {"key": request.key, "text": None, "error": "not generated"}
-        response = Response(**stored)
+        response = Response(**{**stored, "error": stored["error"] and redacted_text(stored["error"])})
         text = response.text or ""
         rows.append(
             {
                 "doc": _doc(task, document_row(place, planned)),
                 "metric": {METRIC: {"position": place, "answered": bool(text.strip())}},
                 "model_response": {
-                    "input": [delivery(request.text, folder, response)],
+                    "input": [delivery(request.text, run, response)],
                     "input_tokens": [],
                     "text": [text],
                     "output_tokens": [],

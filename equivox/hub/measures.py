@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from equivox.scores import Score
+from equivox.scores import NAN, Score
 from equivox.task import Task
 
 
@@ -40,6 +40,11 @@ SUBMITTED: Mapping[str, tuple[Callable[[Score], float], str]] = {
 
 An excess may be negative where a model differs less than chance makes it: then the scalar is above 100 (or 0).
 """
+
+
+def scalar(score: Score) -> float:
+    """Return what is submitted of a score; NaN where it is undefined, or its floor where the scalar needs that."""
+    return NAN if not score.defined else SUBMITTED[score.name][0](score) + 0.0  # no -0.0
 
 
 def submitted_metrics(task: Task) -> dict[str, str]:

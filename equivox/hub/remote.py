@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,12 +51,14 @@ def upload(
     create_repo: bool = False,
     pull_request: bool = False,
     path_in_repo: str | None = None,
+    replaces: Sequence[str] = (),
 ) -> Uploaded:
     """Upload the files in `folder`, as a pull request if asked for; given again, it goes on.
 
-    What the Hub has already is not sent twice. With `gated`, readers must ask before they see the data. RequestError
-    where the Hub refuses (not logged in, no such repository, no right to write); RunError where it cannot be reached
-    or is busy.
+    What the Hub has already is not sent twice. Files there that match `replaces` and are not in `folder` go in the same
+    commit: a shard of an earlier version would be read as rows of this one. With `gated`, readers must ask before they
+    see the data. RequestError where the Hub refuses (not logged in, no such repository, no right to write); RunError
+    where it cannot be reached or is busy.
     """
     from huggingface_hub import HfApi, get_token
     from huggingface_hub.utils.tqdm import disable_progress_bars
@@ -69,7 +72,7 @@ def upload(
     if not sys.stderr.isatty():
         disable_progress_bars()
     api = HfApi(library_name="equivox")
-    with _one_line_errors(repo, again):
+    with _quiet(), _one_line_errors(repo, again):
         if create_repo:
             api.create_repo(repo, repo_type=repo_type, private=private, exist_ok=True)
             if gated:
@@ -82,8 +85,21 @@ def upload(
             path_in_repo=path_in_repo,
             commit_message=message,
             create_pr=pull_request,
+            delete_patterns=list(replaces) or None,
         )
     return Uploaded(str(done.pr_url if pull_request and done.pr_url else done.commit_url))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the library's warnings about each of its attempts to itself: what comes of them is said in one line."""
+    logger = logging.getLogger("huggingface_hub")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _offline() -> bool:

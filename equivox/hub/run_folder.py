@@ -1,19 +1,45 @@
-"""A run as a data set for others: its files as they are, so that anybody can score it again, and a card."""
+"""A run as a data set for others: its files, so that anybody can score it again, and a card.
+
+Only what a run is made of is taken, whatever else lies in its folder, and without what is private: credentials in
+settings and URLs, and the places of files on this machine (`equivox.redact`). A secret that is found in what is left,
+such as a key that a server repeated in an error, stops everything.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from equivox.hub.dataset_folder import CARD, RECORD, SPLIT, put_in_place, replaceable
+from equivox.corpus import SAMPLE
+from equivox.engines import model_label
+from equivox.errors import RequestError
+from equivox.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written, put_in_place
 from equivox.manifest import read_manifest
+from equivox.redact import known_secrets, redacted, redacted_text
 from equivox.task import digest
 
 PLAN = "data/plan.parquet"
-_LEFT_OUT = shutil.ignore_patterns(".*", "*.html")
+
+_FILES = (
+    "manifest.json",
+    "plan.parquet",
+    "usage.json",
+    "scores*.json",
+    "responses/shard-*.parquet",
+    "annotations/*/annotator.json",
+    "annotations/*/shard-*.parquet",
+    "tables*/**/*.parquet",
+    "tables*/**/*.csv",
+    "tasks/*.y*ml",
+)
+"""What a run is made of."""
+
+_PLACE = re.compile(r"^(\s*(?:table|folder|elements|parser|encoder)\s*:\s*)(['\"]?)([^#'\"\n]*[/\\])", re.MULTILINE)
+"""A line of a task file that says where something lies."""
 
 
 def is_run(name: str) -> bool:
@@ -24,21 +50,23 @@ def is_run(name: str) -> bool:
 def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
     """Copy the run in the folder `run` to `output`, with a card; return how many rows each configuration has.
 
-    The copy is a run: `equivox score` works on it. The folder in which the corpus lay is left out of its manifest.
+    The copy is a run: `equivox score` works on it. RequestError for a run without scores, one whose scores are older
+    than its responses, and where a secret would be published.
     """
     from equivox.dataset_builders.parquet import sha256_of
     from equivox.scoring import read_scores
 
-    manifest = read_manifest(run)
+    manifest = public_manifest(read_manifest(run))
     scores = read_scores(run)
-    replaceable(output)
-    partial = output.with_name(f".{output.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(run, partial, ignore=_LEFT_OUT)
-        manifest["command"]["data"] = _name_alone(manifest["command"]["data"])
+    refuse_unfinished(run)
+    with folder_being_written(output, apart_from=run) as partial:
+        for path in _run_files(run):
+            copy = partial / path.relative_to(run)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
         (partial / "manifest.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        _redact_files(partial)
+        _refuse_secrets(partial)
         _write_readable_plan(partial)
         configs = _configs(partial)
         files = {
@@ -55,13 +83,90 @@ def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
         undefined = sum(score.is_whole and not score.defined for score in scores)
         (partial / CARD).write_text(_card(repo, manifest, configs, record["content_hash"], undefined), "utf-8")
         put_in_place(partial, output)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return {name: rows for name, (_, rows) in configs.items()}
 
 
-def _name_alone(data: str | None) -> str | None:
-    return data if data is None or not Path(data).is_absolute() else Path(data).name
+def public_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest as it may be published: the model's name, settings without secrets, data without their path."""
+    command = dict(manifest["command"])
+    label = model_label(command["model"])
+    command["model"] = Path(label).name if label.endswith((".yaml", ".yml")) else redacted_text(label)
+    if command["data"] not in {None, SAMPLE}:
+        command["data"] = Path(command["data"]).resolve().name
+    model = manifest["identity"]["model"]
+    # Labels of reference models are no paths, and what scores are found by.
+    identity = {**manifest["identity"], "model": {**model, "settings": redacted(model["settings"])}}
+    return {**manifest, "command": command, "identity": identity}
+
+
+def refuse_unfinished(run: Path) -> None:
+    """Raise RequestError where the scores are not those of the responses: the run went on and was stopped."""
+    from equivox.reading import plan_rows, stored_texts
+
+    scored = json.loads((run / "scores.json").read_text("utf-8")).get("answered")
+    texts = stored_texts(run)
+    answered = len({row["key"] for row in plan_rows(run) if texts.get(row["key"]) is not None})
+    if scored is not None and scored != answered:
+        raise RequestError(
+            f"{run} has {answered} answers, and scores of {scored}: it went on and was stopped; give the command that "
+            f"made it again, or `equivox score {run}`"
+        )
+
+
+def _run_files(run: Path) -> list[Path]:
+    return sorted(path for pattern in _FILES for path in run.glob(pattern) if path.is_file())
+
+
+def _redact_files(folder: Path) -> None:
+    """Cut what is private out of the copies of task files and of the errors of failed responses."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for path in folder.glob("tasks/*"):
+        path.write_text(_PLACE.sub(r"\1\2", path.read_text("utf-8")), "utf-8")
+    for path in folder.glob("responses/*.parquet"):
+        table = pq.read_table(path)
+        errors = table.column("error").to_pylist()
+        public = [error if error is None else redacted_text(error) for error in errors]
+        if public != errors:
+            place = table.schema.get_field_index("error")
+            pq.write_table(table.set_column(place, "error", pa.array(public, pa.string())), path, compression="zstd")
+    for path in folder.glob("annotations/*/annotator.json"):
+        identity = json.loads(path.read_text("utf-8"))
+        if redacted(identity["settings"]) != identity["settings"]:
+            raise RequestError(
+                f"the annotator {identity['name']} of this run has settings that are private (a URL with credentials, "
+                f"a secret, or a path), and its readings are found by them; have it read again without: "
+                f"`equivox annotate RUN --annotator {identity['name']}`"
+            )
+
+
+def _refuse_secrets(folder: Path) -> None:
+    from huggingface_hub import get_token
+
+    secrets = known_secrets() | ({"the Hub's token": token} if (token := get_token()) else {})
+    for path in sorted(folder.rglob("*")):
+        if secrets and path.is_file():
+            for text in _texts(path):
+                for name, secret in secrets.items():
+                    if secret in text:
+                        raise RequestError(
+                            f"{path.relative_to(folder)} holds a secret, {name}: nothing is written; take it out of "
+                            "the run, and change it where it was given out"
+                        )
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """Yield what can be read in a file: all of it, or the text of each column of a table."""
+    if path.suffix != ".parquet":
+        yield path.read_text("utf-8")
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for column in pq.read_table(path).columns:
+        if pa.types.is_string(column.type):
+            yield "\n".join(word for word in column.to_pylist() if word is not None)
 
 
 def _write_readable_plan(folder: Path) -> None:
@@ -72,7 +177,7 @@ def _write_readable_plan(folder: Path) -> None:
     from equivox.reading import plan_rows
 
     rows = [{**row, "facts": json.dumps(row["facts"], ensure_ascii=False)} for row in plan_rows(folder)]
-    (folder / PLAN).parent.mkdir()
+    (folder / PLAN).parent.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows), folder / PLAN)
 
 

@@ -7,7 +7,7 @@ scores, low coverage, other data than published) is refused unless told to mark 
 from __future__ import annotations
 
 import json
-import shutil
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.corpus import SAMPLE
 from equivox.errors import RequestError, nearest
-from equivox.hub.dataset_folder import RECORD, SPLIT, config_name, put_in_place, replaceable, source_corpus
+from equivox.hub.dataset_folder import RECORD, SPLIT, config_name, folder_being_written, put_in_place, source_corpus
 from equivox.hub.lighteval_layout import write_lighteval_results
-from equivox.hub.measures import SUBMITTED, submitted_metrics
+from equivox.hub.measures import SUBMITTED, scalar, submitted_metrics
+from equivox.hub.run_folder import public_manifest, refuse_unfinished
 from equivox.manifest import read_manifest
+from equivox.redact import redacted
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.run import run_tasks
-from equivox.scores import Score
+from equivox.scores import Score, ScoringOptions
 from equivox.scoring import read_scores
 from equivox.task import Task
 from equivox.variants import AS_DECLARED
@@ -34,6 +36,8 @@ MARKS = ("undefined", "low-coverage", "modified-data")
 """What a run may be marked as, where it would be refused otherwise."""
 
 RESULTS = ".eval_results"
+
+_LEAST_COVERAGE = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +57,11 @@ class Wish:
     marks
         What the run may be marked as instead of refused, see MARKS.
     min_coverage
-        Share of responses that must be used in every group.
+        Share of responses that must be used in every group, at least the 80 % below which there is no score.
     data
         Where the run's corpus lies now, for the details in lighteval's layout; None: where the run found it.
+    details
+        Whether these details are written; without them nobody needs the corpus.
     """
 
     run: Path
@@ -67,6 +73,7 @@ class Wish:
     marks: frozenset[str] = frozenset()
     min_coverage: float = 0.95
     data: str | None = None
+    details: bool = True
 
 
 @dataclass(frozen=True)
@@ -89,33 +96,53 @@ def write_submission(wish: Wish) -> Submission:
     if unknown := sorted(wish.marks - set(MARKS)):
         raise RequestError(f"`mark` is one of {', '.join(MARKS)}, got {unknown[0]!r}{nearest(unknown[0], MARKS)}")
     check_repo(wish.model_repo)
+    if not _LEAST_COVERAGE <= wish.min_coverage <= 1:
+        raise RequestError(
+            f"`min-coverage` is a share from {_LEAST_COVERAGE:g}, the floor of every score, to 1, got "
+            f"{wish.min_coverage:g}; to submit with less, `--mark low-coverage`"
+        )
+    if wish.source_url is not None and not wish.source_url.startswith(("https://", "http://")):
+        raise RequestError(f"`source-url` is a page's address, https://…, got {wish.source_url!r}")
     tasks = {task.name: task for task in run_tasks(wish.run)}
     repos = _benchmarks(wish, list(tasks.values()))
-    manifest = read_manifest(wish.run)
+    manifest = public_manifest(read_manifest(wish.run))
     scores = _submittable(tasks, read_scores(wish.run))
     if not scores:
         raise RequestError(f"{wish.run} has no score that is submitted; those are {', '.join(SUBMITTED)}")
-    marked = _judge(wish, manifest, tasks, scores, repos)
-    defined = {task_id: score for task_id, score in scores.items() if score.defined}
-    if not defined:
+    refuse_unfinished(wish.run)
+    values = {task_id: scalar(score) for task_id, score in scores.items()}
+    left_out = {
+        task_id: score.undefined or "its excess over chance is not known"
+        for task_id, score in scores.items()
+        if not math.isfinite(values[task_id])
+    }
+    left_out |= dict.fromkeys(_unscored(tasks, scores), "it was not scored")
+    marked = _judge(wish, manifest, tasks, scores, repos, left_out)
+    values = {task_id: value for task_id, value in values.items() if task_id not in left_out}
+    if not values:
         raise RequestError(f"no score of {wish.run} is defined: there is nothing to submit")
-    left_out = {task_id: score.undefined or "" for task_id, score in scores.items() if not score.defined}
-    replaceable(wish.output)
-    partial = wish.output.with_name(f".{wish.output.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    values = {task_id: SUBMITTED[score.name][0](score) for task_id, score in defined.items()}
-    try:
-        (partial / RESULTS).mkdir(parents=True)
+    defined = {task_id: scores[task_id] for task_id in values}
+    with folder_being_written(wish.output, apart_from=wish.run) as partial:
+        (partial / RESULTS).mkdir()
         _write_entries(partial, wish, manifest, tasks, defined, values, repos, marked)
         _write_model_index(partial / "model_index.yaml", wish, defined, values, tasks, repos)
         _write_eval_files(partial / "benchmark", tasks, repos)
-        write_lighteval_results(wish.run, partial, time=datetime.fromisoformat(manifest["created"]), data=wish.data)
+        write_lighteval_results(
+            wish.run,
+            partial,
+            time=datetime.fromisoformat(manifest["created"]),
+            data=wish.data,
+            details=wish.details,
+        )
         record = {"model": wish.model_repo, "values": values, "left_out": left_out, "marked": marked}
         (partial / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
         put_in_place(partial, wish.output)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return Submission(wish.output, values, left_out, marked)
+
+
+def _unscored(tasks: Mapping[str, Task], scores: Mapping[str, Score]) -> list[str]:
+    """Return the ids of what a run's tasks should have scores of and do not: a score that is not there is not fine."""
+    return [found for task in tasks.values() for found in submitted_metrics(task).values() if found not in scores]
 
 
 def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, str]:
@@ -151,16 +178,18 @@ def _judge(
     tasks: Mapping[str, Task],
     scores: Mapping[str, Score],
     repos: Mapping[str, str],
+    left_out: Mapping[str, str],
 ) -> dict[str, str]:
     """Return mark → reason; RequestError for the first reason that was not allowed."""
     reasons: dict[str, str] = {}
-    undefined = [task_id for task_id, score in scores.items() if not score.defined]
-    if undefined:
-        reasons["undefined"] = f"{len(undefined)} of {len(scores)} scores are undefined, such as {undefined[0]}"
+    if left_out:
+        n = len({*scores, *left_out})
+        task_id, why = next(iter(left_out.items()))
+        reasons["undefined"] = f"{len(left_out)} of {n} scores are undefined, such as {task_id} ({why})"
     short = {
         task_id: reason
         for task_id, score in scores.items()
-        if score.defined and (reason := score.coverage.shortfall(wish.min_coverage))
+        if task_id not in left_out and (reason := score.coverage.shortfall(wish.min_coverage))
     }
     if short:
         task_id, reason = next(iter(short.items()))
@@ -195,14 +224,31 @@ def departures(
     arms = sorted({task.arm for task in tasks.values() if "@" in task.name})
     if arms:
         found.append(f"control arms are in the run ({', '.join(arms)})")
+    found += _other_options(wish.run)
     for corpus, repo in repos.items():
         published = _published(wish, repo)
-        for name, fingerprint in (published or {}).items():
-            if identity["corpora"].get(name, fingerprint) != fingerprint:
+        if published is None:
+            continue
+        for name in sorted({task.data.corpus for task in tasks.values() if source_corpus(task) == corpus}):
+            if name not in published:
+                found.append(f"{repo} names no fingerprint of {name}")
+            elif identity["corpora"].get(name) != published[name]:
                 found.append(f"{name} is not as in {repo}")
-        if corpus and published is not None and not published:
-            found.append(f"{repo} names no fingerprint")
     return found
+
+
+def _other_options(run: Path) -> list[str]:
+    """Say which options the scores were computed with that change what they mean."""
+    options = json.loads((run / "scores.json").read_text("utf-8"))["options"]
+    usual = ScoringOptions()
+    named = ("min_count", "min_coverage", "merge") + (
+        ("encoder", "merge_threshold") if options.get("merge") == "embedding" else ()
+    )
+    return [
+        f"scored with {name} {redacted(options[name])} (as declared: {getattr(usual, name)})"
+        for name in named
+        if options.get(name, getattr(usual, name)) != getattr(usual, name)
+    ]
 
 
 def _published(wish: Wish, repo: str) -> dict[str, str] | None:
@@ -239,7 +285,7 @@ def _write_entries(
                 date=manifest["created"],
                 source_url=wish.source_url,
                 source_name=None if wish.source_url is None else "responses and readings",
-                notes=notes_of(score, task, manifest, marked),
+                notes=notes_of(score, task, manifest, marked, compared=_published(wish, repos[corpus]) is not None),
             )
         )
     for corpus, entries in by_corpus.items():
@@ -247,18 +293,30 @@ def _write_entries(
         (folder / RESULTS / f"equivox-{corpus}.yaml").write_text(text, "utf-8")
 
 
-def notes_of(score: Score, task: Task, manifest: Mapping[str, Any], marked: Mapping[str, str]) -> str:
-    """Say in one line what a scalar was made of, what it rests on, and what it is marked with."""
-    coverage = score.coverage
+def notes_of(
+    score: Score, task: Task, manifest: Mapping[str, Any], marked: Mapping[str, str], *, compared: bool
+) -> str:
+    """Say in one line what a scalar was made of, what it rests on, and what it is marked with.
+
+    `compared` says whether the data were compared with the published ones.
+    """
+    coverage, identity = score.coverage, manifest["identity"]
     floor = f", floor {score_value(score.floor, score.unit)}" if score.floor == score.floor else ""
+    group, share = coverage.worst
+    least = f", {100 * share:.0f} % in {group}, the least" if len(coverage.requested_by_group) > 1 else ""
+    model = identity["model"]
     told = [
         f"value = {SUBMITTED[score.name][1]}",
+        *(["less than chance gives by itself, which is no more fair than chance"] if score.excess < 0 else []),
         f"{score.name} {score_value(score.value, score.unit)}{floor}, interval "
         f"{score_interval(score.ci_low, score.ci_high, score.unit)}, p {p_value(score.p_cluster)} over "
         f"{score.n_clusters} units, q {p_value(score.q)}",
-        f"{coverage.used} of {coverage.requested} responses used",
+        f"{coverage.used} of {coverage.requested} responses used{least}",
+        f"answered by {model['engine']}:{model['model']}" + (f" {model['revision'][:12]}" if model["revision"] else ""),
         f"read by {manifest['command']['annotator']}",
-        f"equivox {manifest['equivox']}, {task.name} version {task.version}, seed {manifest['identity']['seed']}",
+        f"data {task.data.corpus} {identity['corpora'][task.data.corpus][:12]}"
+        + ("" if compared else ", not compared with the published"),
+        f"equivox {manifest['equivox']}, {task.name} version {task.version}, seed {identity['seed']}",
         *(f"{mark.upper()}: {reason}" for mark, reason in marked.items()),
     ]
     return "; ".join(told)

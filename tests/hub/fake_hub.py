@@ -9,8 +9,9 @@ It assumes of the real one:
 - `POST /ID.git/info/lfs/objects/batch` (git-lfs): an upload address for each object, none where it has the object.
 - `POST /api/validate-yaml`: finds no fault with a card's header.
 - `PUT` of the object's bytes to that address.
-- `POST /api/TYPEs/ID/commit/REV`: lines of JSON (header, file, lfsFile); refused where an object is missing; with
-  `create_pr=1` a pull request, which leaves the main branch as it is.
+- `GET /api/TYPEs/ID/tree/REV`: the files that are there, in one page.
+- `POST /api/TYPEs/ID/commit/REV`: lines of JSON (header, file, lfsFile, deletedFile); refused where an object is
+  missing; with `create_pr=1` a pull request, which leaves the main branch as it is.
 - 401 without a known token, 403 where the token may not write, 404 for what is not there.
 
 Not modelled: the xet protocol (switched off by HF_HUB_DISABLE_XET), multipart uploads, rate limits by time.
@@ -115,7 +116,9 @@ class _Handler(BaseHTTPRequestHandler):
         if found := re.fullmatch(r"/(datasets/)?([^/]+/[^/]+)\.git/info/lfs/objects/batch", path):
             objects = json.loads(body)["objects"]
             return self._reply(200, {"transfer": "basic", "objects": [self._object(entry) for entry in objects]})
-        found = re.fullmatch(r"/api/(model|dataset)s/([^/]+/[^/]+)/(settings|preupload/.+|commit/.+|revision/.+)", path)
+        found = re.fullmatch(
+            r"/api/(model|dataset)s/([^/]+/[^/]+)/(settings|preupload/.+|commit/.+|revision/.+|tree/.+)", path
+        )
         repo = self.hub.repos.get((found[1], found[2])) if found else None
         if found is None or repo is None:
             return self._reply(404, {"error": "Repository not found"}, {"X-Error-Code": "RepoNotFound"})
@@ -129,6 +132,9 @@ class _Handler(BaseHTTPRequestHandler):
                 for f in json.loads(body)["files"]
             ]  # fmt: skip
             return self._reply(200, {"files": files})
+        if found[3].startswith("tree"):
+            there = [{"type": "file", "path": p, "size": len(c), "oid": "0" * 40} for p, c in repo.files.items()]
+            return self._reply(200, there)
         if found[3].startswith("commit"):
             return self._commit(repo, found[1], found[2], body, pull_request="create_pr" in query)
         self._reply(200, {"id": found[2], "sha": "0" * 40, "siblings": []})
@@ -141,6 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _commit(self, repo: Repo, kind: str, name: str, body: bytes, *, pull_request: bool) -> None:
         files: dict[str, bytes] = {}
+        gone: set[str] = set()
         for line in body.splitlines():
             entry = json.loads(line)
             value = entry["value"]
@@ -148,6 +155,8 @@ class _Handler(BaseHTTPRequestHandler):
                 repo.messages.append(value["summary"])
             elif entry["key"] == "file":
                 files[value["path"]] = base64.b64decode(value["content"])
+            elif entry["key"] == "deletedFile":
+                gone.add(value["path"])
             elif value["oid"] not in self.hub.objects:
                 return self._reply(400, {"error": f"{value['path']} was not uploaded"})
             else:
@@ -156,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         if pull_request:
             repo.pull_requests.append(files)
         else:
-            repo.files |= files
+            repo.files = {path: content for path, content in repo.files.items() if path not in gone} | files
         self._reply(
             200,
             {

@@ -162,6 +162,20 @@ def test_upload_is_what_was_written(tmp_path: Path, hub: Any, equivox: Command) 
     }
 
 
+def test_what_an_earlier_version_left_goes_and_what_others_added_stays(
+    tmp_path: Path, hub: Any, equivox: Command
+) -> None:
+    command = ["data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", "--push"]
+    assert equivox(*command)[0] == 0
+    repo = hub.repos["dataset", "org/badf"]
+    whole = set(repo.files)
+    # A second shard of a larger version would match the configuration's pattern, and be read as further rows.
+    stale = next(name for name in whole if name.endswith(".parquet")).replace("00000-of-00001", "00001-of-00002")
+    repo.files |= {stale: b"PAR1", ".gitattributes": b"*", "docs/paper.pdf": b"%PDF"}
+    assert equivox(*command)[0] == 0
+    assert set(repo.files) == whole | {".gitattributes", "docs/paper.pdf"}
+
+
 def test_an_interrupted_upload_goes_on(tmp_path: Path, hub: Any, equivox: Command) -> None:
     arguments = ["data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", "--push"]
     hub.fail(r"^POST .*/commit/", 500)
@@ -315,3 +329,127 @@ def test_the_folder_of_the_corpus_stays_at_home(tmp_path: Path, equivox: Command
     for path in (tmp_path / "out").rglob("*"):
         if path.is_file():
             assert str(tmp_path).encode() not in path.read_bytes()
+
+
+PRIVATE = ("hunter2", "sk-querysecret", "tok-topsecret", "/home/somebody")
+
+
+@pytest.fixture
+def private_run(tmp_path: Path) -> Path:
+    """A run whose model has credentials in its settings, and fails with paths and addresses in its errors."""
+    import equivox as package
+
+    asked = iter(range(1000))
+
+    def model(request: Any) -> str:
+        if next(asked) % 8 == 0:
+            raise OSError("https://me:hunter2@host/v1?key=sk-querysecret says no to '/home/somebody/clips/a.wav'")
+        return f"A {'nurse' if next(asked) % 3 else 'pilot'} called Kim, {len(request.media[0].load()) % 3} years old."
+
+    settings = {
+        "base_url": "https://me:hunter2@host/v1?key=sk-querysecret", "extra_body": {"api_token": "tok-topsecret"},
+        "chat_template": "/home/somebody/secret/template.jinja",
+    }  # fmt: skip
+    engine = package.FunctionEngine(model, name="private", revision="1", settings=settings)
+    package.measure(
+        engine, "vibe_gender:story", data="sample", limit=16, output=tmp_path / "run",
+        options=package.ScoringOptions(n_resamples=99),
+    )  # fmt: skip
+    return tmp_path / "run"
+
+
+def _all_text(folder: Path) -> str:
+    import pyarrow.parquet as pq
+
+    return "\n".join(
+        str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else path.read_text("utf-8")
+        for path in folder.rglob("*")
+        if path.is_file()
+    )
+
+
+def test_nothing_private_is_published_with_a_run(private_run: Path, tmp_path: Path, equivox: Command) -> None:
+    for place, content in {
+        "notes.txt": "hunter2",
+        "audit/key.json": "hunter2",
+        "annotations/rules/draft.csv": "hunter2",
+        ".env": "hunter2",
+    }.items():
+        (private_run / place).parent.mkdir(exist_ok=True)
+        (private_run / place).write_text(content)
+    assert all(secret in _all_text(private_run) for secret in PRIVATE)
+    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
+    assert code == 0, error
+    published = _all_text(tmp_path / "out")
+    assert not [secret for secret in (*PRIVATE, str(tmp_path)) if secret in published]
+    assert "https://host/v1" in published
+    assert "template.jinja" in published
+    before = json.loads((private_run / "scores.json").read_text("utf-8"))
+    equivox("score", tmp_path / "out", "--resamples", "99")
+    assert json.loads((tmp_path / "out" / "scores.json").read_text("utf-8")) == before
+
+
+def test_a_key_that_a_server_repeated_stops_everything(
+    private_run: Path, tmp_path: Path, equivox: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "years old")
+    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
+    assert (code, error.count("\n")) == (2, 1)
+    assert "responses/shard-000001.parquet holds a secret, SOME_API_KEY" in error
+    assert "years old" not in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pushed_run_can_be_pushed_again(private_run: Path, tmp_path: Path, equivox: Command) -> None:
+    for source, target in ((private_run, "one"), (tmp_path / "one", "two")):
+        code, _, error = equivox("data", "push", source, "--repo", "org/run", "-o", tmp_path / target)
+        assert code == 0, error
+    one, two = (json.loads((tmp_path / name / "equivox.json").read_text("utf-8")) for name in ("one", "two"))
+    assert one == two
+
+
+def test_places_of_the_output(private_run: Path, tmp_path: Path, equivox: Command) -> None:
+    for output in (private_run, private_run.parent):
+        code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", output)
+        assert (code, error.count("\n")) == (2, 1)
+        assert "holds the run itself" in error
+    assert (private_run / "manifest.json").is_file()
+    (tmp_path / "file").write_text("")
+    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "file" / "out")
+    assert (code, error.count("\n")) == (2, 1)
+    assert "cannot write" in error
+
+
+def test_scores_of_other_responses_are_not_published(private_run: Path, tmp_path: Path, equivox: Command) -> None:
+    import pyarrow.parquet as pq
+
+    (shard,) = (private_run / "responses").glob("*.parquet")
+    table = pq.read_table(shard)
+    # As if `--retry-failed` had been stopped before it scored: one more answer than the scores know of.
+    failed = table.column("text").null_count
+    assert failed
+    answers = ["A late answer." if text is None else text for text in table.column("text").to_pylist()]
+    pq.write_table(table.set_column(1, table.schema.field(1), [answers]), shard)
+    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
+    assert (code, error.count("\n")) == (2, 1)
+    assert f"16 answers, and scores of {16 - failed}" in error
+    (private_run / "scores.json").unlink()
+    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
+    assert code == 2
+    assert "compute it with `equivox score" in error
+
+
+def test_a_task_file_says_nothing_of_where_things_lie(
+    clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Command
+) -> None:
+    task_file = clip_corpus()
+    text = task_file.read_text("utf-8").replace("table: ", f"table: {task_file.parent}/")
+    assert str(tmp_path) in text
+    task_file.write_text(text, "utf-8")
+    assert equivox("run", "reference:biased", task_file, "-o", tmp_path / "run", "--resamples", "99")[0] in {0, 1}
+    code, _, error = equivox("data", "push", tmp_path / "run", "--repo", "org/run", "-o", tmp_path / "out")
+    assert code == 0, error
+    assert str(tmp_path) not in _all_text(tmp_path / "out")
+    assert equivox("score", tmp_path / "out", "--resamples", "99")[0] in {0, 1}
+    equivox("data", "push", task_file, "--repo", "org/mine", "-o", tmp_path / "corpus")
+    assert str(tmp_path) not in _all_text(tmp_path / "corpus")

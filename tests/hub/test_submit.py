@@ -230,3 +230,160 @@ def test_pull_request(submit: Command, tmp_path: Path, hub: Any) -> None:
         for path in (tmp_path / "out" / ".eval_results").iterdir()
     }
     assert all(not math.isnan(entry["value"]) for entry in yaml.safe_load(next(iter(proposed.values()))))
+
+
+def _changed(run: Path, folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """Return a copy of a run in whose scores the story's nTVD was changed."""
+    import shutil
+
+    shutil.copytree(run, folder)
+    document = json.loads((folder / "scores.json").read_text())
+    for score in document["scores"]:
+        whole = score["attribute"] is None and score["role"] == "outcome"
+        if whole and (score["task"], score["name"]) == ("vibe_gender:story", "nTVD"):
+            change(score)
+    document["scores"] = [score for score in document["scores"] if not score.get("gone")]
+    (folder / "scores.json").write_text(json.dumps(document))
+    return folder
+
+
+def _entry(folder: Path, corpus: str, task_id: str) -> dict[str, Any]:
+    entries = yaml.safe_load((folder / f".eval_results/equivox-{corpus}.yaml").read_text())
+    return next(entry for entry in entries if entry["dataset"]["task_id"] == task_id)
+
+
+def test_a_value_without_its_floor_is_no_scalar(submit: Command, run: Path, tmp_path: Path) -> None:
+    def no_floor(score: dict[str, Any]) -> None:
+        score |= {"floor": None, "excess": None}
+
+    folder = _changed(run, tmp_path / "run", no_floor)
+    code, _, error = submit("--mark", "modified-data", of=folder)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "such as vibe_gender-story (its excess over chance is not known)" in error
+    code, out, _ = submit("--mark", "modified-data", "--mark", "undefined", of=folder)
+    assert code == 0
+    assert "vibe_gender-story: left out, its excess over chance is not known" in out
+    assert "nan" not in (tmp_path / "out/.eval_results/equivox-crema_d.yaml").read_text().lower()
+
+
+def test_a_score_that_is_not_there_is_undefined(submit: Command, run: Path, tmp_path: Path) -> None:
+    folder = _changed(run, tmp_path / "run", lambda score: score.update(gone=True))
+    code, _, error = submit("--mark", "modified-data", of=folder)
+    assert code == 2
+    assert "such as vibe_gender-story (it was not scored)" in error
+
+
+def test_less_than_chance_is_not_called_fairer(submit: Command, run: Path, tmp_path: Path) -> None:
+    folder = _changed(run, tmp_path / "run", lambda score: score.update(value=9.0, floor=12.0, excess=-3.0))
+    assert submit("--mark", "modified-data", of=folder)[0] == 0
+    entry = _entry(tmp_path / "out", "crema_d", "vibe_gender-story")
+    assert entry["value"] == 103
+    assert "less than chance gives by itself, which is no more fair than chance" in entry["notes"]
+    assert "no more fair" not in _entry(tmp_path / "out", "crema_d", "vibe_gender-casting")["notes"]
+
+
+def test_notes_name_model_data_and_the_worst_group(submit: Command, run: Path, tmp_path: Path) -> None:
+    from equivox.manifest import read_manifest
+
+    def one_group(score: dict[str, Any]) -> None:
+        coverage = score["coverage"]
+        coverage["used_by_group"] = {
+            **coverage["used_by_group"],
+            "female": coverage["requested_by_group"]["female"] - 2,
+        }
+        coverage["used"] = sum(coverage["used_by_group"].values())
+
+    folder = _changed(run, tmp_path / "run", one_group)
+    assert submit("--mark", "modified-data", "--mark", "low-coverage", of=folder)[0] == 0
+    notes = _entry(tmp_path / "out", "crema_d", "vibe_gender-story")["notes"]
+    identity = read_manifest(run)["identity"]
+    # Eight requests of each group.
+    assert "14 of 16 responses used, 75 % in female, the least" in notes
+    assert f"answered by reference:{identity['model']['model']}" in notes
+    assert f"data crema_d {identity['corpora']['crema_d'][:12]}, not compared with the published" in notes
+
+
+@pytest.mark.parametrize("share", ["nan", "0.1", "0", "1.5", "-1"])
+def test_low_coverage_has_no_other_way_in(share: str, submit: Command, tmp_path: Path) -> None:
+    code, _, error = submit("--mark", "modified-data", "--min-coverage", share)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "`min-coverage` is a share from 0.8" in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_scoring_otherwise_is_named(run: Path, tmp_path: Path, submit: Command, equivox: Command) -> None:
+    import shutil
+
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    equivox("score", folder, "--resamples", "99", "--min-coverage", "0.5", "--min-count", "3")
+    code, out, error = submit("--mark", "modified-data", "--mark", "undefined", of=folder)
+    assert code == 0, error
+    assert "scored with min_count 3 (as declared: None); scored with min_coverage 0.5 (as declared: 0.8)" in out
+
+
+def test_a_data_set_of_another_corpus_is_not_this_one(submit: Command, tmp_path: Path, equivox: Command) -> None:
+    equivox("data", "push", "badf", "--data", "sample", "--repo", "o/x", "-o", tmp_path / "org--equivox-crema_d")
+    code, out, _ = submit("--mark", "modified-data")
+    assert code == 0
+    assert "org/equivox-crema_d names no fingerprint of crema_d" in out
+
+
+def test_who_has_no_recordings_can_submit(tmp_path: Path, equivox: Command) -> None:
+    import shutil
+
+    from equivox.dataset_builders import sample_source
+
+    equivox("data", "build", "crema_d", "--source", sample_source("crema_d"), "--output", tmp_path / "data")
+    package.measure(
+        "reference:planted?shift=0.3", "vibe_gender:story", data=tmp_path / "data", output=tmp_path / "run", options=FEW
+    )
+    shutil.rmtree(tmp_path / "data")
+    arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out"]
+    code, _, error = equivox(*arguments)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "--no-details" in error
+    assert not (tmp_path / "out").exists()
+    code, _, error = equivox(*arguments, "--no-details")
+    assert code == 0, error
+    assert not (tmp_path / "out" / "details").exists()
+    (results,) = (tmp_path / "out" / "results").rglob("*.json")
+    assert "ntvd" in json.loads(results.read_text())["results"]["vibe_gender:story|0"]
+    assert _entry(tmp_path / "out", "crema_d", "vibe_gender-story")["value"] < 100
+
+
+def test_nothing_private_is_submitted(tmp_path: Path, equivox: Command) -> None:
+    import pyarrow.parquet as pq
+
+    asked = iter(range(1000))
+
+    def model(request: Any) -> str:
+        if next(asked) % 50 == 9:
+            raise OSError("no such file: '/home/somebody/a.wav'")
+        return f"A {'nurse' if len(request.media[0].load()) % 3 else 'teacher'} called Kim, {next(asked) % 3 + 20}."
+
+    settings = {"base_url": "https://me:hunter2@host/v1?key=1", "chat_template": "/home/somebody/t.jinja"}
+    engine = package.FunctionEngine(model, name="private", revision="1", settings=settings)
+    run = tmp_path / "run"
+    package.measure(engine, "vibe_gender:story", data="sample", output=run, options=FEW)
+    code, _, error = equivox(
+        "submit", run, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data", "--mark", "low-coverage"
+    )
+    assert code == 0, error
+    written = "\n".join(
+        str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else path.read_text("utf-8")
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    )
+    assert "no such file: 'a.wav'" in written
+    assert not [secret for secret in ("hunter2", "/home/somebody", str(tmp_path)) if secret in written]
+
+
+def test_where_the_disk_refuses_nothing_is_left(submit: Command, run: Path, tmp_path: Path, equivox: Command) -> None:
+    (tmp_path / "file").write_text("")
+    code, _, error = submit("--mark", "modified-data", "-o", tmp_path / "file" / "out")
+    assert (code, error.count("\n")) == (2, 1)
+    assert "cannot write" in error
+    code, _, error = submit("--mark", "modified-data", "--source-url", "my page")
+    assert code == 2
+    assert "`source-url`" in error
