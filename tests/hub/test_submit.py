@@ -375,7 +375,8 @@ def test_nothing_private_is_submitted(tmp_path: Path, equivox: Command) -> None:
         for path in (tmp_path / "out").rglob("*")
         if path.is_file()
     )
-    assert "no such file: 'a.wav'" in written
+    assert "no such file" in written
+    assert "a.wav" in written
     assert not [secret for secret in ("hunter2", "/home/somebody", str(tmp_path)) if secret in written]
 
 
