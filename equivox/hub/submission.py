@@ -303,8 +303,9 @@ def notes_of(
     coverage, identity = score.coverage, manifest["identity"]
     floor = f", floor {score_value(score.floor, score.unit)}" if score.floor == score.floor else ""
     group, share = coverage.worst
-    least = f", {100 * share:.0f} % in {group}, the least" if len(coverage.requested_by_group) > 1 else ""
-    model = identity["model"]
+    least = f", {100 * share:.0f} % in {group}, the least" if share < 1 else ""
+    model, told_as = identity["model"], manifest["command"]["model"]
+    by = told_as if model["engine"] == "reference" else f"{model['engine']}:{model['model']} {model['revision'][:12]}"
     told = [
         f"value = {SUBMITTED[score.name][1]}",
         *(["less than chance gives by itself, which is no more fair than chance"] if score.excess < 0 else []),
@@ -312,7 +313,7 @@ def notes_of(
         f"{score_interval(score.ci_low, score.ci_high, score.unit)}, p {p_value(score.p_cluster)} over "
         f"{score.n_clusters} units, q {p_value(score.q)}",
         f"{coverage.used} of {coverage.requested} responses used{least}",
-        f"answered by {model['engine']}:{model['model']}" + (f" {model['revision'][:12]}" if model["revision"] else ""),
+        f"answered by {by.rstrip()}",
         f"read by {manifest['command']['annotator']}",
         f"data {task.data.corpus} {identity['corpora'][task.data.corpus][:12]}"
         + ("" if compared else ", not compared with the published"),

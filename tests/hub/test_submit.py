@@ -299,7 +299,7 @@ def test_notes_name_model_data_and_the_worst_group(submit: Command, run: Path, t
     identity = read_manifest(run)["identity"]
     # Eight requests of each group.
     assert "14 of 16 responses used, 75 % in female, the least" in notes
-    assert f"answered by reference:{identity['model']['model']}" in notes
+    assert "answered by reference:planted?shift=0.3;" in notes
     assert f"data crema_d {identity['corpora']['crema_d'][:12]}, not compared with the published" in notes
 
 
