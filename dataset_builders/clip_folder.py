@@ -28,8 +28,8 @@ from equivox.dataset_builders.base import (
 )
 from equivox.errors import RequestError, nearest
 
-TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem")
-"""Names of columns that a build adds; a table's column of that name becomes `source_<name>`."""
+TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "item_id")
+"""Names of columns that a build, or its publication, adds; a table's column of that name becomes `source_<name>`."""
 _OWN = ("path", "text", "speaker", "clip_id")
 _FIELD = re.compile(r"\{([^{}]+)\}")
 

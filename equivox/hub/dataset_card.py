@@ -57,7 +57,7 @@ def dataset_card(
     head: dict[str, Any] = {
         "pretty_name": facts.title,
         "license": facts.licence_id,
-        "language": [facts.language],
+        **({"language": [facts.language]} if facts.language else {}),
         "task_categories": [_CATEGORIES[kind]],
         "size_categories": [next((name for limit, name in _SIZES if n < limit), "n>1M")],
         "tags": [*([kind] if kind else []), "bias", "fairness", "benchmark", "equivox"],

@@ -12,7 +12,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -196,7 +196,7 @@ def corpus_facts(task: Task, data: str | Path | None) -> CorpusFacts:
             folder, table=task.data.table.absolute(), name=task.data.corpus, columns=task.data.columns,
             where=task.data.where,
         )  # fmt: skip
-        return builder.facts
+        return replace(builder.facts, language="")  # a table does not say which it is in
     if task.data.corpus == "badf":
         return _BADF
     name = source_corpus(task)

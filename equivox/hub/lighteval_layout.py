@@ -142,12 +142,14 @@ def _requests(
 ) -> dict[str, list[tuple[int, PlannedRequest]]]:
     """Return the run's requests by task, each with its position in the task's plan, made again from the corpora."""
     identity = manifest["identity"]
+    if data is not None:
+        tasks = [_with_table_in(task, folder, Path(data)) for task in tasks]
     try:
         corpora = open_corpora(tasks, manifest["command"]["data"] if data is None else data, {})
     except RequestError as error:
         raise RequestError(
-            f"{error}; the details of each request need the corpus: say with `--data` where it lies now, or leave them "
-            "out with `--no-details`"
+            f"{error}; the details of each request need the corpus: say with `--data` in which folder it lies now (for "
+            "a task file of your own, the folder of that file), or leave them out with `--no-details`"
         ) from error
     for name, corpus in corpora.items():
         if corpus.fingerprint != identity["corpora"][name]:
@@ -170,6 +172,20 @@ def _requests(
             "made elsewhere; take the run itself, or leave the details out with `--no-details`"
         )
     return found
+
+
+def _with_table_in(task: Task, folder: Path, data: Path) -> Task:
+    """Return a task of one's own with its table and clips in `data`: the run has a copy of its file alone."""
+    source = task.data
+    if source.table is None:
+        return task
+
+    def moved(path: Path) -> Path:
+        copies = folder / "tasks"
+        return data / (path.relative_to(copies) if path.is_relative_to(copies) else path.name)
+
+    clips = None if source.folder is None else moved(source.folder)
+    return dataclasses.replace(task, data=dataclasses.replace(source, table=moved(source.table), folder=clips))
 
 
 def _details(folder: Path, task: Task, asked: Sequence[tuple[int, PlannedRequest]]) -> list[dict[str, dict[str, Any]]]:

@@ -453,3 +453,21 @@ def test_a_task_file_says_nothing_of_where_things_lie(
     assert equivox("score", tmp_path / "out", "--resamples", "99")[0] in {0, 1}
     equivox("data", "push", task_file, "--repo", "org/mine", "-o", tmp_path / "corpus")
     assert str(tmp_path) not in _all_text(tmp_path / "corpus")
+
+
+def test_columns_of_ones_own_replace_none_of_ours(clip_corpus: Callable[..., Path], tmp_path: Path) -> None:
+    import datasets
+
+    task_file = clip_corpus()
+    table = task_file.with_name("clips.csv")
+    head, *rows = table.read_text("utf-8").splitlines()
+    table.write_text("\n".join([f"{head},item_id,audio", *(f"{row},mine,„ä“" for row in rows)]), "utf-8")
+    written = write_dataset(str(task_file), None, tmp_path / "out", repo="org/mine")
+    config = next(iter(written.configs))
+    rows_back = datasets.load_dataset(str(tmp_path / "out"), config, split="test", cache_dir=str(tmp_path / "cache"))
+    (task, *_) = corpus_tasks(str(task_file))
+    assert rows_back["item_id"][:] == [item.item_id for item in items_of(open_corpus(task.data, None), task)]
+    assert len(set(rows_back["item_id"])) == len(rows) == 48
+    assert {(row["source_item_id"], row["source_audio"]) for row in rows_back} == {("mine", "„ä“")}
+    # Nobody said which language it is in.
+    assert "language" not in _card(tmp_path / "out")

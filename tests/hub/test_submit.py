@@ -352,6 +352,21 @@ def test_who_has_no_recordings_can_submit(tmp_path: Path, equivox: Command) -> N
     assert _entry(tmp_path / "out", "crema_d", "vibe_gender-story")["value"] < 100
 
 
+def test_a_corpus_of_ones_own_is_named_by_its_folder(
+    clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Command
+) -> None:
+    task_file = clip_corpus(extra="prompts: [story]\n")
+    equivox("run", "reference:planted?shift=0.3", task_file, "-o", tmp_path / "run", "--resamples", "99")
+    arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
+    code, _, error = equivox(*arguments)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "the folder of that file" in error
+    code, out, error = equivox(*arguments, "--data", task_file.parent)
+    assert code == 0, error
+    assert "tasks come from voices.yaml" in out
+    assert len(list((tmp_path / "out" / "details").rglob("*.parquet"))) == 1
+
+
 def test_nothing_private_is_submitted(tmp_path: Path, equivox: Command) -> None:
     import pyarrow.parquet as pq
 
