@@ -29,6 +29,8 @@ FREE = {
     "hf_revision",
     "model_definition_file_path",
     "equivox",
+    # The run's name in ours, which are published; its place here in theirs.
+    "equivox_run",
     # lighteval writes its default of 0; how equivox decodes is declared by each task, and stands below `equivox`.
     "temperature",
 }
