@@ -216,16 +216,7 @@ def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[
 
 def csv_tables(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
     """Return the comparison as tables of plain values, by file name: scores, correlations, values."""
-    scores = []
-    for model, score in comparison.scores():
-        record = score.as_dict()
-        coverage = record.pop("coverage")
-        mover = record.pop("mover") or {}
-        record |= {f"mover_{key}": value for key, value in mover.items()}
-        record["notes"] = " | ".join(record["notes"])
-        record["parts"] = " ".join(record["parts"])
-        plain = {key: coverage[key] for key in ("requested", "generated", "answered", "parsed", "used")}
-        scores.append({"model": model, **record, **plain})
+    scores = [{"model": model, **score.as_row()} for model, score in comparison.scores()]
     values = [
         {
             "model": share.model,

@@ -215,8 +215,9 @@ class Score:
         record = self.as_dict()
         coverage, mover = record.pop("coverage"), record.pop("mover") or {}
         record |= {"notes": " | ".join(record["notes"]), "parts": " ".join(record["parts"])}
-        counts = {key: coverage[key] for key in ("requested", "generated", "answered", "parsed", "used")}
-        return record | {f"mover_{key}": value for key, value in mover.items()} | counts
+        # Every row has every column: a table takes its columns from the first.
+        record |= {f"mover_{f.name}": mover.get(f.name) for f in dataclasses.fields(Mover)}
+        return record | {key: coverage[key] for key in ("requested", "generated", "answered", "parsed", "used")}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Score:

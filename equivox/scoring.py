@@ -20,6 +20,8 @@ from equivox.store import write_table, write_text, write_whole
 from equivox.task import Task
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from equivox.canonical import MergedValue
 
 
@@ -163,20 +165,25 @@ def _file_name(name: str) -> str:
 
 def _write_table(folder: Path, name: str, records: Sequence[Mapping[str, Any]]) -> set[Path]:
     """Write one table of plain values as parquet, and as CSV for whoever has no tool for that; return the files."""
-    import pyarrow as pa
-
-    write_table(folder / f"{name}.parquet", pa.Table.from_pylist([dict(record) for record in records]))
+    write_table(folder / f"{name}.parquet", _arrow_table(records))
     write_csv(folder / f"{name}.csv", records)
     return {folder / f"{name}.parquet", *([folder / f"{name}.csv"] if records else [])}
 
 
+def _arrow_table(records: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return rows as a table with every column that any of them has; pyarrow alone would take those of the first."""
+    import pyarrow as pa
+
+    columns = dict.fromkeys(column for record in records for column in record)
+    return pa.Table.from_pylist([{column: record.get(column) for column in columns} for record in records])
+
+
 def write_csv(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     """Write rows of plain values as CSV, whole or not at all; nothing at all where there are no rows."""
-    import pyarrow as pa
     from pyarrow import csv
 
     if records:
-        table = pa.Table.from_pylist([dict(record) for record in records])
+        table = _arrow_table(records)
         write_whole(path, lambda temporary: csv.write_csv(table, temporary))
 
 

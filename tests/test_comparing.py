@@ -101,6 +101,8 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
     assert float(refusals["reference:biased?refusal_gap=0.5"]["ci_low"]) < 50
     assert float(refusals["reference:biased?refusal_gap=0.5"]["ci_high"]) > 50
     assert refusals["reference:oracle"]["undefined"].startswith("no response declines")
+    # Columns that the first row leaves empty are there all the same.
+    assert any(row["mover_value"] for row in scores)
     with (tmp_path / "csv" / "values.csv").open(newline="") as file:
         values = list(csv.DictReader(file))
     mine = [v for v in values if (v["model"], v["task"], v["attribute"], v["group"]) == (
@@ -150,3 +152,11 @@ def test_runs_of_different_tasks_and_of_one_have_no_correlation_and_no_crash() -
     assert found.n_models == 0 and math.isnan(found.r)
     assert found.undefined == "no model has a score in both"
     assert task_correlations(comparison({"a": [1.0, 2.0]})) == []
+
+
+def test_a_column_that_the_first_row_lacks_is_written(tmp_path: Path) -> None:
+    from equivox.scoring import write_csv
+
+    write_csv(tmp_path / "t.csv", [{"a": 1}, {"a": 2, "b": "x"}])
+    with (tmp_path / "t.csv").open(newline="") as file:
+        assert list(csv.DictReader(file)) == [{"a": "1", "b": ""}, {"a": "2", "b": "x"}]
