@@ -75,6 +75,19 @@ class Wish:
     data: str | None = None
     details: bool = True
 
+    @property
+    def source_name(self) -> str | None:
+        """What the page at `source_url` is called; None where there is none."""
+        return None if self.source_url is None else "responses and readings"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """The data set of one corpus: its repository, and the fingerprints in its record (None: no record lies beside)."""
+
+    repo: str
+    fingerprints: Mapping[str, str] | None
+
 
 @dataclass(frozen=True)
 class Submission:
@@ -104,7 +117,7 @@ def write_submission(wish: Wish) -> Submission:
     if wish.source_url is not None and not wish.source_url.startswith(("https://", "http://")):
         raise RequestError(f"`source-url` is a page's address, https://…, got {wish.source_url!r}")
     tasks = {task.name: task for task in run_tasks(wish.run)}
-    repos = _benchmarks(wish, list(tasks.values()))
+    benchmarks = _benchmarks(wish, list(tasks.values()))
     manifest = public_manifest(read_manifest(wish.run))
     scores = _submittable(tasks, read_scores(wish.run))
     if not scores:
@@ -117,16 +130,16 @@ def write_submission(wish: Wish) -> Submission:
         if not math.isfinite(values[task_id])
     }
     left_out |= dict.fromkeys(_unscored(tasks, scores), "it was not scored")
-    marked = _judge(wish, manifest, tasks, scores, repos, left_out)
+    marked = _judge(wish, manifest, tasks, scores, benchmarks, left_out)
     values = {task_id: value for task_id, value in values.items() if task_id not in left_out}
     if not values:
         raise RequestError(f"no score of {wish.run} is defined: there is nothing to submit")
     defined = {task_id: scores[task_id] for task_id in values}
     with folder_being_written(wish.output, apart_from=wish.run) as partial:
         (partial / RESULTS).mkdir()
-        _write_entries(partial, wish, manifest, tasks, defined, values, repos, marked)
-        _write_model_index(partial / "model_index.yaml", wish, defined, values, tasks, repos)
-        _write_eval_files(partial / "benchmark", tasks, repos)
+        _write_entries(partial, wish, manifest, tasks, defined, values, benchmarks, marked)
+        _write_model_index(partial / "model_index.yaml", wish, defined, values, tasks, benchmarks)
+        _write_eval_files(partial / "benchmark", tasks, benchmarks)
         write_lighteval_results(
             wish.run,
             partial,
@@ -145,8 +158,8 @@ def _unscored(tasks: Mapping[str, Task], scores: Mapping[str, Score]) -> list[st
     return [found for task in tasks.values() for found in submitted_metrics(task).values() if found not in scores]
 
 
-def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, str]:
-    """Return source corpus → repository."""
+def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, Benchmark]:
+    """Return source corpus → its benchmark."""
     from equivox.hub.remote import check_repo
 
     corpora = list(dict.fromkeys(source_corpus(task) for task in tasks))
@@ -158,7 +171,7 @@ def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, str]:
     repos = {corpus: wish.benchmark.replace("{corpus}", corpus) for corpus in corpora}
     for repo in repos.values():
         check_repo(repo)
-    return repos
+    return {corpus: Benchmark(repo, _published(wish, repo)) for corpus, repo in repos.items()}
 
 
 def _submittable(tasks: Mapping[str, Task], scores: Sequence[Score]) -> dict[str, Score]:
@@ -177,7 +190,7 @@ def _judge(
     manifest: Mapping[str, Any],
     tasks: Mapping[str, Task],
     scores: Mapping[str, Score],
-    repos: Mapping[str, str],
+    benchmarks: Mapping[str, Benchmark],
     left_out: Mapping[str, str],
 ) -> dict[str, str]:
     """Return mark → reason; RequestError for the first reason that was not allowed."""
@@ -194,7 +207,7 @@ def _judge(
     if short:
         task_id, reason = next(iter(short.items()))
         reasons["low-coverage"] = f"{task_id}: {reason}"
-    if changes := departures(manifest, tasks, wish, repos):
+    if changes := departures(manifest, tasks, wish, benchmarks):
         reasons["modified-data"] = "; ".join(changes)
     for mark, reason in reasons.items():
         if mark not in wish.marks:
@@ -206,7 +219,7 @@ def _judge(
 
 
 def departures(
-    manifest: Mapping[str, Any], tasks: Mapping[str, Task], wish: Wish, repos: Mapping[str, str]
+    manifest: Mapping[str, Any], tasks: Mapping[str, Task], wish: Wish, benchmarks: Mapping[str, Benchmark]
 ) -> list[str]:
     """Say where the run's data or questions are not those of the benchmark; empty is good."""
     command, identity = manifest["command"], manifest["identity"]
@@ -225,8 +238,8 @@ def departures(
     if arms:
         found.append(f"control arms are in the run ({', '.join(arms)})")
     found += _other_options(wish.run)
-    for corpus, repo in repos.items():
-        published = _published(wish, repo)
+    for corpus, benchmark in benchmarks.items():
+        repo, published = benchmark.repo, benchmark.fingerprints
         if published is None:
             continue
         for name in sorted({task.data.corpus for task in tasks.values() if source_corpus(task) == corpus}):
@@ -266,7 +279,7 @@ def _write_entries(
     tasks: Mapping[str, Task],
     scores: Mapping[str, Score],
     values: Mapping[str, float],
-    repos: Mapping[str, str],
+    benchmarks: Mapping[str, Benchmark],
     marked: Mapping[str, str],
 ) -> None:
     import yaml
@@ -276,16 +289,17 @@ def _write_entries(
     for task_id, score in scores.items():
         task = tasks[score.task]
         corpus = source_corpus(task)
+        benchmark = benchmarks[corpus]
         by_corpus.setdefault(corpus, []).append(
             EvalResultEntry(
-                dataset_id=repos[corpus],
+                dataset_id=benchmark.repo,
                 task_id=task_id,
                 value=round(values[task_id], 6),
                 dataset_revision=wish.revision,
                 date=manifest["created"],
                 source_url=wish.source_url,
-                source_name=None if wish.source_url is None else "responses and readings",
-                notes=notes_of(score, task, manifest, marked, compared=_published(wish, repos[corpus]) is not None),
+                source_name=wish.source_name,
+                notes=notes_of(score, task, manifest, marked, compared=benchmark.fingerprints is not None),
             )
         )
     for corpus, entries in by_corpus.items():
@@ -329,7 +343,7 @@ def _write_model_index(
     scores: Mapping[str, Score],
     values: Mapping[str, float],
     tasks: Mapping[str, Task],
-    repos: Mapping[str, str],
+    benchmarks: Mapping[str, Benchmark],
 ) -> None:
     """Write the older form of the same results, for the header of the model's README."""
     import yaml
@@ -339,7 +353,7 @@ def _write_model_index(
     results = [
         EvalResult(
             task_type="text-generation",
-            dataset_type=repos[source_corpus(tasks[score.task])],
+            dataset_type=benchmarks[source_corpus(tasks[score.task])].repo,
             dataset_name=f"equivox {score.task}",
             dataset_config=config_name(score.task),
             dataset_split=SPLIT,
@@ -347,7 +361,7 @@ def _write_model_index(
             metric_type=score.name,
             metric_name=SUBMITTED[score.name][1],
             metric_value=round(values[task_id], 6),
-            source_name=None if wish.source_url is None else "responses and readings",
+            source_name=wish.source_name,
             source_url=wish.source_url,
         )
         for task_id, score in scores.items()
@@ -356,10 +370,10 @@ def _write_model_index(
     path.write_text(yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=110), "utf-8")
 
 
-def _write_eval_files(folder: Path, tasks: Mapping[str, Task], repos: Mapping[str, str]) -> None:
+def _write_eval_files(folder: Path, tasks: Mapping[str, Task], benchmarks: Mapping[str, Benchmark]) -> None:
     from equivox.hub.dataset_card import eval_file
 
-    for corpus in repos:
+    for corpus in benchmarks:
         own = [task for task in tasks.values() if source_corpus(task) == corpus]
         (folder / corpus).mkdir(parents=True)
         (folder / corpus / "eval.yaml").write_text(eval_file(corpus, own), "utf-8")
