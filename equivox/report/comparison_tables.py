@@ -24,6 +24,7 @@ from equivox.report.judged_cells import (
     TESTS_LEGEND,
     cohort_cells,
     cohort_notes,
+    correlation_cells,
     in_order,
     rank_cells,
     tested_cells,
@@ -174,17 +175,7 @@ def _print_correlations(console: Console, found: Sequence[TaskCorrelation]) -> N
         for name in ("task", "task", "models", "r", "interval", "p", "q", "r of excess", ""):
             table.add_column(name, justify="left" if name in {"task", ""} else "right", no_wrap=True)
         for c in (c for c in found if (c.dimension, c.arm) == (dimension, arm)):
-            table.add_row(
-                escape(c.first),
-                escape(c.second),
-                str(c.n_models),
-                score_value(c.r, "r"),
-                score_interval(c.ci_low, c.ci_high, "r"),
-                p_value(c.p),
-                p_value(c.q),
-                score_value(c.r_excess, "r"),
-                c.undefined or "",
-            )
+            table.add_row(escape(c.first), escape(c.second), *correlation_cells(c), c.undefined or "")
         console.print(table)
 
 

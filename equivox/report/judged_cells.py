@@ -1,9 +1,10 @@
-"""How tests between models, places and cohort-relative scores are written: alike in terminal, report and LaTeX."""
+"""How tests, places, correlations and cohort-relative scores are written: alike in terminal, report and LaTeX."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from equivox.comparing import TaskCorrelation
 from equivox.metrics.genres.relative import CohortScore
 from equivox.pairing import PairedTest
 from equivox.ranking import Standing
@@ -27,6 +28,18 @@ COHORT_LEGEND = (
     "TBS: the distances of M1 to M8 from the cohort's means in its standard deviations, added up; 0 is typical, which "
     "is not\nunbiased. Interval: narratives drawn anew, 95 %; noise adds to every TBS. Another cohort, another score."
 )
+
+
+def correlation_cells(found: TaskCorrelation) -> list[str]:
+    """Return the models that a correlation rests on, r with its interval, p and q, and r of the excess."""
+    return [
+        str(found.n_models),
+        score_value(found.r, "r"),
+        score_interval(found.ci_low, found.ci_high, "r"),
+        p_value(found.p),
+        p_value(found.q),
+        score_value(found.r_excess, "r"),
+    ]
 
 
 def tested_cells(test: PairedTest) -> list[str]:

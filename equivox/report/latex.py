@@ -19,11 +19,12 @@ from equivox.report.judged_cells import (
     TESTS_LEGEND,
     cohort_cells,
     cohort_notes,
+    correlation_cells,
     in_order,
     rank_cells,
     tested_cells,
 )
-from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
+from equivox.report.numbers import DASH, score_value, stars
 from equivox.scores import Score
 
 _SIGNS = {
@@ -151,19 +152,7 @@ def _correlations(found: Sequence[TaskCorrelation]) -> Iterator[Table]:
             caption=f"Pearson's r of the tasks' nTVD over models, {dimension}, arm {arm}.",
             header=("task", "task", "models", "r", "95 % interval", "p", "q", "r of excess"),
             align="llrrrrrr",
-            rows=[
-                [
-                    c.first,
-                    c.second,
-                    str(c.n_models),
-                    score_value(c.r, "r"),
-                    score_interval(c.ci_low, c.ci_high, "r"),
-                    p_value(c.p),
-                    p_value(c.q),
-                    score_value(c.r_excess, "r"),
-                ]
-                for c in pairs
-            ],
+            rows=[[c.first, c.second, *correlation_cells(c)] for c in pairs],
             notes=list(dict.fromkeys(f"{c.undefined}." for c in pairs if c.undefined)),
         )
 
