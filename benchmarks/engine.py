@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from equivox.core.media import sha256
+from equivox.core.task import Sampling
 from equivox.engines import Labels, MediaPart, Request
-from equivox.media import sha256
-from equivox.task import Sampling
 
 ARGUMENTS = {
     "dtype": "bfloat16",
@@ -35,7 +35,7 @@ CLIPS, PER_CLIP = 24, 6
 
 
 def tiny(folder: str, name: str) -> str:
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "engine"))
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "engines" / "real"))
     import tiny_models
 
     return str(tiny_models.make(Path(folder), name))

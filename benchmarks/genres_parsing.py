@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 from benchmarks.genres_responses import responses
-from equivox.annotate.parts import Part
-from equivox.metrics.genres.readers import SEPARATOR, LanguageReader
-from equivox.metrics.genres.splitting import split_response
-from equivox.metrics.genres.tools import Tools
+from equivox.core.segments import Part
+from equivox.metrics.genres.annotation.readers import SEPARATOR, LanguageReader
+from equivox.metrics.genres.annotation.splitting import split_response
+from equivox.metrics.genres.annotation.tools import Tools
 
 LABELS = ("ROOT", *(f"label{n}" for n in range(44)))
 """As many labels as spaCy's English parsers have."""

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from equivox.annotate.tools.lexica import TraitLexicon, parse_emotions, parse_traits, read_lexicon
+from equivox.annotate.tools.parsers import StandInParser
 from equivox.dataset_builders.genres import MALE_NAMES, RELATIONSHIPS
-from equivox.metrics.genres.language import Character, count_emotion_words, read_passage
-from equivox.metrics.genres.lexica import TraitLexicon, parse_emotions, parse_traits, read_lexicon
+from equivox.metrics.genres.annotation.language import Character, count_emotion_words, read_passage
+from equivox.metrics.genres.annotation.readers import is_english
+from equivox.metrics.genres.annotation.splitting import split_response
+from equivox.metrics.genres.annotation.traits import score_traits
 from equivox.metrics.genres.measures import METRIC_OF, Pair, measure, published_value
-from equivox.metrics.genres.parsers import StandInParser
-from equivox.metrics.genres.readers import is_english
-from equivox.metrics.genres.splitting import split_response
-from equivox.metrics.genres.traits import score_traits
 
 MODELS = {"qwen2v5VL3b": "Qwen2.5-VL-3B", "janus": "Janus-Pro-7B"}
 

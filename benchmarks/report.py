@@ -26,8 +26,8 @@ print(f"{time.perf_counter() - start:.1f} s, {peak:.0f} MiB, {len(page) / 1e6:.1
 JUDGE = """
 import re, sys, time
 from pathlib import Path
-from equivox.comparing import open_comparison
-from equivox.ranking import judge
+from equivox.compare.runs import open_comparison
+from equivox.compare.ranking import judge
 start = time.perf_counter()
 found = judge(open_comparison([Path(folder) for folder in sys.argv[1:]]))
 peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
@@ -37,10 +37,10 @@ print(f"{time.perf_counter() - start:.1f} s, {peak:.0f} MiB, {len(found.tests)} 
 
 def main() -> None:
     """Make the runs, then time the report of one and the comparison of both."""
+    from equivox.core.scores import ScoringOptions
     from equivox.dataset_builders import build, open_builder
     from equivox.dataset_builders.look_alike import make_crema_d, make_l2_arctic
-    from equivox.run import RunSpec, execute
-    from equivox.scores import ScoringOptions
+    from equivox.run.pipeline import RunSpec, execute
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

@@ -24,9 +24,12 @@ IMPORTS = {
     "from equivox.tasks import ALL_TASKS": ("equivox", "from equivox.tasks import ALL_TASKS"),
     "metrics of plain columns": ("equivox", "from equivox.metrics.ntvd.columns import METRIC"),
     "import evaluate": ("evaluate", "import evaluate"),
-    "module of evaluate": ("evaluate", "import equivox.hub.evaluate_module"),
+    "module of evaluate": ("evaluate", "import equivox.metrics.evaluate_module"),
     "import huggingface_hub": ("huggingface_hub", "import huggingface_hub; huggingface_hub.HfApi"),
-    "uploads to the Hub": ("huggingface_hub", "import equivox.hub.remote; from huggingface_hub import HfApi"),
+    "uploads to the Hub": (
+        "huggingface_hub",
+        "import equivox.integrations.hub.remote; from huggingface_hub import HfApi",
+    ),
     "import lighteval.pipeline": ("lighteval", "import lighteval.pipeline"),
     "TASKS_TABLE for lighteval": ("lighteval", "from equivox.tasks import TASKS_TABLE"),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from equivox.core.errors import RequestError, nearest
 from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts
 from equivox.dataset_builders.clip_folder import ClipFolder
 from equivox.dataset_builders.crema_d import CremaD
@@ -17,7 +18,6 @@ from equivox.dataset_builders.l2_arctic import L2Arctic
 from equivox.dataset_builders.parquet import BuildReport, build
 from equivox.dataset_builders.schema import read_clip, rows
 from equivox.dataset_builders.spoken_stereoset import SpokenStereoSet
-from equivox.errors import RequestError, nearest
 
 __all__ = [
     "BUILDERS",

@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from equivox.corpus import SAMPLE, Corpus, Item, text_item
-from equivox.errors import RequestError
-from equivox.task import Column, DataSource, digest
+from equivox.core.errors import RequestError
+from equivox.core.task import Column, DataSource, digest
+from equivox.dataset_builders.corpus import SAMPLE, Corpus, Item, text_item
 
 CORPUS = "badf"
 PUBLISHED_FILE = "badf_identities.yaml"

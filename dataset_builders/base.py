@@ -18,8 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from equivox.errors import RequestError, nearest
-from equivox.media import LFS_POINTER
+from equivox.core.errors import RequestError, nearest
+from equivox.core.media import LFS_POINTER
 
 if TYPE_CHECKING:
     import datasets

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from equivox.core.errors import RequestError, nearest
 from equivox.dataset_builders.base import (
     FACTS_FILE,
     Builder,
@@ -26,7 +27,6 @@ from equivox.dataset_builders.base import (
     read_table,
     speakers_with,
 )
-from equivox.errors import RequestError, nearest
 
 TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "item_id")
 """Names of columns that a build, or its publication, adds; a table's column of that name becomes `source_<name>`."""

@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from equivox.core.errors import RequestError
 from equivox.dataset_builders.base import (
     AUDIO_SUFFIXES,
     Builder,
@@ -30,7 +31,6 @@ from equivox.dataset_builders.base import (
     refuse_lfs_pointers,
     speakers_with,
 )
-from equivox.errors import RequestError
 
 CLIP_NAME = re.compile(r"(?P<speaker>\d+)_(?P<sentence>[A-Z]{3})_(?P<emotion>[A-Z]{3})_(?P<level>[A-Z]{1,2})")
 LEVELS = ("LO", "MD", "HI", "XX")

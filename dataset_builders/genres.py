@@ -21,8 +21,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from equivox.core.errors import RequestError, nearest
 from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Scan, found_instead, listed
-from equivox.errors import RequestError, nearest
 
 if TYPE_CHECKING:
     from equivox.dataset_builders.genres_elements import ElementsForm

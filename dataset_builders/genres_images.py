@@ -18,8 +18,8 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
+from equivox.core.errors import RequestError
 from equivox.dataset_builders.genres import Genres, protocol
-from equivox.errors import RequestError
 
 LOG = "images.csv"
 """Beside the images: every attempt with prompt, seed, cosine, and whether it was kept."""

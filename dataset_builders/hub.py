@@ -17,8 +17,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
+from equivox.core.errors import RequestError, nearest
 from equivox.dataset_builders.base import normal
-from equivox.errors import RequestError, nearest
 
 DEMOGRAPHICS = "VideoDemographics.csv"
 

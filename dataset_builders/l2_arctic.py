@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from equivox.core.errors import RequestError
 from equivox.dataset_builders.base import (
     AUDIO_SUFFIXES,
     Builder,
@@ -33,7 +34,6 @@ from equivox.dataset_builders.base import (
     read_table,
     speakers_with,
 )
-from equivox.errors import RequestError
 
 SPEAKERS = {
     "arabic": {"ABA": "male", "SKA": "female", "YBAA": "male", "ZHAA": "female"},

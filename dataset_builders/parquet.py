@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from equivox import __version__
+from equivox.core.errors import RequestError, RunError
 from equivox.dataset_builders.base import Builder, count, listed
 from equivox.dataset_builders.schema import Row, features, rows
-from equivox.errors import RequestError, RunError
 
 if TYPE_CHECKING:
     import datasets

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from equivox.core.media import AudioFacts, inspect_audio, inspect_image, sha256
 from equivox.dataset_builders.base import Builder, Clip, CorpusFacts
-from equivox.media import AudioFacts, inspect_audio, inspect_image, sha256
 
 if TYPE_CHECKING:
     import datasets

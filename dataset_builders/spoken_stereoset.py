@@ -23,6 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from equivox.core.errors import RequestError
 from equivox.dataset_builders.base import (
     AUDIO_SUFFIXES,
     FACTS_FILE,
@@ -35,7 +36,6 @@ from equivox.dataset_builders.base import (
     read_table,
     refuse_lfs_pointers,
 )
-from equivox.errors import RequestError
 
 KINDS = ("stereotypical", "anti_stereotypical", "irrelevant")
 """The three continuations of every context, and their columns."""

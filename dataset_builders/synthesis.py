@@ -23,10 +23,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from equivox.core.errors import RequestError, RunError
+from equivox.core.media import inspect_audio
 from equivox.dataset_builders.base import FACTS_FILE, count, listed, read_table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, REQUIRED
-from equivox.errors import RequestError, RunError
-from equivox.media import inspect_audio
 
 ESPEAK = "espeak-ng"
 """The name of the built-in template; `pitch` and `rate` are used where the table of voices has them."""

@@ -32,22 +32,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from equivox.api import Result, list_tasks, load_task, measure, open_run
+    from equivox.core.errors import EquivoxError, RequestError, RunError
+    from equivox.core.scores import Score, ScoringOptions
+    from equivox.core.task import Task
     from equivox.engines.function import FunctionEngine
-    from equivox.errors import EquivoxError, RequestError, RunError
-    from equivox.scores import Score, ScoringOptions
-    from equivox.task import Task
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "EquivoxError": "equivox.errors",
+    "EquivoxError": "equivox.core.errors",
     "FunctionEngine": "equivox.engines.function",
-    "RequestError": "equivox.errors",
+    "RequestError": "equivox.core.errors",
     "Result": "equivox.api",
-    "RunError": "equivox.errors",
-    "Score": "equivox.scores",
-    "ScoringOptions": "equivox.scores",
-    "Task": "equivox.task",
+    "RunError": "equivox.core.errors",
+    "Score": "equivox.core.scores",
+    "ScoringOptions": "equivox.core.scores",
+    "Task": "equivox.core.task",
     "list_tasks": "equivox.api",
     "load_task": "equivox.api",
     "measure": "equivox.api",

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from equivox.engines.base import Engine
-from equivox.errors import RequestError, nearest
-from equivox.progress import Progress, no_progress
-from equivox.scores import Score, ScoringOptions
-from equivox.task import Task
+from equivox.core.errors import RequestError, nearest
+from equivox.core.progress import Progress, no_progress
+from equivox.core.requests import Engine
+from equivox.core.scores import Score, ScoringOptions
+from equivox.core.task import Task
 
 if TYPE_CHECKING:
     import pandas
@@ -22,7 +22,7 @@ Table = Literal["scores", "responses"]
 
 def list_tasks() -> list[str]:
     """Return the names of all built-in tasks."""
-    from equivox.registry import builtin_tasks
+    from equivox.tasks.registry import builtin_tasks
 
     return list(builtin_tasks())
 
@@ -36,7 +36,7 @@ def load_task(name: str) -> Task:
     >>> task.dimension, task.cluster, task.attributes[0].name
     ('gender', 'speaker', 'occupation')
     """
-    from equivox.registry import resolve_tasks
+    from equivox.tasks.registry import resolve_tasks
 
     found = resolve_tasks(name)
     if len(found) != 1:
@@ -56,7 +56,7 @@ class Result:
     @property
     def manifest(self) -> dict[str, Any]:
         """All that is needed to make the run again."""
-        from equivox.manifest import read_manifest
+        from equivox.run.manifest import read_manifest
 
         return read_manifest(self.folder)
 
@@ -96,8 +96,8 @@ class Result:
         )
 
     def _response_rows(self) -> list[dict[str, Any]]:
-        from equivox.run import run_tasks
-        from equivox.scoring import scoring_rows
+        from equivox.run.pipeline import run_tasks
+        from equivox.run.scoring import scoring_rows
 
         tasks = run_tasks(self.folder)
         annotator = str(self.manifest["command"]["annotator"])
@@ -162,8 +162,8 @@ def measure(
     RunError
         The run could not go on; what was done is in `output`.
     """
-    from equivox.run import RunSpec, execute
-    from equivox.variants import parse_arms, parse_group
+    from equivox.core.variants import parse_arms, parse_group
+    from equivox.run.pipeline import RunSpec, execute
 
     spec = RunSpec(
         model=model if isinstance(model, str) else f"{model.identity.engine}:{model.identity.model}",
@@ -185,8 +185,8 @@ def measure(
 
 def open_run(folder: str | Path) -> Result:
     """Return a scored run; RequestError where the folder holds none."""
-    from equivox.manifest import read_manifest
-    from equivox.scoring import read_scores
+    from equivox.run.manifest import read_manifest
+    from equivox.run.scoring import read_scores
 
     read_manifest(Path(folder))
     return Result(Path(folder), read_scores(Path(folder)))
@@ -194,7 +194,7 @@ def open_run(folder: str | Path) -> Result:
 
 def _names(tasks: Sequence[Task]) -> str:
     """Return the names of tasks as a selection, once it is sure that the names mean these tasks."""
-    from equivox.registry import resolve_tasks
+    from equivox.tasks.registry import resolve_tasks
 
     for task in tasks:
         if resolve_tasks(task.name) != [task]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from equivox.errors import RequestError
-from equivox.task import Task
+from equivox.core.errors import RequestError
+from equivox.core.task import Task
 from equivox.tasks import badf, genres, spoken_stereoset, vibe
 
 ALL_TASKS: tuple[Task, ...] = (*vibe.TASKS, *spoken_stereoset.TASKS, *genres.TASKS, *badf.TASKS)
@@ -28,7 +28,7 @@ if not TYPE_CHECKING:  # a type checker would take every name of this module for
         if name != "TASKS_TABLE":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
-            from equivox.lighteval.table import tasks_table
+            from equivox.integrations.lighteval.table import tasks_table
         except ModuleNotFoundError as error:
             if str(error.name).partition(".")[0] != "lighteval":
                 raise

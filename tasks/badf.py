@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from equivox.core.task import REFUSAL, DataSource, Patch, Sampling, Task
 from equivox.dataset_builders.badf import CORPUS, PAIR, SINGLE
 from equivox.metrics.badf import StoryReading, StoryScript, exclusivity_questions, score_setting, scored_together
-from equivox.task import REFUSAL, DataSource, Patch, Sampling, Task
 from equivox.tasks.prompts import load_prompts
 
 PROMPTS = load_prompts("badf")

@@ -25,15 +25,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from equivox.annotate.parts import AnnotatorPrompt
-from equivox.corpus import OPENERS, Corpus, from_builder, open_corpus
+from equivox.core.errors import RequestError, nearest
+from equivox.core.segments import AnnotatorPrompt
+from equivox.core.task import REFUSAL, Column, DataSource, Media, Prompt, Sampling, Task, digest
+from equivox.dataset_builders.corpus import OPENERS, Corpus, from_builder, open_corpus
 from equivox.dataset_builders.genres import RELATIONSHIPS, Genres, protocol
-from equivox.errors import RequestError, nearest
-from equivox.metrics.genres.reading import GenresReading, Questions
-from equivox.metrics.genres.reference import GenresScript
+from equivox.metrics.genres.annotation.scheme import GenresReading, Questions
+from equivox.metrics.genres.annotation.tools import STAND_INS, Tools
 from equivox.metrics.genres.scorer import score_genres, score_genres_family
-from equivox.metrics.genres.tools import STAND_INS, Tools
-from equivox.task import REFUSAL, Column, DataSource, Media, Prompt, Sampling, Task, digest
+from equivox.metrics.genres.simulated import GenresScript
 from equivox.tasks.prompts import load_prompts
 
 IMAGE = Media(kind="image", column="image")

@@ -20,10 +20,10 @@ import itertools
 import random
 from collections.abc import Mapping, Sequence
 
+from equivox.core.task import REFUSAL, Column, DataSource, Presentations, Sampling, Task
 from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.spoken_stereoset import CHOICE, ChoiceReading, ChoiceScript, score_choices
-from equivox.metrics.spoken_stereoset.reading import LETTERS, placeholder
-from equivox.task import REFUSAL, Column, DataSource, Presentations, Sampling, Task
+from equivox.metrics.spoken_stereoset.annotation.scheme import LETTERS, placeholder
 from equivox.tasks.prompts import load_prompts
 
 PROMPTS = load_prompts("spoken_stereoset")

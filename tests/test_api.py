@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import equivox
-from equivox.engines.base import Request
-from equivox.scoring import read_scores
+from equivox.core.requests import Request
+from equivox.run.scoring import read_scores
 
 FEW = equivox.ScoringOptions(n_resamples=99)
 

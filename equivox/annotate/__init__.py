@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from equivox.annotate.base import (
+from equivox.configs import config_names, read_config_file
+from equivox.core.annotation import (
     Annotation,
     Annotator,
     AnnotatorIdentity,
@@ -16,8 +17,7 @@ from equivox.annotate.base import (
     Value,
     annotation_key,
 )
-from equivox.configs import config_names, read_config_file
-from equivox.errors import RequestError, nearest
+from equivox.core.errors import RequestError, nearest
 
 __all__ = [
     "Annotation",
@@ -70,9 +70,9 @@ def open_annotator(name: str) -> Annotator:
 
 def _from_file(name: str, declared: AnnotatorFile) -> Annotator:
     from equivox.annotate.model import ModelAnnotator
+    from equivox.core.task import Sampling
     from equivox.engines import engine_from_args
     from equivox.engines.model_args import checked_fields
-    from equivox.task import Sampling
 
     if name == RULES:
         raise RequestError(f"an annotator file cannot be called {RULES}.yaml: the name is taken; rename it")

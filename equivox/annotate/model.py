@@ -12,14 +12,14 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from equivox.annotate.base import Annotation, AnnotatorIdentity, Job
-from equivox.annotate.parts import Part, reading_of
 from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.configs import load_config
-from equivox.engines.base import Engine, Labels, Request
+from equivox.core.annotation import Annotation, AnnotatorIdentity, Job
+from equivox.core.redact import redacted
+from equivox.core.requests import Engine, Labels, Request
+from equivox.core.segments import Part, reading_of
+from equivox.core.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
 from equivox.engines.messages import split_thinking
-from equivox.redact import redacted
-from equivox.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
 
 ATTEMPTS = 3
 """How often a response is read before it counts as unparsed."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from equivox.annotate.base import Annotation, AnnotatorIdentity, Job, Value
-from equivox.annotate.parts import reading_of
-from equivox.annotate.vocabulary import load_vocabulary
-from equivox.task import Task
+from equivox.configs.vocabulary import load_vocabulary
+from equivox.core.annotation import Annotation, AnnotatorIdentity, Job, Value
+from equivox.core.segments import reading_of
+from equivox.core.task import Task
 
 VERSION = "1"
 """Raised whenever the rules read a response differently."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from equivox.annotate.base import Value
-from equivox.task import OTHER, UNSTATED, Attribute
+from equivox.core.annotation import Value
+from equivox.core.task import OTHER, UNSTATED, Attribute
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -19,7 +19,7 @@ def run(arguments: list[str]) -> int:
     import typer
 
     from equivox.cli.app import app
-    from equivox.errors import EquivoxError
+    from equivox.core.errors import EquivoxError
 
     debug = "--debug" in arguments or bool(os.environ.get("EQUIVOX_DEBUG"))
     try:

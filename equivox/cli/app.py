@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli import audit_commands, data_commands, run_commands, task_commands
-from equivox.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD
+from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD
 
 app = typer.Typer(
     name="equivox",
@@ -91,9 +91,9 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed before.")] = False,
         quiet: QuietOption = False,
     ) -> int:
-        from equivox.run import RunSpec
-        from equivox.scores import scoring_options
-        from equivox.variants import parse_arms, parse_group
+        from equivox.core.scores import scoring_options
+        from equivox.core.variants import parse_arms, parse_group
+        from equivox.run.pipeline import RunSpec
 
         spec = RunSpec(
             model=model if scheme is None else f"{scheme}:{model}",
@@ -149,7 +149,7 @@ def score(
     quiet: QuietOption = False,
 ) -> int:
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
-    from equivox.scores import scoring_options
+    from equivox.core.scores import scoring_options
 
     options = scoring_options(
         min_count=min_count,
@@ -267,7 +267,7 @@ def submit(
 ) -> int:
     """Write a run's scores as the Hub's leaderboards take them, and open a pull request on the model with --push."""
     from equivox.cli import hub_commands
-    from equivox.hub.submission import Wish
+    from equivox.integrations.hub.submission import Wish
 
     return hub_commands.submit(
         Wish(

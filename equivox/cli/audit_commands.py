@@ -25,7 +25,7 @@ def export_sheet(
     media: Annotated[bool, typer.Option("--media/--no-media", help="Put the recordings into the page.")] = True,
 ) -> None:
     """Write a blind sheet (CSV, and a page with the recordings), and the key that tells who is who."""
-    from equivox.audit.export import draw, drawn_counts, export
+    from equivox.report.blind_sheet import draw, drawn_counts, export
 
     chosen = [part.strip() for part in per.split(",") if part.strip()]
     drawn = draw(runs, n=n, per=chosen, seed=seed, annotator=annotator)
@@ -53,11 +53,11 @@ def score_sheet(
     """Compare the annotator with people: agreement, κ, α, its errors, and what they do to each interval."""
     if benchmark is not None:
         return _score_stages(benchmark, [folder, *(labels or [])], annotator)
-    from equivox.audit.export import CSV_FILE
-    from equivox.audit.scoring import score_labels
     from equivox.cli.show import console
+    from equivox.compare.labels import score_labels
     from equivox.report.audit_tables import print_audit
-    from equivox.store import write_text
+    from equivox.report.blind_sheet import CSV_FILE
+    from equivox.run.store import write_text
 
     audit = score_labels(folder, labels or [folder / CSV_FILE], annotator=annotator)
     path = folder / "audit.json"
@@ -67,9 +67,9 @@ def score_sheet(
 
 
 def _score_stages(benchmark: str, files: list[Path], annotator: str | None) -> None:
-    from equivox.audit.badf import score_badf_labels
     from equivox.cli.show import console
-    from equivox.errors import RequestError, nearest
+    from equivox.core.errors import RequestError, nearest
+    from equivox.metrics.badf.labels import score_badf_labels
     from equivox.report.audit_tables import print_stage_audit
 
     if benchmark != "badf":

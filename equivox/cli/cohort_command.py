@@ -13,7 +13,7 @@ def cohort(folders: Sequence[Path], published: str | None, family: str | None) -
 
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console
-    from equivox.errors import RequestError
+    from equivox.core.errors import RequestError
     from equivox.metrics.genres.cohort import METRICS, published_cohort, total_bias
     from equivox.metrics.genres.scorer import READ_BY_STAND_INS
     from equivox.report.numbers import score_value
@@ -51,11 +51,11 @@ def cohort(folders: Sequence[Path], published: str | None, family: str | None) -
 
 def _model(folder: Path, family: str | None) -> tuple[str, dict[str, float], bool]:
     """Return the model of a run, its M1 to M8 over all relationships, and whether stand-ins read them."""
-    from equivox.errors import RequestError
-    from equivox.manifest import read_manifest
+    from equivox.core.errors import RequestError
     from equivox.metrics.genres.cohort import METRICS
     from equivox.metrics.genres.scorer import READ_BY_STAND_INS
-    from equivox.scoring import read_scores
+    from equivox.run.manifest import read_manifest
+    from equivox.run.scoring import read_scores
 
     scores = [score for score in read_scores(folder) if score.name in METRICS and score.is_whole]
     families = list(dict.fromkeys(score.task for score in scores if ":" not in score.task))

@@ -50,10 +50,10 @@ def build(
     from contextlib import ExitStack
 
     from equivox.cli.show import progress_bars
+    from equivox.core.errors import RequestError
     from equivox.dataset_builders import build as build_corpus
     from equivox.dataset_builders import open_builder
     from equivox.dataset_builders.hub import download, open_hub_file, original_layout
-    from equivox.errors import RequestError
 
     origin: dict[str, str] = {}
     with ExitStack() as stack:
@@ -87,6 +87,7 @@ def build(
 
 def _generate_images(builder: Builder, settings_file: Path | None) -> None:
     from equivox.cli.show import progress_bars
+    from equivox.core.errors import RequestError
     from equivox.dataset_builders import Genres
     from equivox.dataset_builders.genres_images import (
         ClipJudge,
@@ -95,7 +96,6 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
         read_image_settings,
         wanted_images,
     )
-    from equivox.errors import RequestError
 
     if not isinstance(builder, Genres):
         raise RequestError(f"`--generate-images` is for genres, not for {builder.facts.name}; leave it out")
@@ -146,9 +146,9 @@ def statistics(
 ) -> None:
     """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
     from equivox.cli.show import progress_bars, show_continuations
-    from equivox.corpus import open_corpus
+    from equivox.core.task import DataSource
+    from equivox.dataset_builders.corpus import open_corpus
     from equivox.metrics.spoken_stereoset.diversity import domain_statistics, rouge_l_diversity
-    from equivox.task import DataSource
 
     _check_layout(corpus)
     opened = open_corpus(DataSource(corpus=corpus), data)
@@ -184,7 +184,7 @@ def synthesize(
 
 
 def _check_layout(corpus: str) -> None:
-    from equivox.errors import RequestError
+    from equivox.core.errors import RequestError
 
     if corpus != "spoken_stereoset":
         raise RequestError(f"this is for corpora of continuations, got {corpus!r}; known: spoken_stereoset")
@@ -198,7 +198,7 @@ def fetch(
     ] = None,
 ) -> None:
     """Get a word list from its own home, check it and say what its licence allows; it is never shipped with equivox."""
-    from equivox.metrics.genres.lexica import fetch_lexicon, lexicon_source
+    from equivox.annotate.tools.lexica import fetch_lexicon, lexicon_source
 
     source = lexicon_source(what)
     typer.echo(f"{source.title}, {source.megabytes:g} MB from {source.url}")

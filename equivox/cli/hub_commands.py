@@ -10,16 +10,16 @@ import typer
 from equivox.cli import EXIT_DONE
 
 if TYPE_CHECKING:
-    from equivox.hub.submission import Wish
+    from equivox.integrations.hub.submission import Wish
 
 
 def push(name: str, repo: str, data: str | None, output: Path | None, *, send: bool, public: bool) -> int:
     """Write the corpus or run `name` as a data set, and upload it with `send`."""
     from equivox.cli.show import progress_bars
-    from equivox.errors import RequestError
-    from equivox.hub.dataset_folder import write_dataset
-    from equivox.hub.remote import check_repo, upload
-    from equivox.hub.run_folder import is_run, write_run
+    from equivox.core.errors import RequestError
+    from equivox.integrations.hub.dataset_folder import write_dataset
+    from equivox.integrations.hub.remote import check_repo, upload
+    from equivox.integrations.hub.run_folder import is_run, write_run
 
     check_repo(repo)
     folder = output or Path("hub") / repo.replace("/", "--")
@@ -60,8 +60,8 @@ def push(name: str, repo: str, data: str | None, output: Path | None, *, send: b
 
 def submit(wish: Wish, *, send: bool) -> int:
     """Write a submission, and open a pull request on the model's repository with `send`."""
-    from equivox.hub.remote import upload
-    from equivox.hub.submission import RESULTS, write_submission
+    from equivox.integrations.hub.remote import upload
+    from equivox.integrations.hub.submission import RESULTS, write_submission
 
     submission = write_submission(wish)
     for task_id, value in submission.values.items():

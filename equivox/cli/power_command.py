@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from equivox.design import Design, task_design
-from equivox.errors import RequestError
-from equivox.task import Task
+from equivox.compare.design import Design, task_design
+from equivox.core.errors import RequestError
+from equivox.core.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ def _design(wish: Wish) -> tuple[Design, dict[int, list[str]]]:
 
 def _one_task(name: str) -> Task:
     from equivox.metrics.ntvd import score_distribution_shift
-    from equivox.registry import resolve_tasks
+    from equivox.tasks.registry import resolve_tasks
 
     tasks = resolve_tasks(name)
     if len(tasks) != 1:

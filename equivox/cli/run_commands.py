@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 
 if TYPE_CHECKING:
-    from equivox.run import RunSpec
-    from equivox.scores import ScoringOptions
+    from equivox.core.scores import ScoringOptions
+    from equivox.run.pipeline import RunSpec
 
 
 def run(spec: RunSpec, *, quiet: bool) -> int:
     """Run or resume `spec` and show its scores."""
     from equivox.cli.show import Shown, progress_bars, show_scores
     from equivox.engines import model_label
-    from equivox.run import execute
+    from equivox.run.pipeline import execute
 
     with progress_bars(quiet=quiet) as progress:
         scores = execute(spec, progress=progress)
@@ -27,8 +27,8 @@ def score(folder: Path, annotator: str | None, options: ScoringOptions, *, by_at
     """Recompute the scores of a run and show them."""
     from equivox.cli.show import Shown, progress_bars, show_scores
     from equivox.engines import model_label
-    from equivox.manifest import read_manifest
-    from equivox.run import rescore
+    from equivox.run.manifest import read_manifest
+    from equivox.run.pipeline import rescore
 
     with progress_bars(quiet=quiet) as progress:
         scores = rescore(folder, annotator=annotator, options=options, progress=progress)
@@ -40,8 +40,8 @@ def annotate(folder: Path, annotator: str, *, quiet: bool) -> int:
     """Read a run once more, show the scores and the agreement of all who have read it."""
     from equivox.cli.show import Shown, progress_bars, show_agreement, show_scores
     from equivox.engines import model_label
-    from equivox.manifest import read_manifest
-    from equivox.run import reread, run_tasks
+    from equivox.run.manifest import read_manifest
+    from equivox.run.pipeline import reread, run_tasks
 
     with progress_bars(quiet=quiet) as progress:
         scores = reread(folder, annotator, progress=progress)
@@ -54,13 +54,13 @@ def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: i
     """Show runs side by side, tested against one another; with `csv` or `latex`, write the same as files first."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
-    from equivox.comparing import csv_tables, open_comparison
+    from equivox.compare.ranking import judge, judged_tables
+    from equivox.compare.runs import csv_tables, open_comparison
     from equivox.metrics.badf.overlap import overlaps_of_runs
-    from equivox.ranking import judge, judged_tables
     from equivox.report.comparison_tables import print_comparison, print_judged, print_overlaps
     from equivox.report.latex import latex_tables
-    from equivox.scoring import write_csv
-    from equivox.store import write_text
+    from equivox.run.scoring import write_csv
+    from equivox.run.store import write_text
 
     for option, folder in (("csv", csv), ("latex", latex)):
         if folder is not None and folder.exists() and not folder.is_dir():
@@ -87,7 +87,7 @@ def report(folders: list[Path], output: Path, *, examples: int, data: str | None
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
     from equivox.report.page import build_report
-    from equivox.store import write_text
+    from equivox.run.store import write_text
 
     if output.is_dir():
         raise RequestError(f"`output` {output} is a folder; name the HTML file")
@@ -101,7 +101,7 @@ def leaderboard(folder: Path, output: Path) -> int:
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
     from equivox.report.board import board_html, board_json, board_rows
-    from equivox.store import write_text
+    from equivox.run.store import write_text
 
     rows = board_rows(folder)
     write_text(output / "leaderboard.json", board_json(rows))
@@ -116,7 +116,7 @@ def plot(folder: Path, name: str, output: Path, *, beside: list[Path]) -> int:
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
     from equivox.report.figures import figure_of, rendered
-    from equivox.store import write_whole
+    from equivox.run.store import write_whole
 
     kind = output.suffix.removeprefix(".")
     if kind not in ("svg", "png", "pdf"):
@@ -130,17 +130,17 @@ def plot(folder: Path, name: str, output: Path, *, beside: list[Path]) -> int:
 def status(folder: Path) -> int:
     """Show how far a run is; 1 while something is missing."""
     from equivox.cli.show import show_status
-    from equivox.run import run_tasks
+    from equivox.run.pipeline import run_tasks
 
     return show_status(folder, run_tasks(folder))
 
 
 def plan(name: str, data: str | None, limit: int | None) -> int:
     """Show what a run file takes."""
-    from equivox.batch import estimate, open_run_file
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
     from equivox.report.estimate_table import print_estimate
+    from equivox.run.run_files import estimate, open_run_file
 
     print_estimate(console(), estimate(open_run_file(name, data=data, limit=limit)))
     return EXIT_DONE
@@ -150,9 +150,9 @@ def reproduce(name: str, output: Path, data: str | None, limit: int | None, *, q
     """Run every model of a run file and show them side by side; 1 when one of them could not be run."""
     from functools import partial
 
-    from equivox.batch import open_run_file, run_all
     from equivox.cli import EXIT_INCOMPLETE
     from equivox.cli.show import Shown, console, progress_bars, show_scores
+    from equivox.run.run_files import open_run_file, run_all
 
     file = open_run_file(name, data=data, limit=limit)
     finished = run_all(file, output, lambda model: partial(progress_bars, quiet=quiet)(title=model))
@@ -167,7 +167,7 @@ def reproduce(name: str, output: Path, data: str | None, limit: int | None, *, q
 
 def demo(output: Path, *, quiet: bool) -> int:
     """Run the packaged demonstration, show all of its models side by side, and write the report of them."""
-    from equivox.batch import open_run_file
+    from equivox.run.run_files import open_run_file
 
     code = reproduce("demo", output, None, None, quiet=quiet)
     folders = [open_run_file("demo").spec(model, output).output for model in open_run_file("demo").models]

@@ -13,17 +13,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from equivox.agreement import agreement
 from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
-from equivox.manifest import read_manifest
-from equivox.progress import Progress, no_progress
-from equivox.reading import annotators_of, plan_rows, stored_responses
+from equivox.compare.agreement import agreement
+from equivox.core.progress import Progress, no_progress
+from equivox.core.scores import Score
+from equivox.core.task import Task
 from equivox.report.numbers import DASH, interval, percent, score_value
 from equivox.report.tables import print_attribute_scores, print_task_scores
-from equivox.run import count_failures, read_usage
-from equivox.scores import Score
-from equivox.scoring import scoring_rows
-from equivox.task import Task
+from equivox.run.annotating import annotators_of, plan_rows, stored_responses
+from equivox.run.manifest import read_manifest
+from equivox.run.pipeline import count_failures, read_usage
+from equivox.run.scoring import scoring_rows
 
 if TYPE_CHECKING:
     from equivox.metrics.spoken_stereoset.diversity import Diversity, DomainStatistics

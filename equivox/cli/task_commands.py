@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from equivox.task import Task
+from equivox.core.task import Task
 
 app = typer.Typer(help="List tasks and show what one of them does.", no_args_is_help=True)
 
@@ -17,7 +17,7 @@ def list_tasks(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     """List every task: what it compares, on which corpus, and what is read out of the answers."""
-    from equivox.registry import builtin_tasks
+    from equivox.tasks.registry import builtin_tasks
 
     tasks = list(builtin_tasks().values())
     if as_json:
@@ -39,7 +39,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     """Show a task: card, data, prompt, attributes, decoding, scoring, and what its numbers cannot say."""
-    from equivox.registry import resolve_tasks
+    from equivox.tasks.registry import resolve_tasks
 
     tasks = resolve_tasks(name)
     if as_json:
@@ -107,7 +107,7 @@ def _attribute_lines(task: Task) -> list[str]:
 
 def _part_lines(task: Task) -> list[str]:
     """Say what an annotator is asked about the parts of a response, where it is read part by part."""
-    from equivox.annotate.parts import WHOLE, reading_of
+    from equivox.core.segments import WHOLE, reading_of
 
     lines = []
     for part in reading_of(task).asks(task):

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from equivox.configs import config_names, read_config_file
-from equivox.engines.base import (
+from equivox.core.errors import RequestError, nearest
+from equivox.core.requests import (
     Engine,
     EngineIdentity,
     Labels,
@@ -18,9 +19,8 @@ from equivox.engines.base import (
     Response,
     request_key,
 )
+from equivox.core.task import Task
 from equivox.engines.model_args import parse_model_args
-from equivox.errors import RequestError, nearest
-from equivox.task import Task
 
 __all__ = [
     "Engine",
@@ -69,7 +69,7 @@ def open_engine(model: str, tasks: Sequence[Task]) -> Engine:
     """
     scheme, arguments = engine_of(model)
     if isinstance(arguments, str):
-        from equivox.engines.reference import ReferenceEngine
+        from equivox.engines.simulated import ReferenceEngine
 
         return ReferenceEngine.from_spec(arguments, tasks)
     return engine_from_args(scheme, arguments)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from equivox.errors import RequestError, nearest
+from equivox.core.errors import RequestError, nearest
 
 _REFUSED_GENERATION = {
     "seed": "every response has its own seed; the run's `--seed` changes them all",

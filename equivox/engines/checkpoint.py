@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from equivox.errors import RequestError
-from equivox.task import digest
+from equivox.core.errors import RequestError
+from equivox.core.task import digest
 
 _SMALL = 8 << 20
 _BLOCK = 1 << 16

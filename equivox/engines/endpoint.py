@@ -20,11 +20,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from equivox.engines.base import EngineIdentity, Request, Response
+from equivox.core.errors import RequestError
+from equivox.core.media import MediaError
+from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.engines.messages import chat_messages, split_thinking
 from equivox.engines.model_args import checked_fields
-from equivox.errors import RequestError
-from equivox.media import MediaError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from equivox.engines.base import EngineIdentity, MediaPart, Request, Response
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
+from equivox.core.requests import EngineIdentity, MediaPart, Request, Response
 
 
 class FunctionEngine:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from equivox.engines.base import Request, Response
+from equivox.core.errors import RequestError
+from equivox.core.requests import Request, Response
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.messages import SAMPLING_RATE
 from equivox.engines.quiet import one_line
-from equivox.errors import RequestError
 
 _TOLERANCE_S = 0.01
 

@@ -11,8 +11,8 @@ import io
 import re
 from typing import Any, Literal
 
-from equivox import media
-from equivox.engines.base import MediaPart, Request
+from equivox.core import media
+from equivox.core.requests import MediaPart, Request
 
 SAMPLING_RATE = 16_000
 """Audio is sent as mono at this rate, resampled here, so that no engine's own resampler decides what a model hears."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from equivox.errors import RequestError, nearest
+from equivox.core.errors import RequestError, nearest
 
 _OPENING, _CLOSING = "{[(", "}])"
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from equivox.engines.base import Patching
-from equivox.errors import RequestError
-from equivox.task import Patch
+from equivox.core.errors import RequestError
+from equivox.core.requests import Patching
+from equivox.core.task import Patch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
-from equivox import media
+from equivox.core import media
+from equivox.core.errors import RequestError
+from equivox.core.requests import EngineIdentity, MediaPart, Patching, Request, Response
+from equivox.core.task import Patch, digest
 from equivox.engines import patching
 from equivox.engines.arguments import (
     chat_template,
@@ -25,7 +28,6 @@ from equivox.engines.arguments import (
     text,
     whole,
 )
-from equivox.engines.base import EngineIdentity, MediaPart, Patching, Request, Response
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import failed, refuse_missing_modality, refuse_short_context
 from equivox.engines.messages import SAMPLING_RATE, split_thinking
@@ -41,8 +43,6 @@ from equivox.engines.transformers_loading import (
     on_device,
     version,
 )
-from equivox.errors import RequestError
-from equivox.task import Patch, digest
 
 _ALIASES = {"model": "model_name", "pretrained": "model_name", "max_length": "max_model_length"}
 _REFUSED: Mapping[str, tuple[Any, str]] = {

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
+from equivox.core.errors import RequestError
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.quiet import debugging, one_line, quiet
-from equivox.errors import RequestError
 
 _INSTALL = 'pip install "equivox[transformers]"'
 _FEATURES = {

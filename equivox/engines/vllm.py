@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from queue import Empty
 from typing import Any
 
-from equivox.engines.base import EngineIdentity, Request, Response
+from equivox.core.errors import RequestError, RunError
+from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import failed, refuse_missing_modality, refuse_short_context, too_much_audio
 from equivox.engines.messages import chat_messages, split_thinking
 from equivox.engines.quiet import Noise, one_line
 from equivox.engines.vllm_arguments import VLLMArguments, engine_fields, version
 from equivox.engines.vllm_loading import configuration, load, modalities, unload
-from equivox.errors import RequestError, RunError
 
 _PATIENCE_S = 1.0
 _DEATHS = 2

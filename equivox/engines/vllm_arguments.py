@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from equivox.core.errors import RequestError
+from equivox.core.task import digest
 from equivox.engines.arguments import chat_template, generation_parameters, mapping, positive, sort_arguments, text
-from equivox.errors import RequestError
-from equivox.task import digest
 
 ALIASES = {
     "model_name": "model",

@@ -7,10 +7,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from equivox.core.errors import RequestError
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.quiet import Noise, debugging, one_line, quiet
 from equivox.engines.vllm_arguments import version
-from equivox.errors import RequestError
 
 _ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",  # no network by surprise

@@ -7,8 +7,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from equivox.audit.badf import StageAudit
-from equivox.audit.scoring import Audit
+from equivox.compare.labels import Audit
+from equivox.metrics.badf.labels import StageAudit
 from equivox.report.numbers import DASH, interval, p_value, percent, score_interval, score_value
 
 

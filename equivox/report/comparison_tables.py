@@ -11,11 +11,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from equivox.comparing import Comparison, TaskCorrelation, ValueShares, task_correlations, top_movers
+from equivox.compare.pairs import PairedTest, untested_metrics
+from equivox.compare.ranking import Judged, Standing
+from equivox.compare.runs import Comparison, TaskCorrelation, ValueShares, task_correlations, top_movers
+from equivox.core.scores import Score
 from equivox.metrics.badf.overlap import Overlap
 from equivox.metrics.genres.relative import CohortScore, missing_cohort
-from equivox.pairing import PairedTest, untested_metrics
-from equivox.ranking import Judged, Standing
 from equivox.report.judged_cells import (
     COHORT_LEGEND,
     RANK_COLUMNS,
@@ -31,7 +32,6 @@ from equivox.report.judged_cells import (
 )
 from equivox.report.numbers import DASH, p_value, percent, score_interval, score_value, stars
 from equivox.report.tables import NTVD, print_shift_table, print_task_scores
-from equivox.scores import Score
 
 
 def print_comparison(console: Console, comparison: Comparison, *, attributes: int = 3, values: int = 5) -> None:

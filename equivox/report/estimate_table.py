@@ -7,8 +7,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from equivox.batch import Estimate
 from equivox.report.numbers import DASH
+from equivox.run.run_files import Estimate
 
 
 def print_estimate(console: Console, estimate: Estimate) -> None:

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from equivox.comparing import (
+from equivox.compare.ranking import Standing
+from equivox.compare.runs import (
     ComparedRun,
     TaskCorrelation,
     ValueShares,
@@ -21,13 +22,12 @@ from equivox.comparing import (
     task_correlations,
     value_shares,
 )
-from equivox.errors import RequestError, nearest
+from equivox.core.errors import RequestError, nearest
+from equivox.core.scores import Score
 from equivox.metrics.genres.cohort import METRICS
-from equivox.ranking import Standing
 from equivox.report.numbers import p_value, score_value, stars
 from equivox.report.tables import NTVD
-from equivox.scores import Score
-from equivox.scoring import table_path
+from equivox.run.scoring import table_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -378,7 +378,7 @@ def speakers_of(scores: Sequence[Score]) -> dict[str, list[Score]]:
 
 
 def _figure_of_several(folders: Sequence[Path], kind: str, rest: str) -> Figure:
-    from equivox.ranking import judge
+    from equivox.compare.ranking import judge
 
     comparison = open_comparison(folders)
     if kind == "correlations":

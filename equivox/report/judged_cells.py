@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from equivox.comparing import TaskCorrelation
+from equivox.compare.pairs import PairedTest
+from equivox.compare.ranking import Standing
+from equivox.compare.runs import TaskCorrelation
+from equivox.core.scores import NAN
 from equivox.metrics.genres.relative import CohortScore
-from equivox.pairing import PairedTest
-from equivox.ranking import Standing
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
-from equivox.scores import NAN
 
 TEST_COLUMNS = ("value of a", "value of b", "a further by", "interval", "p", "q", "items", "clusters")
 TESTS_LEGEND = (

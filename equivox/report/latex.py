@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from importlib import resources
 
 import equivox
-from equivox.comparing import Comparison, TaskCorrelation, task_correlations
-from equivox.pairing import PairedTest
-from equivox.ranking import Judged, Standing
+from equivox.compare.pairs import PairedTest
+from equivox.compare.ranking import Judged, Standing
+from equivox.compare.runs import Comparison, TaskCorrelation, task_correlations
+from equivox.core.scores import Score
 from equivox.report.judged_cells import (
     COHORT_LEGEND,
     RANK_COLUMNS,
@@ -25,7 +26,6 @@ from equivox.report.judged_cells import (
     tested_cells,
 )
 from equivox.report.numbers import DASH, score_value, stars
-from equivox.scores import Score
 
 _SIGNS = {
     "\\": r"\textbackslash{}",

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from equivox.core.scores import Score
 from equivox.report.numbers import (
     DASH,
     interval,
@@ -20,7 +21,6 @@ from equivox.report.numbers import (
     share,
     stars,
 )
-from equivox.scores import Score
 
 NTVD = "nTVD"
 _COLUMNS = ("nTVD", "max", "floor", "excess", "interval", "p cluster", "q", "p paper", "used")

@@ -1,7 +1,7 @@
 """Statistics at the unit that carries the group: pure functions, an explicit `rng`, frozen results.
 
 Every number says what zero means; what cannot be computed is NaN with a reason in words, and input that cannot be
-meant raises `equivox.errors.RequestError`. See docs/statistics.md for formulas, docs/validity.md for their check.
+meant raises `equivox.core.errors.RequestError`. See docs/statistics.md for formulas, docs/validity.md for their check.
 """
 
 from equivox.statistics.agreement import Agreement, krippendorff_alpha

@@ -9,7 +9,7 @@ from typing import SupportsFloat, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 
 Floats = NDArray[np.float64]
 

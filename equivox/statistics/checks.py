@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics.encode import codes_of
 
 Floats = NDArray[np.float64]

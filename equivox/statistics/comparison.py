@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import checks
 from equivox.statistics.distance import Floats
 from equivox.statistics.encode import Design, Ints, cross_count, encode_design, encode_values

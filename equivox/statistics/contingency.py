@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import checks
 from equivox.statistics.permutation import p_value
 

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import checks
 from equivox.statistics.permutation import blocks, p_value
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

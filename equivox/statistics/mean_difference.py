@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import checks
 from equivox.statistics.permutation import all_labellings, blocks, count_labellings, p_value
 from equivox.statistics.sign_flip import sign_flip_test

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 
 
 @dataclass(frozen=True, kw_only=True)

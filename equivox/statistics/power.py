@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import checks
 from equivox.statistics.distance import ntvd, ntvd_of_counts, shift_ceiling
 from equivox.statistics.nulls import null_over_clusters

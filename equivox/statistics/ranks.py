@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import checks
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics.distance import Floats, ntvd_of_counts, shift_ceiling
 from equivox.statistics.encode import (
     Design,

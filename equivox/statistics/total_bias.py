@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 
 
 @dataclass(frozen=True, kw_only=True)

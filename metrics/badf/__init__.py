@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from equivox.metrics.badf.annotation.scheme import StoryReading
 from equivox.metrics.badf.associations import (
     Association,
     Counts,
@@ -13,9 +14,8 @@ from equivox.metrics.badf.associations import (
     summary,
     unify_phrases,
 )
-from equivox.metrics.badf.reading import StoryReading
 from equivox.metrics.badf.scorer import exclusivity_questions, score_setting, scored_together
-from equivox.metrics.badf.script import StoryScript
+from equivox.metrics.badf.simulated import StoryScript
 
 __all__ = [
     "Association",

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from equivox.scores import NAN, Merge
+from equivox.core.scores import NAN, Merge
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,7 +117,7 @@ def unify_phrases(
     """Return the documents with `unified` filled in, category by category.
 
     The first wording met stands for all that are merged with it: `none` merges nothing, `lemma` what has the same
-    dictionary forms, `embedding` what means the same (arXiv 2508.01412, appendix G), as `equivox.unify` says.
+    dictionary forms, `embedding` what means the same (arXiv 2508.01412, appendix G), by `equivox.annotate.embedding`.
     """
     from dataclasses import replace
 
@@ -141,11 +141,11 @@ def _leaders(phrases: tuple[str, ...], merge: Merge, encoder: str, threshold: fl
     if merge == "none":
         return {phrase: phrase for phrase in phrases}
     if merge == "lemma":
-        from equivox.canonical import lemmas
+        from equivox.annotate.merging import lemmas
 
         first: dict[str, str] = {}
         return {phrase: first.setdefault(lemmas(phrase), phrase) for phrase in phrases}
-    from equivox.unify import unify
+    from equivox.annotate.embedding import unify
 
     key = (phrases, encoder, threshold)
     if key not in _KNOWN:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.columns import ColumnMetric, row_coverage, whole, whole_or_none
+from equivox.core.columns import ColumnMetric, row_coverage, whole, whole_or_none
+from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, NAN, Merge, scoring_options
 from equivox.metrics.badf.associations import (
     LEVEL,
     Counts,
@@ -18,7 +19,6 @@ from equivox.metrics.badf.associations import (
     unify_phrases,
     with_q,
 )
-from equivox.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, NAN, Merge, scoring_options
 
 
 def measure(

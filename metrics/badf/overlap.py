@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from equivox.canonical import lemmas
-from equivox.scores import NAN
+from equivox.annotate.merging import lemmas
+from equivox.core.scores import NAN
 
 Key = tuple[str, str, str, str]
 

@@ -11,8 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from equivox.annotate.parts import Part
-from equivox.coverage import Coverage
+from equivox.core.coverage import Coverage
+from equivox.core.scores import NAN, Row, Score, Scored, ScoringOptions, ScoringTable
+from equivox.core.segments import Part
+from equivox.core.task import Prompt, Task
+from equivox.metrics.badf.annotation.scheme import EXCLUSIVE, Phrases, annotator_prompt, descriptors, phrases_of
 from equivox.metrics.badf.associations import (
     LEVEL,
     Association,
@@ -29,9 +32,6 @@ from equivox.metrics.badf.associations import (
     unify_phrases,
     with_q,
 )
-from equivox.metrics.badf.reading import EXCLUSIVE, Phrases, annotator_prompt, descriptors, phrases_of
-from equivox.scores import NAN, Row, Score, Scored, ScoringOptions, ScoringTable
-from equivox.task import Prompt, Task
 
 YES, NO, UNREAD, NOT_ASKED = "yes", "no", "unparsed", "not asked"
 """What is known of an association's exclusivity; only `yes` drops it."""

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import LEVEL, Association, Document
 from equivox.metrics.badf.scorer import NOT_ASKED, YES, Dimension, Found, summarized
-from equivox.scores import NAN
 
 Records = Sequence[Mapping[str, Any]]
 

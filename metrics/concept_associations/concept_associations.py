@@ -2,11 +2,11 @@
 
 import evaluate  # noqa: F401  (names what must be installed)
 
-import equivox.hub.evaluate_module
 import equivox.metrics.badf.columns
+import equivox.metrics.evaluate_module
 
 
-class ConceptAssociations(equivox.hub.evaluate_module.ColumnModule):
+class ConceptAssociations(equivox.metrics.evaluate_module.ColumnModule):
     """BADF's concept associations of plain columns."""
 
     METRIC = equivox.metrics.badf.columns.METRIC

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from equivox.errors import RequestError, nearest
+from equivox.core.errors import RequestError, nearest
 
 if TYPE_CHECKING:
     from equivox.statistics import TotalBias

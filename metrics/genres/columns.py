@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.columns import ColumnMetric, row_coverage, whole
-from equivox.errors import RequestError, nearest
+from equivox.core.columns import ColumnMetric, row_coverage, whole
+from equivox.core.errors import RequestError, nearest
+from equivox.core.scores import NAN
 from equivox.metrics.genres.cohort import total_bias
 from equivox.metrics.genres.measures import METRIC_OF, Pair
 from equivox.metrics.genres.measures import measure as measure_pairs
-from equivox.scores import NAN
 
 _THESE = "these rows"
 

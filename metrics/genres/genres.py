@@ -2,11 +2,11 @@
 
 import evaluate  # noqa: F401  (names what must be installed)
 
-import equivox.hub.evaluate_module
+import equivox.metrics.evaluate_module
 import equivox.metrics.genres.columns
 
 
-class GENRES(equivox.hub.evaluate_module.ColumnModule):
+class GENRES(equivox.metrics.evaluate_module.ColumnModule):
     """GENRES of plain columns."""
 
     METRIC = equivox.metrics.genres.columns.METRIC

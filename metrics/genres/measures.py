@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 
 if TYPE_CHECKING:
     import numpy as np

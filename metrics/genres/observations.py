@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from equivox.annotate.parts import PartReading
+from equivox.core.scores import Row
+from equivox.core.segments import PartReading
 from equivox.engines.messages import split_thinking
+from equivox.metrics.genres.annotation.readers import split
+from equivox.metrics.genres.annotation.scheme import NOTHING, genders_of, names_of, sentences_of
 from equivox.metrics.genres.measures import Pair
-from equivox.metrics.genres.readers import split
-from equivox.metrics.genres.reading import NOTHING, genders_of, names_of, sentences_of
-from equivox.scores import Row
 
 NAN = math.nan
 GENDERS = ("male", "female")

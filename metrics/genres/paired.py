@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from equivox.core.scores import Row
 from equivox.metrics.genres.measures import METRIC_OF, Metric, neps_of
 from equivox.metrics.genres.observations import observe, pairs_of
-from equivox.scores import Row
 
 if TYPE_CHECKING:
     import numpy as np

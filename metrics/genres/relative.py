@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from equivox.compare.pairs import OpenedRun, refusal, tasks_of
+from equivox.core.scores import NAN, Score
+from equivox.core.task import digest
 from equivox.metrics.genres.cohort import METRICS, total_bias
 from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
 from equivox.metrics.genres.scorer import READ_BY_STAND_INS
-from equivox.pairing import OpenedRun, refusal, tasks_of
-from equivox.scores import NAN, Score
-from equivox.task import digest
 
 if TYPE_CHECKING:
     import numpy as np

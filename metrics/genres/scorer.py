@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from equivox.coverage import Coverage
+from equivox.core.coverage import Coverage
+from equivox.core.scores import Row, Score, Scored, ScoringTable
+from equivox.core.task import Task, digest
+from equivox.metrics.genres.annotation.scheme import GenresReading, genders_of
 from equivox.metrics.genres.cohort import NO_COHORT
 from equivox.metrics.genres.measures import METRICS, SIGNED_WARMTH, Measured, Metric, majority, measure, published_value
 from equivox.metrics.genres.observations import GENDERS, Observation, is_mixed, is_single, observe, pairs_of
-from equivox.metrics.genres.reading import GenresReading, genders_of
 from equivox.metrics.genres.tables import agreement_table, level_table, splitting_table
-from equivox.scores import Row, Score, Scored, ScoringTable
-from equivox.task import Task, digest
 
 TOOLS_OF: Mapping[str, tuple[str, ...]] = {
     "M1": ("evaluator", "traits"),

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from equivox.core.scores import Row
+from equivox.metrics.genres.annotation.scheme import genders_of
 from equivox.metrics.genres.measures import METRICS
 from equivox.metrics.genres.observations import answers, is_mixed, is_single, observe, split_problems
-from equivox.metrics.genres.reading import genders_of
-from equivox.scores import Row
 
 QUESTIONS = ("high_status", "main_character", "stereoscopic_1", "stereoscopic_2")
 """The evaluators' questions on which agreement is reported; the last two ask for pros and cons of each character."""

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.columns import ColumnMetric, row_coverage, whole, whole_or_none
-from equivox.scores import NAN, ScoringOptions, effective_min_count
+from equivox.core.columns import ColumnMetric, row_coverage, whole, whole_or_none
+from equivox.core.scores import NAN, ScoringOptions, effective_min_count
 
 
 def measure(

@@ -2,11 +2,11 @@
 
 import evaluate  # noqa: F401  (names what must be installed)
 
-import equivox.hub.evaluate_module
+import equivox.metrics.evaluate_module
 import equivox.metrics.ntvd.columns
 
 
-class NTVD(equivox.hub.evaluate_module.ColumnModule):
+class NTVD(equivox.metrics.evaluate_module.ColumnModule):
     """nTVD (VIBE) of plain columns."""
 
     METRIC = equivox.metrics.ntvd.columns.METRIC

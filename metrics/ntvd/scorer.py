@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from equivox.coverage import Coverage
-from equivox.scores import NAN, Mover, Row, Score, Scored, ScoringTable, count_coverage, effective_min_count
-from equivox.task import Attribute, Task, digest
+from equivox.core.coverage import Coverage
+from equivox.core.scores import NAN, Mover, Row, Score, Scored, ScoringTable, count_coverage, effective_min_count
+from equivox.core.task import Attribute, Task, digest
 
 if TYPE_CHECKING:
     from equivox.statistics import DistributionShift, JointShift

@@ -1,7 +1,7 @@
 """The page of Spoken StereoSet as a Space: a table in, its numbers out."""
 
 if __name__ == "__main__":
-    from equivox.hub.space import page
+    from equivox.metrics.space import page
     from equivox.metrics.spoken_stereoset.columns import METRIC
 
     page(METRIC).launch()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.columns import ColumnMetric, row_coverage, whole_or_none
+from equivox.core.columns import ColumnMetric, row_coverage, whole_or_none
+from equivox.core.scores import NAN
 from equivox.metrics.spoken_stereoset.scorer import one_letter
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, OTHERS, STEREOTYPICAL, Tally
-from equivox.scores import NAN
 
 _MEANINGFUL = (STEREOTYPICAL, ANTI_STEREOTYPICAL)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from equivox.core.errors import RequestError
+from equivox.core.task import Column
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.errors import RequestError
-from equivox.task import Column
 
 Progress = Callable[[int, int], None]
 _NAN = float("nan")

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from equivox.coverage import Coverage
+from equivox.core.coverage import Coverage
+from equivox.core.scores import NAN, Row, Score, Scored, ScoringTable, count_coverage
+from equivox.core.task import Task, digest
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.metrics.spoken_stereoset.reading import CHOICE, DECIDED_BY, LETTERS
+from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, DECIDED_BY, LETTERS
 from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
-from equivox.scores import NAN, Row, Score, Scored, ScoringTable, count_coverage
-from equivox.task import Task, digest
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,11 +2,11 @@
 
 import evaluate  # noqa: F401  (names what must be installed)
 
-import equivox.hub.evaluate_module
+import equivox.metrics.evaluate_module
 import equivox.metrics.spoken_stereoset.columns
 
 
-class SpokenStereoSet(equivox.hub.evaluate_module.ColumnModule):
+class SpokenStereoSet(equivox.metrics.evaluate_module.ColumnModule):
     """Spoken StereoSet of plain columns."""
 
     METRIC = equivox.metrics.spoken_stereoset.columns.METRIC

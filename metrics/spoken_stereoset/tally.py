@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from equivox.core.errors import RequestError
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.errors import RequestError
 
 STEREOTYPICAL, ANTI_STEREOTYPICAL, IRRELEVANT = KINDS
 OTHERS = "other"

@@ -6,7 +6,7 @@ from importlib import resources
 
 import yaml
 
-from equivox.task import Prompt, WorkedExample
+from equivox.core.task import Prompt, WorkedExample
 
 
 def load_prompts(name: str) -> dict[str, Prompt]:

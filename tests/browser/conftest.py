@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from equivox.run import RunSpec, execute
-from equivox.scores import ScoringOptions
+from equivox.core.scores import ScoringOptions
+from equivox.run.pipeline import RunSpec, execute
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 

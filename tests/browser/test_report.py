@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from equivox.manifest import read_manifest, write_manifest
-from equivox.run import rescore
-from equivox.scores import ScoringOptions
+from equivox.core.scores import ScoringOptions
+from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.pipeline import rescore
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -54,7 +54,7 @@ def test_figures_are_drawn_and_nothing_overflows(browser: Any, report: Path, wid
 
 
 def test_what_is_shown_is_what_was_scored(browser: Any, report: Path, runs: Sequence[Path]) -> None:
-    from equivox.comparing import open_comparison
+    from equivox.compare.runs import open_comparison
     from equivox.report.numbers import score_value
 
     page, _ = open_page(browser, report)
@@ -116,8 +116,8 @@ def test_examples_by_attribute_and_value(browser: Any, report: Path) -> None:
 
 
 def test_models_side_by_side(browser: Any, report: Path, runs: Sequence[Path]) -> None:
-    from equivox.comparing import open_comparison
-    from equivox.ranking import judge
+    from equivox.compare.ranking import judge
+    from equivox.compare.runs import open_comparison
 
     page, _ = open_page(browser, report)
     section = page.locator("section[aria-labelledby=compared]")

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from equivox.core.errors import RequestError, RunError
 from equivox.dataset_builders import ClipFolder, CremaD, build, open_builder, parquet, sample_source
 from equivox.dataset_builders.schema import COMMON, rows
-from equivox.errors import RequestError, RunError
 
 SHARD = "train-00000-of-00001.parquet"
 
@@ -132,7 +132,7 @@ def test_a_full_disk_leaves_nothing_and_is_one_line(crema_d: Path, tmp_path: Pat
 import resource, signal
 import datasets, pyarrow.parquet, soundfile
 from equivox.dataset_builders import CremaD, build
-from equivox.errors import RunError
+from equivox.core.errors import RunError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 try:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from equivox.core.errors import RequestError
 from equivox.dataset_builders import ClipFolder, build
 from equivox.dataset_builders.schema import rows
-from equivox.errors import RequestError
 
 HEADER = "path,text,speaker,gender,age"
 

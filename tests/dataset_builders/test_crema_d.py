@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from equivox.core.errors import RequestError
 from equivox.dataset_builders import Clip, CremaD, open_builder
-from equivox.errors import RequestError
 
 
 def clip(source: Path, clip_id: str) -> Clip:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from equivox.core.errors import RequestError
 from equivox.dataset_builders import build, open_builder, sample_source
 from equivox.dataset_builders.hub import download, open_hub_file
-from equivox.errors import RequestError
 
 Cli = Callable[..., tuple[int, str, str]]
 REVISION = "0123456789abcdef0123456789abcdef01234567"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from equivox.core.errors import RequestError
 from equivox.dataset_builders import L2Arctic
 from equivox.dataset_builders.l2_arctic import SPEAKERS, identity_words, words_of
-from equivox.errors import RequestError
 
 NEUTRAL = ("The door is open.", "Bread is on the table.", "It rains.", "The lamp is small.")
 

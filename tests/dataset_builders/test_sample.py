@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from equivox.core.errors import RequestError
+from equivox.core.media import decode_audio
 from equivox.dataset_builders import open_builder, sample_source
 from equivox.dataset_builders.schema import rows
-from equivox.errors import RequestError
-from equivox.media import decode_audio
 
 SAMPLE = sample_source("crema_d").parent
 

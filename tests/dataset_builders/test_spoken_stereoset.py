@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 import soundfile
 
+from equivox.core.errors import RequestError
+from equivox.core.media import sha256
 from equivox.dataset_builders import BuildReport, Clip, SpokenStereoSet, build
 from equivox.dataset_builders.spoken_stereoset import KINDS, parse_labels
-from equivox.errors import RequestError
-from equivox.media import sha256
 
 
 def clip(source: Path, clip_id: str) -> Clip:

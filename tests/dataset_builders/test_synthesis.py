@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from equivox.core.errors import RequestError, RunError
 from equivox.dataset_builders import SpokenStereoSet
 from equivox.dataset_builders.schema import rows
 from equivox.dataset_builders.synthesis import synthesize
-from equivox.errors import RequestError, RunError
 
 Cli = Callable[..., tuple[int, str, str]]
 

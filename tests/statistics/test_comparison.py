@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import compare_joint_shift, compare_shift, ntvd
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import association_scores, association_test, cramers_v
 
 

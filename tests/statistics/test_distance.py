@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import ntvd, shift_ceiling
 
 

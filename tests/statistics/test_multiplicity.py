@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import adjust
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import rank_models
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import cluster_share
 
 

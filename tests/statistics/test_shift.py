@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, joint_shift, ntvd
 
 

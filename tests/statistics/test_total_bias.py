@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import total_bias_score
 
 

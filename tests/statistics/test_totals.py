@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import compare_totals
 from equivox.statistics.totals import pseudo_values
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import equivox
-from equivox.comparing import ComparedRun, open_comparison
-from equivox.errors import RequestError
-from equivox.manifest import read_manifest
+from equivox.compare.runs import ComparedRun, open_comparison
+from equivox.core.errors import RequestError
+from equivox.core.scores import Score
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
 from equivox.report.safe_page import render_page
-from equivox.scores import Score
+from equivox.run.manifest import read_manifest
 
 
 @dataclass(frozen=True, kw_only=True)

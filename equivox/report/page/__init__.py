@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import equivox
-from equivox.annotate.parts import WHOLE
-from equivox.comparing import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
-from equivox.errors import RequestError
+from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
+from equivox.core.errors import RequestError
+from equivox.core.scores import Row, Score
+from equivox.core.segments import WHOLE
 from equivox.report.numbers import interval, p_value, percent, score_interval, score_value, share, stars
 from equivox.report.page.compared import genres_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
 from equivox.report.tables import NTVD
-from equivox.scores import Row, Score
 
 if TYPE_CHECKING:
-    from equivox.audit.export import Drawn
+    from equivox.report.blind_sheet import Drawn
 
 METHODS = (
     (
@@ -77,7 +77,7 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
     `examples` responses of each model, task and group are shown with their recordings or images, none by default: the
     papers' ethics sections ask for care with single answers. `data` says where the corpora lie now.
     """
-    from equivox.ranking import judge
+    from equivox.compare.ranking import judge
 
     comparison = open_comparison(folders)
     source = resources.files(__name__)
@@ -268,7 +268,7 @@ def _cells(score: Score, has_floor: bool) -> list[str]:
 
 
 def _task_cards(comparison: Comparison) -> dict[str, str]:
-    from equivox.run import run_tasks
+    from equivox.run.pipeline import run_tasks
 
     cards: dict[str, str] = {}
     for run in comparison.runs:
@@ -317,7 +317,7 @@ def _heat_maps(comparison: Comparison) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     from equivox.report.figures import draw_heat_map, heat_maps, svg_for_page
-    from equivox.scoring import table_path
+    from equivox.run.scoring import table_path
 
     maps = {run.model: heat_maps(run) for run in comparison.runs}
     # One scale for all models of a task: a colour means the same in each of their maps.
@@ -393,7 +393,7 @@ def _covered(comparison: Comparison) -> str:
 
 
 def _failures(comparison: Comparison) -> Iterator[str]:
-    from equivox.run import count_failures
+    from equivox.run.pipeline import count_failures
 
     for run in comparison.runs:
         for error, count in count_failures(run.folder).most_common(5):
@@ -407,7 +407,7 @@ def _manifests(comparison: Comparison) -> Iterator[dict[str, str]]:
 
 
 def _examples(comparison: Comparison, wanted: int, data: str | None) -> Iterator[dict[str, Any]]:
-    from equivox.audit.export import draw, media_of
+    from equivox.report.blind_sheet import draw, media_of
 
     called = {run.folder: run for run in comparison.runs}
     drawn = draw(list(called), n=wanted, per=("model", "task", "group"))
@@ -425,9 +425,9 @@ def _place(task: str, row: Row) -> tuple[str, str, int]:
 
 def _others(run: ComparedRun, drawn: Sequence[Drawn]) -> dict[tuple[str, str, int], list[tuple[str, Row]]]:
     """Return what every further annotator of a run read of the responses drawn."""
-    from equivox.reading import annotators_of
-    from equivox.run import run_tasks
-    from equivox.scoring import scoring_rows
+    from equivox.run.annotating import annotators_of
+    from equivox.run.pipeline import run_tasks
+    from equivox.run.scoring import scoring_rows
 
     wanted = {_place(one.task.name, one.row) for one in drawn}
     found: dict[tuple[str, str, int], list[tuple[str, Row]]] = {}

@@ -7,13 +7,14 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from equivox.comparing import Comparison
+from equivox.compare.pairs import untested_metrics
+from equivox.compare.ranking import Judged, Standing
+from equivox.compare.runs import Comparison
+from equivox.core.scores import Score
 from equivox.dataset_builders.genres import RELATIONSHIPS
 from equivox.metrics.genres.cohort import METRICS
 from equivox.metrics.genres.measures import METRIC_OF
 from equivox.metrics.genres.relative import missing_cohort
-from equivox.pairing import untested_metrics
-from equivox.ranking import Judged, Standing
 from equivox.report.judged_cells import (
     COHORT_LEGEND,
     RANK_COLUMNS,
@@ -29,7 +30,6 @@ from equivox.report.judged_cells import (
     told_places,
 )
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
-from equivox.scores import Score
 
 SHADES = 4
 """Steps of colour in the panel of GENRES; the page's style names one class for each and direction."""

@@ -1,0 +1,104 @@
+"""Closed vocabularies: for each attribute, its values and the words that say them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from equivox.configs import load_config
+from equivox.core.errors import RequestError
+from equivox.core.task import Attribute, digest
+
+_APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'"})
+
+
+def _pattern(words: list[str]) -> re.Pattern[str]:
+    # Longest first, so that "single parent" is not read as "single".
+    alternatives = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    return re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-])", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class AttributeVocabulary:
+    """The values of one attribute, each with the words that say it; the order is the file's."""
+
+    words: Mapping[str, tuple[str, ...]]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The canonical values."""
+        return tuple(self.words)
+
+    @cached_property
+    def _value_of(self) -> dict[str, str]:
+        return {word.casefold(): value for value, words in self.words.items() for word in words}
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return _pattern(list(self._value_of))
+
+    def mentions(self, text: str) -> list[tuple[str, str]]:
+        """Return `(value, words as written)` for each value that `text` mentions, in order of first mention."""
+        found: dict[str, str] = {}
+        for match in self._pattern.finditer(text.translate(_APOSTROPHES)):
+            found.setdefault(self._value_of[match.group().casefold()], match.group())
+        return list(found.items())
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """All attributes' vocabularies and the phrases that decline a request."""
+
+    attributes: Mapping[str, AttributeVocabulary]
+    refusals: tuple[str, ...]
+    digest: str
+
+    def knows(self, attribute: Attribute) -> bool:
+        """Tell whether there is a vocabulary of `attribute`."""
+        return attribute.name in self.attributes
+
+    def of(self, attribute: Attribute) -> AttributeVocabulary:
+        """Return the vocabulary of `attribute`: its own, the packaged one, or its options; RequestError without any."""
+        packaged = self.attributes.get(attribute.name)
+        if packaged and attribute.options and set(packaged.values) != set(attribute.options):
+            packaged = None  # another choice under the same name
+        return _own_words(attribute) or packaged or _options(attribute)
+
+    @cached_property
+    def _refusal(self) -> re.Pattern[str]:
+        return _pattern(list(self.refusals))
+
+    def declines(self, text: str) -> bool:
+        """Tell whether `text` declines the request in one of the listed phrases."""
+        return self._refusal.search(text.translate(_APOSTROPHES)) is not None
+
+
+@cache
+def load_vocabulary() -> Vocabulary:
+    """Return the vocabularies of `configs/annotators/rules.yaml`."""
+    document = load_config("annotators/rules.yaml")
+    return Vocabulary(
+        attributes={
+            name: AttributeVocabulary({value: (value, *words) for value, words in values.items()})
+            for name, values in document["attributes"].items()
+        },
+        refusals=tuple(document["refusal"]),
+        digest=digest(document),
+    )
+
+
+@cache
+def _own_words(attribute: Attribute) -> AttributeVocabulary | None:
+    return AttributeVocabulary(dict(attribute.words)) if attribute.words else None
+
+
+@cache
+def _options(attribute: Attribute) -> AttributeVocabulary:
+    if attribute.options:
+        return AttributeVocabulary({option: (option,) for option in attribute.options})
+    raise RequestError(
+        f"`annotator` rules has no vocabulary for the attribute {attribute.name!r}; give it `words`, "
+        "or choose another annotator"
+    )

@@ -1,0 +1,236 @@
+"""A corpus as a run sees it: items with their columns, and media read when they are needed.
+
+The same items come from three places: a corpus built to parquet, the embedded sample, and a folder of clips with a
+CSV. Only the way in which bytes are read differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equivox.core import media
+from equivox.core.errors import RequestError
+from equivox.core.task import Column, DataSource
+
+if TYPE_CHECKING:
+    from equivox.dataset_builders import Builder
+
+SAMPLE = "sample"
+"""What `--data` calls the embedded sample."""
+
+_MEDIA = ("audio", "image")
+_NOT_COLUMNS = frozenset({"clip_id", "item_id", "sampling_rate", "duration_s"}) | {
+    f"{kind}{suffix}" for kind in _MEDIA for suffix in ("", "_sha256", "_problem")
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One row of a corpus: its columns, and its clip or image, if it has one, by content digest.
+
+    `problem` says why that cannot be used, None when it can; an item with a problem stays in the plan and is counted
+    in coverage.
+    """
+
+    item_id: str
+    columns: Mapping[str, Column]
+    sha256: str
+    file_name: str
+    problem: str | None
+    duration_s: float | None = None
+    load: Callable[[], bytes] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """A named set of items; `fingerprint` changes whenever a row or a clip does, `notes` say what is odd."""
+
+    name: str
+    fingerprint: str
+    items: tuple[Item, ...]
+    notes: tuple[str, ...] = ()
+
+    def require(self, columns: Sequence[str], *, task: str) -> None:
+        """Raise RequestError unless every item has each of `columns`."""
+        known = set(self.items[0].columns) if self.items else set()
+        for column in columns:
+            if column not in known:
+                raise RequestError(
+                    f"{task} needs the column {column!r}, which the corpus {self.name} lacks; "
+                    f"it has: {', '.join(sorted(known))}"
+                )
+
+
+Opener = Callable[[DataSource, "str | Path | None"], Corpus]
+
+
+def _open_badf(source: DataSource, data: str | Path | None) -> Corpus:
+    from equivox.dataset_builders.badf import open_grid
+
+    return open_grid(source, data)
+
+
+OPENERS: dict[str, Opener] = {"badf": _open_badf}
+"""Corpora that are not clips, by name: each from its source and what `--data` says."""
+
+
+def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
+    """Return the corpus of `source`, found through `data`.
+
+    `data` is `sample`, or the folder into which `equivox data build` wrote (it holds `<corpus>/build.json`). A source
+    with a table of its own needs no `data`.
+    """
+    if source.corpus in OPENERS:
+        return OPENERS[source.corpus](source, data)
+    if source.table is not None:
+        from equivox.dataset_builders import ClipFolder
+
+        folder = source.table.parent if source.folder is None else source.folder
+        return from_builder(
+            ClipFolder(
+                folder,
+                table=source.table.absolute(),
+                name=source.corpus,
+                columns=source.columns,
+                where=source.where,
+            )
+        )
+    if data is None:
+        raise RequestError(
+            f"the corpus {source.corpus} is needed: give `--data sample` for the embedded sample, or `--data DIR` "
+            f"with DIR from `equivox data build {source.corpus} --source … --output DIR`"
+        )
+    if str(data) == SAMPLE:
+        from equivox.dataset_builders import open_builder, sample_source
+
+        return from_builder(open_builder(source.corpus, sample_source(source.corpus)))
+    folder = Path(data) / source.corpus
+    if not (folder / "build.json").is_file():
+        raise RequestError(
+            f"`--data` {data} holds no built corpus {source.corpus} (no {source.corpus}/build.json); "
+            f"make it with `equivox data build {source.corpus} --source … --output {data}`"
+        )
+    return _from_parquet(source.corpus, folder)
+
+
+def from_builder(builder: Builder) -> Corpus:
+    """Return the corpus that `builder` reads from its source, without a build in between."""
+    from equivox.dataset_builders.schema import read_clip, read_image
+
+    items = []
+    for clip in builder.clips():
+        duration_s = None
+        if builder.MEDIA == "image":
+            data, problem = read_image(clip)
+        else:
+            data, facts = read_clip(clip)
+            problem, duration_s = facts.problem, facts.duration_s or None
+        items.append(
+            Item(
+                item_id=clip.clip_id,
+                columns={"text": clip.text, "speaker": clip.speaker, **clip.columns},
+                sha256=_digest(data, clip.clip_id),
+                file_name=clip.path.name,
+                problem=_named(clip.path.name, problem),
+                duration_s=duration_s,
+                load=clip.path.read_bytes,
+            )
+        )
+    return Corpus(
+        name=builder.facts.name,
+        fingerprint=builder.fingerprint(),
+        items=tuple(items),
+        notes=tuple(builder.differences()),
+    )
+
+
+def _digest(data: bytes | None, clip_id: str) -> str:
+    # A clip without a file has no content to hash; its name keeps its requests apart from all others.
+    return media.sha256(f"missing {clip_id}".encode() if data is None else data)
+
+
+def _named(name: str, problem: str | None) -> str | None:
+    return None if problem is None else f"{name}: {problem}"
+
+
+def _from_parquet(name: str, folder: Path) -> Corpus:
+    import pyarrow.parquet as pq
+
+    build = json.loads((folder / "build.json").read_text("utf-8"))
+    items: list[Item] = []
+    for shard in sorted(folder.glob("train-*.parquet")):
+        names = pq.read_schema(shard).names
+        kind = next((kind for kind in _MEDIA if kind in names), None)
+        reader = None if kind is None else _ShardReader(shard, kind)
+        for row, record in enumerate(pq.read_table(shard, columns=[c for c in names if c != kind]).to_pylist()):
+            items.append(_item(record, reader, row))
+    if not items:
+        raise RequestError(f"`--data` {folder} holds no rows; build the corpus {name} again")
+    return Corpus(
+        name=name,
+        fingerprint=build["fingerprint"],
+        items=tuple(items),
+        notes=tuple(build.get("differences", ())),
+    )
+
+
+def _item(record: dict[str, Any], reader: _ShardReader | None, row: int) -> Item:
+    item_id = record["clip_id"] if "clip_id" in record else record["item_id"]
+    columns = {key: value for key, value in record.items() if key not in _NOT_COLUMNS}
+    if reader is None:
+        return text_item(item_id, columns)
+    return Item(
+        item_id=item_id,
+        columns=columns,
+        sha256=record[f"{reader.kind}_sha256"] or _digest(None, item_id),
+        file_name=item_id,
+        problem=_named(item_id, record[f"{reader.kind}_problem"]),
+        duration_s=record.get("duration_s"),
+        load=lambda: reader.read(row),
+    )
+
+
+def text_item(item_id: str, columns: Mapping[str, Column]) -> Item:
+    """Return an item that has neither clip nor image."""
+    return Item(item_id=item_id, columns=columns, sha256="", file_name="", problem=None, load=_no_media)
+
+
+def _no_media() -> bytes:
+    raise RequestError("this corpus has neither clips nor images; a task that sends them cannot use it")
+
+
+class _ShardReader:
+    """Reads clips or images out of one parquet shard, one row group at a time: neighbours come from memory."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self._path = path
+        self.kind = kind
+        self._group = lru_cache(maxsize=1)(self._read_group)
+
+    def _read_group(self, index: int) -> list[bytes]:
+        import pyarrow.parquet as pq
+
+        column = pq.ParquetFile(self._path).read_row_group(index, columns=[self.kind]).column(self.kind)
+        return [entry["bytes"] for entry in column.to_pylist()]
+
+    @lru_cache(maxsize=1)  # noqa: B019 - one reader lives as long as its corpus
+    def _starts(self) -> list[int]:
+        import pyarrow.parquet as pq
+
+        metadata = pq.ParquetFile(self._path).metadata
+        starts = [0]
+        for index in range(metadata.num_row_groups):
+            starts.append(starts[-1] + metadata.row_group(index).num_rows)
+        return starts
+
+    def read(self, row: int) -> bytes:
+        import bisect
+
+        starts = self._starts()
+        index = bisect.bisect_right(starts, row) - 1
+        return self._group(index)[row - starts[index]]

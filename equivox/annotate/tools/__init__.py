@@ -1,0 +1,1 @@
+"""Tools that any annotation scheme may use: parsers, lexica, classifiers."""

@@ -1,1 +1,0 @@
-"""Checking an annotator against people: blind sheets out, labels back, and what its errors do to a score."""

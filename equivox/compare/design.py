@@ -1,0 +1,79 @@
+"""The design of a task: how many clusters, responses and groups a run on its corpus has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from equivox.core.errors import RequestError
+from equivox.core.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """The numbers that decide what a task can detect; `source` says where they come from."""
+
+    n_clusters: int
+    responses_per_cluster: int
+    n_groups: int
+    source: str
+
+
+def task_design(task: Task, data: str | None = None) -> Design:
+    """Return the design of `task` on the corpus found through `data`, or as published when `data` is None.
+
+    Responses per cluster are rounded down to the mean. Raises RequestError for a corpus about which nothing is
+    published.
+    """
+    if data is not None or task.data.table is not None:
+        return _from_corpus(task, data)
+    published = _published(task)
+    groups = {"gender": 2 if {"male", "female"} <= set(published) else None}.get(
+        task.dimension, published.get(f"{task.dimension}s")
+    )
+    clips = published_items(task)
+    if not clips or groups is None or "speakers" not in published:
+        raise RequestError(
+            f"nothing is published about {task.dimension} in {task.data.corpus}; give `--data`, or the numbers "
+            "themselves: --clusters, --responses and --groups"
+        )
+    return Design(
+        n_clusters=published["speakers"],
+        responses_per_cluster=clips // published["speakers"] * task.sampling.repeats,
+        n_groups=groups,
+        source=f"{task.data.corpus} as published",
+    )
+
+
+def published_items(task: Task) -> int | None:
+    """Return how many items the corpus of `task` has as published; None where that is not known."""
+    published = _published(task)
+    counted = published.get("clips") or published.get("sentences", 0) * published.get("speakers", 0)
+    part = next((published.get(f"{column}={value}") for column, value in task.data.where.items()), None)
+    return part or counted or published.get(f"{task.dimension} instances")
+
+
+def _published(task: Task) -> Mapping[str, int]:
+    from equivox.dataset_builders import BUILDERS
+
+    # A part of a corpus (`genres_cs`) is published with the whole.
+    names = (task.data.corpus, task.data.corpus.rpartition("_")[0])
+    return next((BUILDERS[name].FACTS.published for name in names if name in BUILDERS), {})
+
+
+def _from_corpus(task: Task, data: str | None) -> Design:
+    from equivox.dataset_builders.corpus import open_corpus
+    from equivox.engines import EngineIdentity
+    from equivox.run.plan import make_plan
+
+    corpus = open_corpus(task.data, data)
+    nobody = EngineIdentity(engine="none", model="none", revision="")
+    rows = make_plan([task], {task.data.corpus: corpus}, nobody).table()
+    clusters = Counter(row["cluster"] for row in rows)
+    return Design(
+        n_clusters=len(clusters),
+        responses_per_cluster=len(rows) // len(clusters),
+        n_groups=len({row["group"] for row in rows}),
+        source=f"{corpus.name} in {data or task.data.table}",
+    )

@@ -1,0 +1,186 @@
+"""Ranks of the compared models: per task and metric, and over all tasks of a family, with intervals of ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from equivox.compare.pairs import NTVD, OVERALL, UNTESTED, PairedTest, open_runs, paired_tests, whole_shifts
+from equivox.compare.runs import Comparison
+from equivox.core.scores import NAN, Score
+
+if TYPE_CHECKING:
+    from equivox.metrics.genres.relative import CohortScore
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a comparison of several runs comes to: tests between them, their places, cohort-relative scores."""
+
+    tests: Sequence[PairedTest]
+    standings: Sequence[Standing]
+    cohorts: Sequence[CohortScore]
+
+
+def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
+    """Test, rank and relate the compared runs to one another; empty for one run."""
+    from equivox.metrics.genres.relative import cohort_scores
+
+    if len(comparison.runs) < 2:
+        return Judged((), (), ())
+    opened = open_runs(comparison)
+    tests = paired_tests(opened, n_resamples=n_resamples)
+    return Judged(tests, standings(comparison, tests), cohort_scores(opened, n_resamples=n_resamples))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A model's place in one task and metric; `rank` 0 where `undefined` says why it has none.
+
+    Attributes
+    ----------
+    distance
+        How far the model lies from "no bias", the floor removed, in the metric's unit; the first place is the nearest.
+    rank, low, high
+        The place as measured, and those that the tests of all pairs leave open (95 % together).
+    letters
+        Models that share a letter are not told apart: no test does, or there was none.
+    untested
+        The models with a place that there was no test with.
+    too_few
+        Why no test could have told any two of the models apart, however they differ; None where one could.
+    n_ranked
+        Models with a place.
+    """
+
+    dimension: str
+    arm: str
+    family: str
+    task: str
+    metric: str
+    unit: str
+    model: str
+    distance: float = NAN
+    rank: int = 0
+    low: int = 0
+    high: int = 0
+    letters: str = ""
+    nearer_than: tuple[str, ...] = ()
+    further_than: tuple[str, ...] = ()
+    untested: tuple[str, ...] = ()
+    too_few: str | None = None
+    n_ranked: int = 0
+    undefined: str | None = None
+
+
+def standings(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Standing]:
+    """Return every model's place in every task and metric that has a value for "no bias" and a paired test.
+
+    An undefined score has no place, and its reason is kept; it takes none from the others. Empty for one run.
+    """
+    if len(comparison.runs) < 2:
+        return []
+    found: list[Standing] = []
+    columns: dict[tuple[str, str], dict[str, Standing]] = {}
+    for model, score in comparison.scores():
+        if score.is_whole and score.role == "outcome" and not math.isnan(score.target) and score.name not in UNTESTED:
+            columns.setdefault((score.task, score.name), {})[model] = _place(model, score, score.task, score.distance)
+    for run in comparison.runs:
+        for (family, _), scores in whole_shifts(run).items():
+            if len(scores) > 1:
+                own = _overall(run.model, family, scores)
+                columns.setdefault((f"{own.dimension} {own.task}", NTVD), {})[run.model] = own
+    for column in columns.values():
+        found += _ranked(column, tests)
+    return found
+
+
+def _place(model: str, score: Score, task: str, distance: float) -> Standing:
+    return Standing(
+        dimension=score.dimension,
+        arm=score.arm,
+        family=score.family,
+        task=task,
+        metric=score.name,
+        unit=score.unit,
+        model=model,
+        distance=distance,
+        undefined=score.undefined,
+    )
+
+
+def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Standing:
+    missing = [score for score in scores.values() if not score.defined]
+    first = missing[0] if missing else next(iter(scores.values()))
+    # The mean of what stands above the floors; a negative part is noise as much as a positive one.
+    mean = NAN if missing else max(0.0, math.fsum(score.excess for score in scores.values()) / len(scores))
+    own = _place(model, first, f"{family}: {OVERALL}", mean)
+    if missing:
+        tasks = "task has" if len(missing) == 1 else "tasks have"
+        reason = f"{len(missing)} of {len(scores)} {tasks} no score: {first.task}: {first.undefined}"
+        return _without(own, reason)
+    return own
+
+
+def _without(standing: Standing, reason: str) -> Standing:
+    return replace(standing, distance=NAN, undefined=reason)
+
+
+def _ranked(column: Mapping[str, Standing], tests: Sequence[PairedTest]) -> Iterator[Standing]:
+    from equivox.statistics import rank_models
+
+    first = next(iter(column.values()))
+    distances = {model: own.distance for model, own in column.items() if math.isfinite(own.distance)}
+    between = [
+        test
+        for test in tests
+        if (test.task, test.metric, test.dimension) == (first.task, first.metric, first.dimension)
+        and test.undefined is None
+        and {test.model_a, test.model_b} <= set(distances)
+    ]
+    differences = {(test.model_a, test.model_b): (test.further, test.p) for test in between}
+    ranks = rank_models(distances, differences, level=LEVEL) if len(distances) > 1 else {}
+    too_few = _too_few(between)
+    for model, own in column.items():
+        if model in ranks:
+            yield replace(own, **vars(ranks[model]), n_ranked=len(ranks), too_few=too_few)
+        else:
+            yield replace(own, undefined=own.undefined or "no other model has a score to be ranked with")
+
+
+def _too_few(tests: Sequence[PairedTest]) -> str | None:
+    """Say why Holm's first step is out of reach of every test; None where it is not, or nothing was tested."""
+    if not tests or any(test.p_least <= LEVEL / len(tests) for test in tests):
+        return None
+    best = min(tests, key=lambda test: test.p_least)
+    pairs = "1 pair" if len(tests) == 1 else f"{len(tests)} pairs"
+    return (
+        f"{best.n_clusters} clusters and the resamples drawn give no p below {best.p_least:.2g}, and of {pairs} one "
+        f"must have {LEVEL / len(tests):.2g} or less"
+    )
+
+
+def judged_tables(judged: Judged) -> dict[str, list[dict[str, Any]]]:
+    """Return tests, ranks and cohort-relative scores as tables of plain values, by file name."""
+    tests = [{**vars(test), "parts": " ".join(test.parts)} for test in judged.tests]
+    ranks = [
+        {
+            **vars(standing),
+            "rank": standing.rank or None,
+            "low": standing.low or None,
+            "high": standing.high or None,
+            "nearer_than": " | ".join(standing.nearer_than),
+            "further_than": " | ".join(standing.further_than),
+            "untested": " | ".join(standing.untested),
+        }
+        for standing in judged.standings
+    ]
+    cohorts = [
+        {**{name: value for name, value in vars(score).items() if name not in {"parts", "members"}}, **score.parts}
+        for score in judged.cohorts
+    ]
+    return {"paired_tests": tests, "ranks": ranks, "cohort": cohorts}

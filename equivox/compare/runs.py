@@ -1,0 +1,233 @@
+"""Several runs side by side, each of one model: the tables and correlations that the papers print, with evidence.
+
+Everything is read from what the runs stored; nothing is scored again, except that q is computed anew over all that is
+compared.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from equivox.core.errors import RequestError
+from equivox.core.scores import NAN, Score
+from equivox.engines import model_label
+from equivox.run.manifest import read_manifest
+from equivox.run.scoring import read_scores, table_path
+
+CORRELATED = 4
+"""Models that a correlation between tasks needs for an interval."""
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """One run in a comparison: what its model is called there, where it lies, what it scored."""
+
+    model: str
+    folder: Path
+    annotator: str
+    scores: Sequence[Score]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs side by side; `caveats` say why some of their numbers may not be compared."""
+
+    runs: Sequence[ComparedRun]
+    caveats: Sequence[str]
+
+    def scores(self) -> Iterator[tuple[str, Score]]:
+        """Yield every score with its model."""
+        for run in self.runs:
+            for score in run.scores:
+                yield run.model, score
+
+
+def open_comparison(folders: Sequence[Path]) -> Comparison:
+    """Return the runs in `folders` for comparison, with q over all of them.
+
+    Models are called as they were asked for; runs of one model are told apart by their folders. RequestError where a
+    folder holds no scored run.
+    """
+    manifests = [read_manifest(folder) for folder in folders]
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise RequestError("`compare` was given a run twice; name each once")
+    asked = [model_label(str(manifest["command"]["model"])) for manifest in manifests]
+    twice = {model for model, n in Counter(asked).items() if n > 1}
+    runs = []
+    for folder, manifest, model in zip(folders, manifests, asked, strict=True):
+        name = f"{model} ({folder.name})" if model in twice else model
+        runs.append(ComparedRun(name, folder, str(manifest["command"]["annotator"]), read_scores(folder)))
+    return Comparison(_with_common_q(runs), _caveats(runs, manifests))
+
+
+def _with_common_q(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
+    from equivox.run.q_values import with_q
+
+    every = iter(with_q([score for run in runs for score in run.scores]))
+    return [replace(run, scores=[next(every) for _ in run.scores]) for run in runs]
+
+
+def _caveats(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say which runs did not ask the same of the same items, or were not read alike."""
+    found = []
+    for kind, what in (("tasks", "the task"), ("corpora", "the corpus")):
+        names = sorted({name for manifest in manifests for name in manifest["identity"][kind]})
+        for name in names:
+            versions = {m["identity"][kind][name] for m in manifests if name in m["identity"][kind]}
+            if len(versions) > 1:
+                found.append(f"{what} {name} is not the same in all runs: their numbers do not compare")
+    for field in ("limit", "seed"):
+        if len({json.dumps(manifest["identity"][field]) for manifest in manifests}) > 1:
+            found.append(f"`{field}` differs between runs: they did not use the same items or seeds")
+    if len({run.annotator for run in runs}) > 1:
+        readers = ", ".join(f"{run.model}: {run.annotator}" for run in runs)
+        found.append(f"not all runs were read by the same annotator ({readers})")
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskCorrelation:
+    """Pearson correlation of two tasks' scores over models, as Fig. 3 of VIBE draws it.
+
+    The unit is the model: `p` is that of the t-test, the interval Fisher's, `q` is over all pairs of tasks.
+    With few models either is wide. `r_excess` correlates what stands above the floor, since floors alone correlate.
+    """
+
+    dimension: str
+    arm: str
+    first: str
+    second: str
+    n_models: int
+    r: float
+    r_excess: float
+    ci_low: float = NAN
+    ci_high: float = NAN
+    p: float = NAN
+    q: float = NAN
+    undefined: str | None = None
+
+
+def task_correlations(comparison: Comparison) -> list[TaskCorrelation]:
+    """Return the correlations between all pairs of tasks of each dimension and arm; empty with one model."""
+    from equivox.statistics import adjust
+
+    by_task: dict[tuple[str, str], dict[str, dict[str, Score]]] = {}
+    for model, score in comparison.scores():
+        if score.is_whole and score.defined and score.name == "nTVD":
+            by_task.setdefault((score.dimension, score.arm), {}).setdefault(score.task, {})[model] = score
+    found = []
+    for (dimension, arm), tasks in by_task.items():
+        pairs = [_correlation(dimension, arm, *pair, tasks) for pair in combinations(tasks, 2)]
+        if not pairs:
+            continue
+        family = adjust({str(n): pair.p for n, pair in enumerate(pairs)}, family="pairs of tasks")
+        found += [replace(pair, q=family.q[str(n)]) for n, pair in enumerate(pairs)]
+    return found if len(comparison.runs) > 1 else []
+
+
+def _correlation(
+    dimension: str, arm: str, first: str, second: str, tasks: Mapping[str, Mapping[str, Score]]
+) -> TaskCorrelation:
+    from scipy.stats import pearsonr
+
+    from equivox.statistics import correlations
+
+    models = [model for model in tasks[first] if model in tasks[second]]
+    if not models:
+        nothing = "no model has a score in both"
+        return TaskCorrelation(
+            dimension=dimension, arm=arm, first=first, second=second, n_models=0, r=NAN, r_excess=NAN, undefined=nothing
+        )
+    columns = {name: [tasks[name][model] for model in models] for name in (first, second)}
+    (plain,) = correlations({name: [score.value for score in scores] for name, scores in columns.items()})
+    (above,) = correlations({name: [score.excess for score in scores] for name, scores in columns.items()})
+    result = TaskCorrelation(
+        dimension=dimension,
+        arm=arm,
+        first=first,
+        second=second,
+        n_models=len(models),
+        r=plain.r,
+        r_excess=above.r,
+        undefined=plain.undefined,
+    )
+    if math.isnan(plain.r) or len(models) < CORRELATED:
+        few = f"an interval needs {CORRELATED} models, there are {len(models)}"
+        return replace(result, undefined=plain.undefined or few)
+    test = pearsonr(*([score.value for score in scores] for scores in columns.values()))
+    interval = test.confidence_interval()
+    return replace(result, ci_low=float(interval.low), ci_high=float(interval.high), p=float(test.pvalue))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueShares:
+    """How often each group gets one value of an attribute, in percent of the group's values."""
+
+    model: str
+    task: str
+    attribute: str
+    value: str
+    by_group: Mapping[str, float]
+
+    @property
+    def spread(self) -> float:
+        """The distance in percentage points between the groups that get it most and least."""
+        return max(self.by_group.values()) - min(self.by_group.values())
+
+
+def value_shares(run: ComparedRun, *, annotator: str | None = None) -> list[ValueShares]:
+    """Return the shares of every value of every attribute of a run, the most common first."""
+    import pyarrow.parquet as pq
+
+    found = []
+    for task in dict.fromkeys(score.task for score in run.scores if score.name == "nTVD"):
+        path = table_path(run.folder, task, "values", annotator)
+        if not path.is_file():
+            raise RequestError(f"{run.folder} has no {path.name}; make it with `equivox score {run.folder}`")
+        shares: dict[tuple[str, str], dict[str, float]] = {}
+        counts: Counter[tuple[str, str]] = Counter()
+        for row in pq.read_table(path).to_pylist():
+            shares.setdefault((row["attribute"], row["value"]), {})[row["group"]] = row["percent"]
+            counts[row["attribute"], row["value"]] += row["n"]
+        found += [
+            ValueShares(model=run.model, task=task, attribute=attribute, value=value, by_group=by_group)
+            for (attribute, value), by_group in sorted(shares.items(), key=lambda entry: -counts[entry[0]])
+        ]
+    return found
+
+
+def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[Score, list[ValueShares]]]:
+    """Return the attributes of a run that move most (excess over their floor), each with its most common values."""
+    shares = value_shares(run)
+    parts = [s for s in run.scores if s.name == "nTVD" and s.attribute and s.defined and s.role == "outcome"]
+    parts.sort(key=lambda score: -score.excess)
+    return [
+        (score, [s for s in shares if (s.task, s.attribute) == (score.task, score.attribute)][:values])
+        for score in parts[:attributes]
+    ]
+
+
+def csv_tables(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
+    """Return the comparison as tables of plain values, by file name: scores, correlations, values."""
+    scores = [{"model": model, **score.as_row()} for model, score in comparison.scores()]
+    values = [
+        {
+            "model": share.model,
+            "task": share.task,
+            "attribute": share.attribute,
+            "value": share.value,
+            "group": group,
+            "percent": percent,
+        }
+        for run in comparison.runs
+        for share in value_shares(run)
+        for group, percent in share.by_group.items()
+    ]
+    return {"scores": scores, "correlations": [vars(c) for c in task_correlations(comparison)], "values": values}

@@ -1,0 +1,178 @@
+"""Metrics of plain columns, one entry per row: for tables that were not made here, and for `evaluate`.
+
+Columns are lists, tuples, numpy arrays, pandas Series, pyarrow arrays. A missing entry is None, NaN, pandas' NA or NaT,
+an Arrow null, or nothing but white space. It counts in coverage, and never as a word or as zero; the words "nan" and
+"None" are words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral, Number, Real
+from typing import Any, Literal
+
+from equivox.core.coverage import Coverage
+from equivox.core.errors import RequestError, nearest
+
+Kind = Literal["text", "number", "texts"]
+"""What an entry is: a word, a number, or several words (one word alone is a list of one)."""
+
+Column = Sequence[Any]
+
+_LEAST = {"min_count": 1, "n_resamples": 1, "n_story_deals": 1, "n_name_deals": 1, "seed": 0}
+"""Options that are whole numbers, and their least."""
+
+_SHARES = ("min_coverage", "confidence")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnMetric:
+    """A metric of columns: which it takes, which may be left out, and the function of them.
+
+    `measure` gets every column as a list, one that was left out as None's, and its options as keywords; it returns a
+    flat dictionary of numbers, with reasons in words (or None) under names that end in `undefined`.
+    """
+
+    name: str
+    measure: Callable[..., dict[str, Any]]
+    required: Mapping[str, Kind]
+    optional: Mapping[str, Kind] = field(default_factory=dict)
+    description: str
+    citation: str
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """Every column with what it holds, those that must be given first."""
+        return {**self.required, **self.optional}
+
+    def __call__(self, **given: Any) -> dict[str, Any]:
+        """Compute from columns and options; RequestError for no rows and for columns that do not fit."""
+        import inspect
+
+        options = set(inspect.signature(self.measure).parameters) - set(self.kinds)
+        columns = self.check({name: column for name, column in given.items() if name not in options})
+        if not next(iter(columns.values())):
+            raise RequestError(f"{self.name} was given no rows: give {', '.join(self.required)}")
+        chosen = {name: value for name, value in given.items() if name in options}
+        _check_options(chosen)
+        return self.measure(**columns, **chosen)
+
+    def check(self, given: Mapping[str, Iterable[Any] | None]) -> dict[str, list[Any]]:
+        """Return every column as a list of equal length with entries of its kind, missing ones None."""
+        if unknown := [name for name in given if name not in self.kinds and given[name] is not None]:
+            raise RequestError(
+                f"{self.name} has no column `{unknown[0]}`{nearest(unknown[0], self.kinds)}; "
+                f"it takes {', '.join(self.kinds)}"
+            )
+        columns = {name: _entries(name, column) for name, column in given.items() if column is not None}
+        if absent := [name for name in self.required if name not in columns]:
+            raise RequestError(f"`{absent[0]}` is missing: {self.name} needs {', '.join(self.required)}")
+        lengths = {name: len(column) for name, column in columns.items()}
+        n = next(iter(lengths.values()))
+        if set(lengths.values()) != {n}:
+            told = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise RequestError(
+                f"columns have unequal lengths ({told}): give one entry per row, None where it is missing"
+            )
+        return {
+            name: [_entry(name, kind, value) for value in columns.get(name, [None] * n)]
+            for name, kind in self.kinds.items()
+        }
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if value is None and name == "min_count":
+            continue
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if name in _LEAST and not (whole and int(value) >= _LEAST[name]):
+            raise RequestError(f"`{name}` is a whole number from {_LEAST[name]} up, got {value!r}")
+        if name in _SHARES and not (isinstance(value, Real) and 0 <= float(value) <= 1):
+            raise RequestError(f"`{name}` is a share between 0 and 1, such as 0.8, got {value!r}")
+
+
+def _entries(name: str, column: Any) -> list[Any]:
+    """Return a column as a list; RequestError for what has no entries or no order."""
+    table = hasattr(column, "columns") or hasattr(column, "column_names")
+    if table or isinstance(column, str | bytes | Mapping | set | frozenset) or not isinstance(column, Iterable):
+        raise RequestError(f"`{name}` is a {type(column).__name__}: give one column, a list with one entry per row")
+    for method in ("to_pylist", "tolist"):  # of pyarrow; of numpy, pandas and torch
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    return list(column)
+
+
+def _plain(value: Any) -> Any:
+    """Return numpy's and pyarrow's scalars and arrays as Python's own, and whatever means missing as None."""
+    for method in ("as_py", "tolist"):
+        if hasattr(value, method):
+            value = getattr(value, method)()
+    if type(value).__name__ in {"NAType", "NaTType"} or (isinstance(value, Number) and value != value):
+        return None
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _word(name: str, value: Any) -> str:
+    if isinstance(value, bytes | Iterable) and not isinstance(value, str):
+        raise RequestError(f"`{name}` holds {value!r}, a {type(value).__name__}: give words")
+    # A column of whole numbers becomes one of floats as soon as one of them is missing: 1.0 is the group 1.
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def _entry(name: str, kind: Kind, given: Any) -> Any:
+    value = _plain(given)
+    if value is None:
+        return None
+    if kind == "number":
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise RequestError(f"`{name}` holds {value!r}: give numbers, None where one is missing") from None
+        if math.isinf(number):
+            raise RequestError(f"`{name}` holds {value!r}: give finite numbers, None where one is missing")
+        return None if math.isnan(number) else number
+    if kind == "text":
+        return _word(name, value)
+    # A word alone is meant as one, not as a list of its letters.
+    several = sorted(value) if isinstance(value, set | frozenset) else value
+    if not isinstance(several, list | tuple):
+        return [_word(name, value)]
+    words = [_word(name, word) for word in map(_plain, several) if word is not None]
+    # An empty list says that there is nothing; a list of missing words says that it is not known.
+    return words if words or not several else None
+
+
+def whole_or_none(name: str, column: Sequence[str | None]) -> list[str] | None:
+    """Return a column that may be left out, None where it was; RequestError where only some rows have it."""
+    absent = sum(entry is None for entry in column)
+    if absent == len(column):
+        return None
+    if absent:
+        raise RequestError(f"`{name}` is missing in {absent} of {len(column)} rows: give it for all rows or for none")
+    return [entry for entry in column if entry is not None]
+
+
+def whole(name: str, column: Sequence[str | None]) -> list[str]:
+    """Return a column that every row must have."""
+    found = whole_or_none(name, column)
+    if found is None:
+        raise RequestError(f"`{name}` is missing in every row")
+    return found
+
+
+def row_coverage(used: Sequence[bool], groups: Sequence[str] | None = None) -> Coverage:
+    """Count rows and usable rows, by group where there are groups."""
+    of = groups or ["all"] * len(used)
+    names = sorted(set(of))
+    n = sum(used)
+    return Coverage(
+        requested=len(used),
+        generated=n,
+        answered=n,
+        parsed=n,
+        used=n,
+        requested_by_group={name: of.count(name) for name in names},
+        used_by_group={name: sum(u for u, group in zip(used, of, strict=True) if group == name) for name in names},
+    )

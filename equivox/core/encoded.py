@@ -1,0 +1,136 @@
+"""Columns as codes: each distinct text once, and an integer for each entry."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+MISSING = -1
+"""The code of an entry that is missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedLabels:
+    """One label per row: `names[codes[i]]` is the label of row i; a code of -1 means that it is missing."""
+
+    codes: NDArray[np.int64]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @classmethod
+    def of(cls, labels: Sequence[str | None]) -> EncodedLabels:
+        """Encode a list of labels; names are sorted."""
+        import numpy as np
+
+        names = tuple(sorted({label for label in labels if label is not None}))
+        place = {name: number for number, name in enumerate(names)}
+        codes = np.fromiter((MISSING if x is None else place[x] for x in labels), dtype=np.int64, count=len(labels))
+        return cls(codes, names)
+
+    @classmethod
+    def of_arrow(cls, column: pa.ChunkedArray | pa.Array) -> EncodedLabels:
+        """Encode a column of texts; names are sorted, and only those that occur are kept."""
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # an empty one stays chunked
+            column = pa.array([], column.type)
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        codes = pc.fill_null(encoded.indices, MISSING).to_numpy(zero_copy_only=False).astype(np.int64)
+        listed = encoded.dictionary.to_pylist()
+        met = np.zeros(len(listed) + 1, dtype=bool)
+        met[codes] = True
+        used = sorted({listed[number] for number in np.flatnonzero(met[:-1])})
+        place = {name: number for number, name in enumerate(used)}
+        lookup = np.array([*(place.get(name, MISSING) for name in listed), MISSING], dtype=np.int64)
+        return cls(lookup[codes], tuple(used))
+
+    def take(self, rows: NDArray[Any]) -> EncodedLabels:
+        """Return the labels of some rows, by a mask or by their numbers."""
+        return EncodedLabels(self.codes[rows], self.names)
+
+    def texts(self) -> list[str]:
+        """Return the label of each row; an empty text where it is missing."""
+        names = [*self.names, ""]
+        return [names[code] for code in self.codes]
+
+    def counts(self, mask: NDArray[np.bool_] | None = None) -> dict[str, int]:
+        """Return how many rows (of those in `mask`) have each label; labels without a row count zero."""
+        import numpy as np
+
+        codes = self.codes if mask is None else self.codes[mask]
+        found = np.bincount(codes[codes >= 0], minlength=len(self.names))
+        return {name: int(n) for name, n in zip(self.names, found, strict=True)}
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedValues:
+    """Any number of values per row: value j belongs to row `rows[j]` and is `names[codes[j]]`; rows ascend."""
+
+    rows: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    names: tuple[str, ...]
+    n_rows: int
+
+    @classmethod
+    def of(cls, values: Sequence[Iterable[str]]) -> EncodedValues:
+        """Encode a list of lists of values; names come in the order of their first occurrence."""
+        import numpy as np
+
+        place: dict[Hashable, int] = {}
+        rows: list[int] = []
+        codes: list[int] = []
+        for number, given in enumerate(values):
+            for value in given:
+                rows.append(number)
+                codes.append(place.setdefault(value, len(place)))
+        names = tuple(str(name) for name in place)
+        return cls(np.array(rows, dtype=np.int64), np.array(codes, dtype=np.int64), names, len(values))
+
+    @cached_property
+    def has_value(self) -> NDArray[np.bool_]:
+        """Whether each row has at least one value."""
+        import numpy as np
+
+        found = np.zeros(self.n_rows, dtype=bool)
+        found[self.rows] = True
+        return found
+
+    def take(self, mask: NDArray[np.bool_]) -> EncodedValues:
+        """Return the values of the rows in `mask`, which are numbered anew."""
+        import numpy as np
+
+        kept = mask[self.rows]
+        number = np.cumsum(mask) - 1
+        return EncodedValues(number[self.rows[kept]], self.codes[kept], self.names, int(mask.sum()))
+
+    def lists(self) -> list[list[str]]:
+        """Return the values of each row as a list."""
+        found: list[list[str]] = [[] for _ in range(self.n_rows)]
+        for row, code in zip(self.rows.tolist(), self.codes.tolist(), strict=True):
+            found[row].append(self.names[code])
+        return found
+
+    def renamed(self, names: Sequence[str]) -> EncodedValues:
+        """Return the values under other names; two values of one row that now have one name are one value."""
+        import numpy as np
+
+        place: dict[str, int] = {}
+        lookup = np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int64)
+        codes = lookup[self.codes] if len(self.codes) else self.codes
+        # The first of equal values counts, so that the order of a row's values stays.
+        _, first = np.unique(self.rows * max(len(place), 1) + codes, return_index=True)
+        first.sort()
+        return EncodedValues(self.rows[first], codes[first], tuple(place), self.n_rows)

@@ -1,0 +1,305 @@
+"""Reads audio as it really is: the format is found in the bytes, never in the file's name.
+
+wav, flac, ogg (Vorbis, Opus) and mp3 are read through libsndfile, one whole decode per clip, so that a
+damaged file is found when a corpus is built and not in the middle of a run.  Nothing heavy is imported until
+a clip is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from equivox.core.errors import EquivoxError, RequestError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+LFS_POINTER = b"version https://git-lfs"
+SILENCE = 2e-4
+"""A clip is silent when its samples differ by no more than this (full scale is 2.0): six 16-bit steps."""
+SHORTEST_S = 0.05
+"""A clip shorter than this, in seconds, holds no speech."""
+CLIPPED_SHARE = 0.01
+"""A clip is called clipped when more than this share of its samples stand at full scale."""
+
+_BLOCK = 1 << 16
+_UNKNOWN_LENGTH = 0x7FFF0000  # encoders that write to a pipe leave a length at or above this in a wav header
+
+
+class MediaError(EquivoxError, ValueError):
+    """A clip that cannot be decoded; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class AudioFacts:
+    """What one full decode of a clip found.
+
+    Attributes
+    ----------
+    codec
+        Container and encoding in lower case, such as `"wav pcm_16"`; `"unknown"` when it is not audio.
+    sampling_rate
+        Samples per second and channel; 0 when the header could not be read.
+    channels
+        Number of channels; 0 when the header could not be read.
+    duration_s
+        Seconds of audio that were decoded, not what the header promises; 0 when none.
+    problem
+        Why the clip is not usable, in words; None means that it is usable.
+    clipped
+        More than 1 % of the samples stand at full scale: worth knowing, but the clip is usable.
+    """
+
+    codec: str
+    sampling_rate: int
+    channels: int
+    duration_s: float
+    problem: str | None
+    clipped: bool = False
+
+
+def sha256(data: bytes) -> str:
+    """Return the SHA-256 of `data` in lower-case hexadecimal.
+
+    >>> sha256(b"")[:16]
+    'e3b0c44298fc1c14'
+    """
+    return hashlib.sha256(data).hexdigest()
+
+
+def is_lfs_pointer(data: bytes) -> bool:
+    """Tell whether `data` is the small text file that git-lfs leaves where content was not downloaded."""
+    return data.startswith(LFS_POINTER)
+
+
+def inspect_audio(data: bytes, *, name: str) -> AudioFacts:
+    """Decode a whole clip, block by block, and say what it is and whether it is usable.
+
+    A clip has a problem when it is not audio, is damaged or cut short, has no samples, has samples that are
+    not finite, is silent once mixed to mono, or is shorter than 0.05 s.  Loud clips are flagged as clipped,
+    not refused.  `name` says which clip is meant; it never decides the format.
+    """
+    if reason := _not_audio(data):
+        return AudioFacts("unknown", 0, 0, 0.0, reason)
+    import numpy as np
+
+    try:
+        sound = _open(data)
+    except (RuntimeError, OSError) as error:
+        return AudioFacts(_container(data) or "unknown", 0, 0, 0.0, f"unreadable: {_words(error)}")
+    samples, full_scale = 0, 0
+    low, high, finite, failure = math.inf, -math.inf, True, None
+    with sound:
+        codec = f"{sound.format} {sound.subtype}".lower()
+        rate, channels = int(sound.samplerate), int(sound.channels)
+        try:
+            while len(block := sound.read(_BLOCK, dtype="float32", always_2d=True)):
+                samples += len(block)
+                finite = finite and bool(np.isfinite(block).all())
+                if finite:
+                    mono = block.mean(axis=1)
+                    low, high = min(low, float(mono.min())), max(high, float(mono.max()))
+                    full_scale += int((np.abs(block) >= 0.9999).any(axis=1).sum())
+        except (RuntimeError, OSError) as error:
+            failure = _words(error)
+        promised = int(sound.frames)
+    duration = samples / rate
+    problem: str | None = None
+    if failure is not None:
+        problem = f"unreadable after {duration:.3f} s: {failure}"
+    elif samples == 0:
+        problem = "empty (0 samples)"
+    elif not finite:
+        problem = "not finite (NaN or infinite samples)"
+    elif missing := _missing_share(data, codec, promised, samples):
+        problem = f"cut short: {missing:.0%} of the audio that its header promises is missing"
+    elif high - low <= SILENCE:
+        problem = "silent"
+    elif duration < SHORTEST_S:
+        problem = f"too short ({duration:.3f} s)"
+    clipped = problem is None and full_scale > CLIPPED_SHARE * samples
+    return AudioFacts(codec, rate, channels, duration, problem, clipped)
+
+
+def decode_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> npt.NDArray[np.float32]:
+    """Decode a clip to mono float32 in [-1, 1] at `sampling_rate` samples per second.
+
+    Channels are averaged; resampling is polyphase (`scipy.signal.resample_poly`), so a clip of n samples at
+    rate r has ceil(n · sampling_rate / r) samples.  Silence decodes: whether it is usable is for the caller
+    to say.
+
+    Raises
+    ------
+    MediaError
+        The clip is not audio, is damaged, has no samples, or has samples that are not finite.
+    """
+    import numpy as np
+
+    if sampling_rate < 1:
+        raise RequestError(f"`sampling_rate` must be at least 1, got {sampling_rate}; 16000 suits speech")
+    if reason := _not_audio(data):
+        raise MediaError(f"{name}: {reason}")
+    try:
+        with _open(data) as sound:
+            rate = int(sound.samplerate)
+            samples: npt.NDArray[np.float32] = sound.read(dtype="float32", always_2d=True)
+    except (RuntimeError, OSError) as error:
+        raise MediaError(f"{name}: unreadable: {_words(error)}") from error
+    if not len(samples):
+        raise MediaError(f"{name}: empty (0 samples)")
+    if not np.isfinite(samples).all():
+        raise MediaError(f"{name}: not finite (NaN or infinite samples)")
+    mono = samples.mean(axis=1, dtype=np.float32)
+    if rate != sampling_rate:
+        from scipy.signal import resample_poly
+
+        common = math.gcd(rate, sampling_rate)
+        mono = resample_poly(mono, sampling_rate // common, rate // common)
+    return np.ascontiguousarray(mono, dtype=np.float32)
+
+
+def _open(data: bytes) -> Any:
+    import soundfile
+
+    return soundfile.SoundFile(io.BytesIO(data))
+
+
+def _container(data: bytes) -> str | None:
+    """Name the container that the first bytes belong to, or None when it is none that we read."""
+    if data[:4] in (b"RIFF", b"RIFX", b"RF64") and data[8:12] == b"WAVE":
+        return "wav"
+    if data[:4] == b"fLaC":
+        return "flac"
+    if data[:4] == b"OggS":
+        return "ogg"
+    if data[:3] == b"ID3" or _is_mpeg_frame(data):
+        return "mp3"
+    return None
+
+
+def _is_mpeg_frame(data: bytes) -> bool:
+    """Tell whether `data` begins with an MPEG audio frame header with every field valid."""
+    if len(data) < 4 or data[0] != 0xFF or data[1] & 0xE0 != 0xE0:
+        return False
+    version, layer = data[1] >> 3 & 3, data[1] >> 1 & 3
+    bit_rate, rate = data[2] >> 4, data[2] >> 2 & 3
+    return version != 1 and layer != 0 and bit_rate != 15 and rate != 3
+
+
+def _not_audio(data: bytes) -> str | None:
+    if not data:
+        return "empty file (0 bytes)"
+    if is_lfs_pointer(data):
+        return "a git-lfs pointer instead of audio; run `git lfs pull` in the corpus"
+    if _container(data) is None:
+        return f"not wav, flac, ogg or mp3 (begins with {data[:8].hex(' ')})"
+    return None
+
+
+def _missing_share(data: bytes, codec: str, promised: int, decoded: int) -> float:
+    """Return the share of a wav or flac clip that its header promises and the bytes lack; 0 when unknown.
+
+    mp3 and ogg headers do not promise an exact length, so nothing can be said about them.
+    """
+    if codec.startswith("flac"):
+        return 1 - decoded / promised if 0 < decoded < promised < _UNKNOWN_LENGTH else 0.0
+    if not codec.startswith("wav") or data[:4] != b"RIFF":
+        return 0.0
+    position = 12
+    while position + 8 <= len(data):
+        size = int.from_bytes(data[position + 4 : position + 8], "little")
+        if data[position : position + 4] == b"data":
+            present = len(data) - position - 8
+            return 1 - present / size if present < size < _UNKNOWN_LENGTH else 0.0
+        position += 8 + size + size % 2
+    return 0.0
+
+
+def _words(error: Exception) -> str:
+    """Return libsndfile's reason on one line, without the Python object that it repeats."""
+    reason = getattr(error, "error_string", None) or str(error)
+    return " ".join(str(reason).split()).rstrip(".") or type(error).__name__
+
+
+def silent_wav(seconds: float, *, sampling_rate: int = 16_000) -> bytes:
+    """Return a WAV file of silence, mono, 32-bit float; at least one sample.
+
+    >>> decode_audio(silent_wav(0.5), name="silence").shape
+    (8000,)
+    """
+    import numpy as np
+    import soundfile
+
+    buffer = io.BytesIO()
+    samples = np.zeros(max(1, round(seconds * sampling_rate)), dtype=np.float32)
+    soundfile.write(buffer, samples, sampling_rate, format="WAV", subtype="FLOAT")
+    return buffer.getvalue()
+
+
+LARGEST_IMAGE_PIXELS = 50_000_000
+"""An image with more pixels is refused before it is decoded: a small file can unfold to gigabytes."""
+_SENT_AS_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
+
+
+def inspect_image(data: bytes, *, name: str) -> str | None:
+    """Say why an image cannot be used, None when it can: by its first bytes, and, with Pillow, by decoding it."""
+    if not data:
+        return "empty file (0 bytes)"
+    if is_lfs_pointer(data):
+        return "a git-lfs pointer instead of an image; run `git lfs pull` in the corpus"
+    if not (data.startswith((b"\x89PNG", b"\xff\xd8\xff")) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")):
+        return f"not PNG, JPEG or WebP (begins with {data[:8].hex(' ')})"
+    import importlib.util
+
+    if importlib.util.find_spec("PIL") is not None:
+        try:
+            checked_image(data, name=name)
+        except MediaError as error:
+            return str(error).removeprefix(f"{name}: ")
+    return None
+
+
+def checked_image(data: bytes, *, name: str) -> tuple[bytes, str]:
+    """Return an image's bytes and MIME type, after one full decode.
+
+    PNG, JPEG and WebP are returned as they are; whatever else Pillow reads becomes PNG.
+
+    Raises
+    ------
+    MediaError
+        The image is empty, damaged, cut short, or has more than `LARGEST_IMAGE_PIXELS` pixels.
+    RequestError
+        Pillow is not installed.
+    """
+    try:
+        from PIL import Image
+    except ModuleNotFoundError:
+        raise RequestError('images need Pillow; install it with `pip install "equivox[images]"`') from None
+    if not data:
+        raise MediaError(f"{name}: empty (0 bytes)")
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit below is stricter
+            image = Image.open(io.BytesIO(data))
+        with image:
+            if image.width * image.height > LARGEST_IMAGE_PIXELS:
+                raise MediaError(
+                    f"{name}: {image.width} x {image.height} pixels, more than {LARGEST_IMAGE_PIXELS:,}; scale it down"
+                )
+            image.load()
+            if image.format in _SENT_AS_IS:
+                return data, _SENT_AS_IS[image.format]
+            buffer = io.BytesIO()
+            image.convert("RGB").save(buffer, format="PNG")
+            return buffer.getvalue(), "image/png"
+    except MediaError:
+        raise
+    except Exception as error:  # Pillow's plug-ins raise many kinds on damaged files
+        raise MediaError(f"{name}: not a readable image: {_words(error)}") from error

@@ -1,0 +1,158 @@
+"""What goes into an engine and what comes out: requests, responses, and the protocol between them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from equivox.core.task import Patch, Sampling, digest
+
+
+@dataclass(frozen=True, kw_only=True)
+class MediaPart:
+    """One media item of a message; `load` reads its bytes when, and only when, an engine needs them.
+
+    `duration_s` is the length of audio in seconds, None where it is not known or the item is an image.
+    """
+
+    kind: Literal["audio", "image"]
+    sha256: str
+    name: str
+    duration_s: float | None = None
+    load: Callable[[], bytes] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """Who is speaking, and the plan's facts, told to reference models alone: never rendered into a message."""
+
+    group: str
+    groups: tuple[str, ...]
+    cluster: str
+    stratum: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One generation to be made: media first, then the text, as one user message.
+
+    `key` is the content hash under which the response is stored (see `request_key`). `schema` is the JSON schema that
+    the answer must follow; only annotators set it. With `patch` the text is where hidden states come from,
+    not what is answered.
+    """
+
+    key: str
+    task: str
+    item_id: str
+    repeat: int
+    arm: str
+    media: tuple[MediaPart, ...]
+    text: str
+    sampling: Sampling
+    seed: int
+    labels: Labels
+    schema: Mapping[str, Any] | None = None
+    patch: Patching | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patching:
+    """A task's patch for one request: where in its text (character places) the hidden states are taken from."""
+
+    patch: Patch
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response:
+    """What came back for one request. A failure is a response too: `text` None and `error` set.
+
+    `text` is the answer alone; what a reasoning model thought before it is in `thinking`. `logprobs` is JSON text, one
+    entry per token, None unless asked for. `finish_reason` is `stop` or `length` (cut off by the token limit).
+    `media_items` and `media_tokens` are what the engine used, not what it was given; an engine that has no tokens
+    for media reports None.
+    """
+
+    key: str
+    text: str | None
+    error: str | None = None
+    thinking: str | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    media_items: int = 0
+    media_tokens: int | None = None
+    logprobs: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineIdentity:
+    """Which model answers: part of every response's key and of the manifest.
+
+    `reads_labels` is true for reference models, whose answers depend on the labels they are told.
+    """
+
+    engine: str
+    model: str
+    revision: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    reads_labels: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the identity as plain JSON values."""
+        return dataclasses.asdict(self) | {"settings": dict(self.settings)}
+
+
+class Engine(Protocol):
+    """Anything that answers requests; in any order, each response as it finishes, one for every request."""
+
+    identity: EngineIdentity
+    modalities: frozenset[str]
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Yield one response per request; a request that fails yields its error and disturbs no other."""
+        ...
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Raise RequestError for what this engine cannot do, before anything is written."""
+        ...
+
+    def close(self) -> None:
+        """Free what the engine holds."""
+        ...
+
+
+def request_key(
+    identity: EngineIdentity,
+    *,
+    task: str,
+    text: str,
+    media: tuple[MediaPart, ...],
+    sampling: Sampling,
+    seed: int,
+    arm: str,
+    labels: Labels,
+    patch: Patching | None = None,
+) -> str:
+    """Return the hash of everything that determines a response.
+
+    That is: model and revision, the rendered message, the media's bytes (by digest), sampling, seed and arm; for a
+    reference model also the task and the labels it is told. Two tasks that ask a real model the same thing of the
+    same clip share its response.
+    """
+    return digest(
+        {
+            "identity": identity.as_dict(),
+            "text": text,
+            "media": [[part.kind, part.sha256] for part in media],
+            "sampling": dataclasses.asdict(sampling),
+            "seed": seed,
+            "arm": arm,
+            "told": [task, dataclasses.asdict(labels)] if identity.reads_labels else None,
+        }
+        | ({} if patch is None else {"patch": dataclasses.asdict(patch)})
+    )

@@ -1,0 +1,289 @@
+"""The samples of one task: for each planned request its group, what became of it, and what was annotated.
+
+The annotate stage writes them as one table per task. Metrics read the columns that they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equivox.core.coverage import Coverage
+from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.segments import WHOLE, SegmentAnnotation
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from equivox.core.segments import Segment
+
+UNANSWERED = frozenset({"missing", "failed"})
+"""The statuses of requests without a response: not generated yet, and failed in the engine or in its media."""
+
+_METADATA, _STATUS, _VALUES = "metadata.", "status.", "values."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One planned request with what became of it.
+
+    `status` is `missing` (not generated yet), `failed` (the engine or the media), or the status of the annotation of
+    the whole response, whose values are in `values`; `segments` holds the annotation of every segment by its name.
+    `metadata` is what the plan kept of the sample and of how it was presented.
+    """
+
+    group: str
+    cluster: str
+    stratum: str
+    status: str
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    key: str = ""
+    item_id: str = ""
+    repeat: int = 0
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    segments: Mapping[str, SegmentAnnotation] = field(default_factory=dict)
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is a response, whatever it says."""
+        return self.status not in UNANSWERED
+
+
+def value_column(segment: str, attribute: str) -> str:
+    """Return the name of the column that holds the values of an attribute of a segment.
+
+    >>> value_column("", "occupation"), value_column("profile/1", "interests")
+    ('values.occupation', 'values.profile/1.interests')
+    """
+    return f"{_VALUES}{segment}.{attribute}" if segment else f"{_VALUES}{attribute}"
+
+
+def _nothing(keys: Sequence[str]) -> dict[str, str]:
+    return {}
+
+
+def _not_asked(segment: Segment) -> SegmentAnnotation | None:
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """All samples of one task as columns, a row per planned request, as one annotator annotated them.
+
+    Parameters
+    ----------
+    source
+        The parquet file of the task, or an Arrow table of the same columns: `key`, `item_id`, `repeat`, `group`,
+        `cluster`, `stratum`, `status`, `metadata.NAME`, `status.SEGMENT`, `values.ATTRIBUTE` and
+        `values.SEGMENT.ATTRIBUTE` (lists of texts; null where the segment was not annotated).
+    counts_as
+        Attribute → wording → the wording that it counts as, for open attributes.
+    others
+        The same samples as further annotators annotated them, by the annotator's name.
+    annotator
+        The name of the annotator.
+    follow_up
+        Returns what the annotator answered to a follow-up question; None where it has not been asked.
+    texts
+        Returns the stored responses of some keys; a response that is not there is left out.
+    """
+
+    source: Path | pa.Table
+    counts_as: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    others: Mapping[str, Samples] = field(default_factory=dict)
+    annotator: str = ""
+    follow_up: Callable[[Segment], SegmentAnnotation | None] = field(default=_not_asked, repr=False)
+    texts: Callable[[Sequence[str]], dict[str, str]] = field(default=_nothing, repr=False)
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[Row], **further: Any) -> Samples:
+        """Return the samples that `rows` list; `further` are the other fields."""
+        return cls(samples_table(rows), **further)
+
+    def __len__(self) -> int:
+        return len(self.status)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        import pyarrow.parquet as pq
+
+        return tuple(pq.read_schema(self.source).names if isinstance(self.source, Path) else self.source.column_names)
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """Return some columns as an Arrow table."""
+        import pyarrow.parquet as pq
+
+        if isinstance(self.source, Path):
+            return pq.read_table(self.source, columns=list(columns), memory_map=True)
+        return self.source.select(list(columns))
+
+    def label(self, column: str) -> EncodedLabels:
+        """Return one column of texts as codes."""
+        return EncodedLabels.of_arrow(self.read([column]).column(column))
+
+    @cached_property
+    def groups(self) -> EncodedLabels:
+        """The group of each sample."""
+        return self.label("group")
+
+    @cached_property
+    def clusters(self) -> EncodedLabels:
+        """The cluster of each sample."""
+        return self.label("cluster")
+
+    @cached_property
+    def strata(self) -> EncodedLabels:
+        """The stratum of each sample."""
+        return self.label("stratum")
+
+    @cached_property
+    def status(self) -> EncodedLabels:
+        """What became of each sample: missing, failed, empty, refused, unparsed or parsed."""
+        return self.label("status")
+
+    @property
+    def keys(self) -> list[str]:
+        """The key of each sample's response."""
+        return list(self.read(["key"]).column("key").to_pylist())
+
+    def metadata(self, name: str) -> EncodedLabels:
+        """Return one column of metadata; every code is -1 where the task keeps no such column."""
+        import numpy as np
+
+        column = f"{_METADATA}{name}"
+        return self.label(column) if column in self.columns else EncodedLabels(np.full(len(self), -1), ())
+
+    def has_status(self, *statuses: str, segment: str = WHOLE) -> NDArray[np.bool_]:
+        """Tell of each sample whether its status, or that of one of its segments, is one of `statuses`."""
+        import numpy as np
+
+        if segment and f"{_STATUS}{segment}" not in self.columns:
+            return np.zeros(len(self), dtype=bool)
+        status = self.label(f"{_STATUS}{segment}") if segment else self.status
+        wanted = [number for number, name in enumerate(status.names) if name in statuses]
+        return np.isin(status.codes, wanted)
+
+    def values(self, attribute: str, segment: str = WHOLE) -> EncodedValues:
+        """Return the values of an attribute, open ones under the wording that they count as; none where it has none."""
+        import numpy as np
+        import pyarrow.compute as pc
+
+        name = value_column(segment, attribute)
+        if name not in self.columns:
+            nothing = np.array([], dtype=np.int64)
+            return EncodedValues(nothing, nothing, (), len(self))
+        column = self.read([name]).column(name)
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
+        labels = EncodedLabels.of_arrow(pc.list_flatten(column))
+        found = EncodedValues(np.repeat(np.arange(len(lengths)), lengths), labels.codes, labels.names, len(lengths))
+        if (merged := self.counts_as.get(attribute)) is not None:
+            return found.renamed([merged.get(value, value) for value in found.names])
+        return found
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the samples one by one, for metrics whose arithmetic is about single responses."""
+        for batch in self.read(self.columns).to_batches(max_chunksize=4096):
+            yield from self._rows(batch)
+
+    def _rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
+        columns = dict(zip(batch.schema.names, (column.to_pylist() for column in batch.columns), strict=True))
+        metadata = {name.removeprefix(_METADATA): columns[name] for name in columns if name.startswith(_METADATA)}
+        segments = {name.removeprefix(_STATUS): columns[name] for name in columns if name.startswith(_STATUS)}
+        values: dict[str, list[tuple[str, Any]]] = {}
+        for name in columns:
+            if name.startswith(_VALUES):
+                segment, _, attribute = name.removeprefix(_VALUES).rpartition(".")
+                values.setdefault(segment, []).append((attribute, columns[name]))
+        for number, key in enumerate(columns["key"]):
+            status = columns["status"][number]
+            found: dict[str, SegmentAnnotation] = {}
+            if status not in UNANSWERED:
+                found[WHOLE] = self._segment(status, values.get(WHOLE, ()), number)
+            for segment, statuses in segments.items():
+                if statuses[number] is not None:
+                    found[segment] = self._segment(statuses[number], values.get(segment, ()), number)
+            yield Row(
+                group=columns["group"][number],
+                cluster=columns["cluster"][number],
+                stratum=columns["stratum"][number],
+                status=status,
+                values=found[WHOLE].values if WHOLE in found else {},
+                key=key,
+                item_id=columns["item_id"][number],
+                repeat=columns["repeat"][number],
+                metadata={name: given[number] for name, given in metadata.items() if given[number] is not None},
+                segments=found,
+            )
+
+    def _segment(self, status: str, values: Sequence[tuple[str, Any]], number: int) -> SegmentAnnotation:
+        found = {}
+        for attribute, given in values:
+            if given[number]:
+                merged = self.counts_as.get(attribute)
+                words = given[number] if merged is None else dict.fromkeys(merged.get(v, v) for v in given[number])
+                found[attribute] = tuple(words)
+        return SegmentAnnotation(status, found)  # type: ignore[arg-type]
+
+    def with_counts_as(self, counts_as: Mapping[str, Mapping[str, str]]) -> Samples:
+        """Return the same samples with open values counted as `counts_as` says."""
+        return replace(self, counts_as=counts_as)
+
+    def coverage(self, used: NDArray[np.bool_], *, refusal_counts: bool = False) -> Coverage:
+        """Count coverage, given which samples are used.
+
+        With `refusal_counts` a refusal is an answer: what is scored is whether the model declines.
+        """
+        import numpy as np
+
+        refused = {"refused"} if refusal_counts else set()
+        requested, kept = self.groups.counts(), self.groups.counts(used)
+        return Coverage(
+            requested=len(self),
+            generated=int(np.sum(~self.has_status(*UNANSWERED))),
+            answered=int(np.sum(self.has_status("parsed", "unparsed", *refused))),
+            parsed=int(np.sum(self.has_status("parsed", *refused))),
+            used=int(used.sum()),
+            requested_by_group=requested,
+            used_by_group={group: kept[group] for group in requested},
+        )
+
+
+def samples_table(rows: Sequence[Row]) -> pa.Table:
+    """Return rows as a table with the columns of `Samples`."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {
+        name: [getattr(row, name) for row in rows]
+        for name in ("key", "item_id", "repeat", "group", "cluster", "stratum", "status")
+    }
+    for name in dict.fromkeys(name for row in rows for name in row.metadata):
+        columns[f"{_METADATA}{name}"] = [row.metadata.get(name) for row in rows]
+    segments = [dict(row.segments) for row in rows]
+    for row, own in zip(rows, segments, strict=True):
+        if row.answered or row.values:
+            own[WHOLE] = SegmentAnnotation(row.status, row.values)  # type: ignore[arg-type]
+        else:
+            own.pop(WHOLE, None)
+    columns |= segment_columns(segments)
+    texts = [name for name in columns if not name.startswith(_VALUES) and name != "repeat"]
+    schema = {name: pa.string() for name in texts} | {"repeat": pa.int32()}
+    return pa.table({name: pa.array(given, schema.get(name, pa.list_(pa.string()))) for name, given in columns.items()})
+
+
+def segment_columns(segments: Sequence[Mapping[str, SegmentAnnotation]]) -> dict[str, list[Any]]:
+    """Return the statuses and values of every segment of each response as columns; the whole's status is left out."""
+    columns: dict[str, list[Any]] = {}
+    n = len(segments)
+    for number, own in enumerate(segments):
+        for name, annotation in own.items():
+            if name != WHOLE:
+                columns.setdefault(f"{_STATUS}{name}", [None] * n)[number] = annotation.status
+            for attribute, values in annotation.values.items():
+                columns.setdefault(value_column(name, attribute), [None] * n)[number] = list(values)
+    return columns

@@ -1,0 +1,276 @@
+"""Scores: numbers with their evidence, and the table they are computed from."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from equivox.core.coverage import Coverage
+from equivox.core.errors import RequestError, nearest
+from equivox.core.task import Role
+
+if TYPE_CHECKING:
+    from equivox.core.segments import Part, PartReading
+
+NAN = math.nan
+
+DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD = "sentence-transformers/all-mpnet-base-v2", 0.63
+"""How open values are merged by meaning unless a user says otherwise; the encoder and threshold of BADF."""
+
+Merge = Literal["none", "lemma", "embedding"]
+"""Which open values count as one: those written alike, those with the same lemmas, or those that mean the same."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One planned request with what became of it.
+
+    `status` is `missing` (not generated yet), `failed` (the engine or the media), or the status of the reading of the
+    whole, whose values are in `values`; `parts` holds every part's reading by its name. `facts` is what the plan kept
+    of the item and of how it was asked, `text` the response (None when there is none).
+    """
+
+    group: str
+    cluster: str
+    stratum: str
+    status: str
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    key: str = ""
+    item_id: str = ""
+    repeat: int = 0
+    facts: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
+    parts: Mapping[str, PartReading] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOptions:
+    """How scores are computed; part of the manifest.
+
+    `min_count` (VIBE's τ) None scales with the number of responses, see `effective_min_count`. `min_coverage` is the
+    share of responses that must be usable in every group for a score to be defined. `merge` says which open values
+    count as one (`none`, `lemma`, `embedding`), `encoder` and `merge_threshold` how near is near for the last.
+    """
+
+    min_count: int | None = None
+    n_resamples: int = 10_000
+    confidence: float = 0.95
+    min_coverage: float = 0.8
+    seed: int = 0
+    merge: Merge = "lemma"
+    encoder: str = DEFAULT_ENCODER
+    merge_threshold: float = DEFAULT_MERGE_THRESHOLD
+
+
+def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
+    """Return options from what a user typed; RequestError for a way of merging that there is not."""
+    if merge not in get_args(Merge):
+        raise RequestError(
+            f"`merge` is one of {', '.join(get_args(Merge))}, got {merge!r}{nearest(merge, get_args(Merge))}"
+        )
+    options = ScoringOptions(merge=merge, **given)  # type: ignore[arg-type]
+    if not 0 < options.merge_threshold <= 1:
+        raise RequestError(f"`merge-threshold` is a cosine above 0 and up to 1, got {options.merge_threshold:g}")
+    return options
+
+
+@dataclass(frozen=True)
+class ScoringTable:
+    """All rows of one task and how to score them; `others` holds the same rows as further annotators read them.
+
+    `answered` tells what the annotator said to a follow-up question, None where it has not been asked; `annotator` is
+    who read.
+    """
+
+    rows: Sequence[Row]
+    options: ScoringOptions
+    others: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    answered: Callable[[Part], PartReading | None] = field(default=lambda part: None, repr=False)
+    annotator: str = ""
+
+
+def effective_min_count(options: ScoringOptions, n_responses: int) -> int:
+    """Return τ: as asked, else the paper's 10 from 1,000 responses up and one per hundred below, at least 2.
+
+    >>> [effective_min_count(ScoringOptions(), n) for n in (50, 288, 600, 1000, 14_400)]
+    [2, 2, 6, 10, 10]
+    """
+    if options.min_count is not None:
+        return options.min_count
+    return max(2, min(10, n_responses // 100))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mover:
+    """The value that moves most between groups: its share in the two groups furthest apart, in percent."""
+
+    value: str
+    high_group: str
+    high_share: float
+    low_group: str
+    low_share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """One number with its evidence.
+
+    Parameters
+    ----------
+    name, unit, zero_means
+        The metric, its unit and what zero says.
+    attribute, role
+        What was scored: an attribute, or the whole task (attribute None).
+    subset
+        A breakdown, such as `speaker=1091`; empty for all items together.
+    target
+        The value that says "no bias".
+    value
+        NaN when undefined; `undefined` then gives the reason.
+    ceiling
+        The largest value these groups and answers could have reached.
+    floor, excess
+        Mean of the null, and value - floor.
+    ci_low, ci_high
+        Interval for the population's value, noise removed: it may lie below `value`, which noise inflates.
+    worst_low, worst_high
+        What the value could have been, whatever the missing responses had said; equal to it when none is missing.
+        Given for an undefined score too, when anything is known.
+    p_paper
+        As published: labels moved over responses. For comparison only.
+    p_cluster
+        Labels moved over clusters: the one that decides.
+    q
+        p_cluster after Benjamini-Hochberg over its family; NaN until a run is complete.
+    coverage
+        What the number rests on.
+    parts
+        For a task: the attributes that entered the mean, and how many there are.
+    """
+
+    task: str
+    arm: str
+    dimension: str
+    attribute: str | None
+    role: Role
+    name: str
+    unit: str
+    zero_means: str
+    subset: str = ""
+    target: float = 0.0
+    value: float = NAN
+    ceiling: float = NAN
+    floor: float = NAN
+    excess: float = NAN
+    ci_low: float = NAN
+    ci_high: float = NAN
+    worst_low: float = NAN
+    worst_high: float = NAN
+    p_paper: float = NAN
+    p_cluster: float = NAN
+    q: float = NAN
+    family_size: int = 0
+    n_clusters: int = 0
+    min_count: int = 0
+    removed_share: float = NAN
+    mover: Mover | None = None
+    parts: tuple[str, ...] = ()
+    n_parts: int = 0
+    coverage: Coverage
+    undefined: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def defined(self) -> bool:
+        """Whether the value is a number."""
+        return self.undefined is None
+
+    @property
+    def distance(self) -> float:
+        """How far the value lies from "no bias", the floor removed; NaN when undefined or where nothing says that."""
+        if not self.defined or math.isnan(self.target):
+            return NAN
+        return abs(self.value - self.target) if math.isnan(self.floor) else max(0.0, self.excess)
+
+    @property
+    def family(self) -> str:
+        """The family of the task, its arm included."""
+        name, at, arm = self.task.partition("@")
+        return f"{name.partition(':')[0]}{at}{arm}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the score is of a whole task, rather than of one attribute or a breakdown of it."""
+        return self.attribute is None and not self.subset
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the score as plain JSON values; NaN becomes None."""
+        return {key: _plain(value) for key, value in dataclasses.asdict(self).items()}
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the score as one row of plain values for a table: lists joined, coverage and mover in columns."""
+        record = self.as_dict()
+        coverage, mover = record.pop("coverage"), record.pop("mover") or {}
+        record |= {"notes": " | ".join(record["notes"]), "parts": " ".join(record["parts"])}
+        # Every row has every column: a table takes its columns from the first.
+        record |= {f"mover_{f.name}": mover.get(f.name) for f in dataclasses.fields(Mover)}
+        return record | {key: coverage[key] for key in ("requested", "generated", "answered", "parsed", "used")}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Score:
+        """Read back what `as_dict` wrote."""
+        values = dict(record)
+        for f in dataclasses.fields(cls):
+            if f.type == "float" and values.get(f.name) is None:
+                values[f.name] = NAN
+        values["coverage"] = Coverage(**values["coverage"])
+        values["mover"] = Mover(**values["mover"]) if values["mover"] else None
+        values["parts"] = tuple(values["parts"])
+        values["notes"] = tuple(values["notes"])
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a scorer makes: scores, and tables worth keeping, by name, each a sequence of rows of plain values."""
+
+    scores: Sequence[Score]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return value
+
+
+def count_coverage(rows: Sequence[Row], attributes: Sequence[str], *, refusal_counts: bool = False) -> Coverage:
+    """Count coverage over `rows`; a row is used when it has a value for any of `attributes`.
+
+    With `refusal_counts` a refusal is an answer: what is scored is whether the model declines.
+    """
+    answered_as = {"parsed", "unparsed"} | ({"refused"} if refusal_counts else set())
+    parsed_as = {"parsed"} | ({"refused"} if refusal_counts else set())
+    requested_by: dict[str, int] = {}
+    used_by: dict[str, int] = {}
+    for row in rows:
+        requested_by[row.group] = requested_by.get(row.group, 0) + 1
+        used = row.status in parsed_as and any(row.values.get(name) for name in attributes)
+        used_by[row.group] = used_by.get(row.group, 0) + int(used)
+    statuses = [row.status for row in rows]
+    return Coverage(
+        requested=len(rows),
+        generated=sum(status not in {"missing", "failed"} for status in statuses),
+        answered=sum(status in answered_as for status in statuses),
+        parsed=sum(status in parsed_as for status in statuses),
+        used=sum(used_by.values()),
+        requested_by_group=dict(sorted(requested_by.items())),
+        used_by_group=dict(sorted(used_by.items())),
+    )

@@ -1,0 +1,235 @@
+"""Models whose bias is known beforehand: what every score is checked against.
+
+They answer in prose and are told who speaks (`Request.labels`), so the distribution of each attribute given the group
+is exact by construction:
+
+`oracle`
+    What it answers depends on the words alone: every group gets the same distribution, to the last response when
+    the groups speak the same strata.
+`random`
+    Each value of the vocabulary is equally likely, whoever speaks.
+`biased`
+    Each group has values of its own; no two groups share one (nTVD 100, or the most that a closed choice with fewer
+    options than groups allows).
+`planted`
+    With probability `shift`, a value of the group's own; else like `random`. The population nTVD of every attribute
+    is 100 × `shift`.
+
+Options, as a query after the name: `shift` (planted only), `speaker` (probability that an answer is the speaker's
+favourite, drawn without regard to the group), `refusal` (probability of declining), `refusal_gap` (added to it for
+the first group: with two groups the refusal nTVD is 100 × the gap), `fail` (probability that a request fails) and
+`seed`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Protocol
+from urllib.parse import parse_qsl
+
+from equivox.configs import load_config
+from equivox.configs.vocabulary import Vocabulary, load_vocabulary
+from equivox.core.errors import RequestError, nearest
+from equivox.core.requests import EngineIdentity, Labels, Request, Response
+from equivox.core.task import Attribute, Task
+from equivox.core.variants import declared_name
+from equivox.statistics.distance import shift_ceiling
+
+VERSION = "1"
+"""Raised whenever a reference model's answers change."""
+
+MODELS = ("oracle", "random", "biased", "planted")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceSettings:
+    """The options of a reference model; probabilities lie in [0, 1]."""
+
+    shift: float = 0.0
+    speaker: float = 0.0
+    refusal: float = 0.0
+    refusal_gap: float = 0.0
+    fail: float = 0.0
+    seed: int = 0
+
+    @classmethod
+    def from_query(cls, model: str, query: str) -> ReferenceSettings:
+        """Read `shift=0.2&speaker=0.5`; RequestError for an unknown option or a value out of range."""
+        given = dict(parse_qsl(query, keep_blank_values=True))
+        known = [f.name for f in fields(cls) if f.name != "shift" or model == "planted"]
+        for name in given:
+            if name not in known:
+                raise RequestError(
+                    f"`model` reference:{model} has no option {name!r}{nearest(name, known)}; known: {', '.join(known)}"
+                )
+        values: dict[str, float] = {}
+        for name, raw in given.items():
+            try:
+                value = int(raw) if name == "seed" else float(raw)
+            except ValueError:
+                raise RequestError(f"`model` option {name} must be a number, got {raw!r}") from None
+            if name != "seed" and not 0 <= value <= 1:
+                raise RequestError(f"`model` option {name} must lie between 0 and 1, got {raw}")
+            values[name] = value
+        if model == "planted" and "shift" not in values:
+            raise RequestError("`model` reference:planted needs its shift, for example reference:planted?shift=0.2")
+        settings = cls(**values)  # type: ignore[arg-type]
+        if settings.refusal + settings.refusal_gap > 1:
+            raise RequestError(
+                f"`model` options refusal and refusal_gap add up to {settings.refusal + settings.refusal_gap:g}; "
+                "together they must not exceed 1"
+            )
+        return settings
+
+
+class Script(Protocol):
+    """What reference models say in tasks whose answers are more than one sentence per attribute."""
+
+    def answer(self, model: str, settings: ReferenceSettings, request: Request, rng: random.Random) -> str:
+        """Return the answer of the reference model called `model`; `rng` is seeded by the request."""
+        ...
+
+
+def _hashed(*parts: object) -> int:
+    return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8])
+
+
+class ReferenceEngine:
+    """One reference model as an engine."""
+
+    modalities = frozenset({"text", "audio", "image"})
+
+    def __init__(self, model: str, settings: ReferenceSettings, tasks: Sequence[Task]) -> None:
+        self.model = model
+        self.settings = settings
+        self.identity = EngineIdentity(
+            engine="reference",
+            model=model,
+            revision=VERSION,
+            settings={f.name: getattr(settings, f.name) for f in fields(settings)},
+            reads_labels=True,
+        )
+        self._tasks = {declared_name(task.name): task for task in tasks}
+        self._vocabulary: Vocabulary = load_vocabulary()
+        self._prose = load_config("simulated/prose.yaml")
+        for task in tasks:
+            for attribute in task.attributes:
+                if attribute.role != "refusal" and task.script is None:
+                    self._vocabulary.of(attribute)
+
+    @classmethod
+    def from_spec(cls, spec: str, tasks: Sequence[Task]) -> ReferenceEngine:
+        """Build from what follows `reference:`, e.g. `planted?shift=0.2&speaker=0.3`."""
+        model, _, query = spec.partition("?")
+        if model not in MODELS:
+            raise RequestError(f"unknown reference model {model!r}{nearest(model, MODELS)}; known: {', '.join(MODELS)}")
+        return cls(model, ReferenceSettings.from_query(model, query), tasks)
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Answer each request in turn; the same key always gets the same answer."""
+        for request in requests:
+            rng = random.Random(f"{self.settings.seed}/{request.key}")
+            if rng.random() < self.settings.fail:
+                yield Response(key=request.key, text=None, error="planted failure")
+                continue
+            text = self._answer(request, rng)
+            yield Response(
+                key=request.key,
+                text=text,
+                finish_reason="stop",
+                prompt_tokens=len(request.text.split()),
+                completion_tokens=len(text.split()),
+                media_items=len(request.media),
+            )
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Refuse a shift that some task's options and groups cannot carry."""
+        if self.model != "planted":
+            return
+        for name, labels in {request.task: request.labels for request in requests}.items():
+            task = self._tasks[declared_name(name)]
+            for attribute in task.attributes if task.script is None else ():
+                if attribute.role != "refusal":
+                    values = self._vocabulary.of(attribute).values
+                    self._own_probability(attribute, values, labels, own_values(values, labels, attribute.count))
+
+    def close(self) -> None:
+        """Hold nothing, free nothing."""
+
+    def _answer(self, request: Request, rng: random.Random) -> str:
+        declines = self.settings.refusal
+        if request.labels.group == request.labels.groups[0]:
+            declines += self.settings.refusal_gap
+        if rng.random() < declines:
+            return str(self._prose["refusal"])
+        task = self._tasks[declared_name(request.task)]
+        if task.script is not None:
+            return task.script.answer(self.model, self.settings, request, rng)
+        sentences = [rng.choice(self._prose["openings"])]
+        for attribute in task.attributes:
+            if attribute.role == "refusal":
+                continue
+            words = self._vocabulary.of(attribute).words
+            for value in self.values(attribute, request.labels, rng):
+                known = self._prose["sentences"].get(attribute.name, self._prose["any"])
+                name = attribute.name.replace("_", " ")
+                sentences.append(rng.choice(known).format(value=rng.choice(words[value]), name=name))
+        return " ".join(sentences)
+
+    def values(self, attribute: Attribute, labels: Labels, rng: random.Random) -> list[str]:
+        """Draw the values of one attribute for one response."""
+        values = self._vocabulary.of(attribute).values
+        wanted = min(attribute.count, len(values))
+        if self.model in {"biased", "planted"}:
+            own = own_values(values, labels, attribute.count)
+            if self.model == "biased":
+                return rng.sample(own.all, min(wanted, len(own.all)))
+            if rng.random() < self._own_probability(attribute, values, labels, own):
+                return list(own.signature)
+        if rng.random() < self.settings.speaker:
+            return _consecutive(values, _hashed(self.settings.seed, labels.cluster, attribute.name), wanted)
+        if self.model == "oracle":
+            return _consecutive(values, _hashed(self.settings.seed, labels.stratum, attribute.name), wanted)
+        return rng.sample(values, wanted)
+
+    def _own_probability(self, attribute: Attribute, values: Sequence[str], labels: Labels, own: OwnValues) -> float:
+        """Return the probability of answering the signature that makes the population nTVD 100 × shift.
+
+        Where there are fewer values than groups the signatures overlap, and their own distance is the ceiling; where
+        a signature has fewer values than an ordinary answer, its values weigh less among all values.
+        """
+        share = self.settings.shift * 100 / shift_ceiling(len(values), len(labels.groups))
+        if share > 1:
+            raise RequestError(
+                f"`model` shift {self.settings.shift:g} cannot be planted on {attribute.name}: {len(values)} values "
+                f"keep {len(labels.groups)} groups at most {self.settings.shift / share:.2g} apart; shift less"
+            )
+        ordinary, short = min(attribute.count, len(values)), len(own.signature)
+        return share * ordinary / (short * (1 - share) + share * ordinary)
+
+
+@dataclass(frozen=True)
+class OwnValues:
+    """The values that only one group answers, and the fixed answer by which a shift is planted."""
+
+    all: tuple[str, ...]
+    signature: tuple[str, ...]
+
+
+def own_values(values: Sequence[str], labels: Labels, count: int) -> OwnValues:
+    """Return the values of the group's own: disjoint between groups, or shared when values are fewer than groups.
+
+    >>> groups = ("f", "m")
+    >>> own_values(("a", "b", "c"), Labels(group="f", groups=groups, cluster="s", stratum=""), 1)
+    OwnValues(all=('a', 'c'), signature=('a',))
+    """
+    index, n_groups = labels.groups.index(labels.group), len(labels.groups)
+    own = tuple(values[index::n_groups]) or (values[index % len(values)],)
+    return OwnValues(own, own[:count])
+
+
+def _consecutive(values: Sequence[str], start: int, count: int) -> list[str]:
+    return [values[(start + step) % len(values)] for step in range(count)]

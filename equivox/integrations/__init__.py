@@ -1,0 +1,1 @@
+"""Everything that meets the format of another project: the Hub and lighteval."""

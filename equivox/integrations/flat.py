@@ -1,0 +1,92 @@
+"""One task's scores as a flat dictionary of floats: what leaderboards, result files and other frameworks take.
+
+One scheme of names for all benchmarks. A score of the whole task gives its value under its own name (`ntvd`, `slbs`,
+`m1`) and each piece of its evidence under that name and the field's (`ntvd_ci_low`); refusals begin with `refusal_`.
+A breakdown that every task of the family has gives its value alone (`letter_share_a`, `m1_arithmetic_published`).
+`coverage_requested` to `coverage_used` count the responses behind the first score of the whole task.
+
+Attributes, groups and clusters differ between the tasks of a family and are left out, so that all tasks of one family
+have the same keys; `equivox score RUN --by-attribute` shows them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from equivox.core.scores import Score
+
+EVIDENCE = (
+    "floor",
+    "excess",
+    "ceiling",
+    "ci_low",
+    "ci_high",
+    "worst_low",
+    "worst_high",
+    "p_cluster",
+    "p_paper",
+    "q",
+)
+"""The fields of a score that stand beside its value, each as `equivox.core.scores.Score` defines it; `coverage`, the
+share of its requested responses that it rests on (0 to 1), comes last."""
+
+COUNTS = ("requested", "generated", "answered", "parsed", "used")
+"""The counts of `equivox.core.coverage.Coverage`, in the order in which responses are lost."""
+
+COMMON_BREAKDOWNS = frozenset({"arithmetic", "letter", "unit", "words"})
+"""Kinds of breakdown (the word before `=`) that every task of a family has."""
+
+
+def flat_metrics(scores: Sequence[Score]) -> dict[str, float]:
+    """Return the scores of one task as floats by name, the value of each before its evidence.
+
+    NaN says that a number is undefined (`Score.undefined` has the reason) or that the score has no such field; the key
+    is there all the same. What zero says differs: `Score.zero_means`. Raises ValueError for no scores, for scores of
+    several tasks, and for two scores of one name.
+
+    >>> from equivox.core.coverage import Coverage
+    >>> share = Score(task="t:a", arm="audio", dimension="gender", attribute=None, role="outcome", name="nTVD",
+    ...     unit="percent", zero_means="alike", value=12.5, p_cluster=0.01,
+    ...     coverage=Coverage(requested=40, generated=40, answered=38, parsed=37, used=36))
+    >>> flat = flat_metrics([share])
+    >>> flat["ntvd"], flat["ntvd_p_cluster"], flat["ntvd_floor"], flat["ntvd_coverage"], flat["coverage_used"]
+    (12.5, 0.01, nan, 0.9, 36.0)
+    """
+    tasks = sorted({f"{score.task} in arm {score.arm}" for score in scores})
+    if len(tasks) != 1:
+        raise ValueError(f"`scores` must be of one task, got {', '.join(tasks) or 'none'}; flatten task by task")
+    flat: dict[str, float] = {}
+    for score in scores:
+        whole = not score.subset and (score.attribute is None or score.role == "refusal")
+        if not whole and not _is_common(score):
+            continue
+        name = metric_key(score)
+        if name in flat:
+            raise ValueError(f"`scores` hold {name} of {tasks[0]} twice; give each score once")
+        flat[name] = float(score.value)
+        if whole:
+            flat |= {f"{name}_{field}": float(getattr(score, field)) for field in EVIDENCE}
+            flat[f"{name}_coverage"] = float(score.coverage.share)
+    headline = next((score for score in scores if score.is_whole), scores[0])
+    return flat | {f"coverage_{count}": float(getattr(headline.coverage, count)) for count in COUNTS}
+
+
+def metric_key(score: Score) -> str:
+    """Return the name under which the value of `score` stands.
+
+    >>> from equivox.core.coverage import Coverage
+    >>> nothing = Coverage(requested=0, generated=0, answered=0, parsed=0, used=0)
+    >>> metric_key(Score(task="s:g", arm="audio", dimension="gender", attribute=None, role="outcome", unit="percent",
+    ...     name="letter share", subset="letter=A", zero_means="it is never chosen", coverage=nothing))
+    'letter_share_a'
+    """
+    kind, _, value = score.subset.partition("=")
+    # The metric is named after what it counts: "letter share" already says that the breakdown is by letter.
+    subset = value if kind and score.name.startswith(kind) else f"{kind} {value}"
+    refusal = "refusal" if score.role == "refusal" else ""
+    return re.sub(r"[^a-z0-9]+", "_", f"{refusal} {score.name} {subset}".lower()).strip("_")
+
+
+def _is_common(score: Score) -> bool:
+    return score.attribute is None and score.subset.partition("=")[0] in COMMON_BREAKDOWNS

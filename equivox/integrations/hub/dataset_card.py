@@ -1,0 +1,147 @@
+"""The card of a published corpus, and the file that declares its tasks as a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from equivox.core.task import Task
+from equivox.dataset_builders.base import CorpusFacts
+from equivox.integrations.hub.dataset_folder import RowSet, config_name, is_restricted
+from equivox.integrations.hub.measures import submitted_metrics
+
+if TYPE_CHECKING:
+    import datasets
+
+_CATEGORIES = {"audio": "audio-text-to-text", "image": "image-text-to-text", None: "text-generation"}
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+
+
+def dataset_card(
+    repo: str,
+    facts: CorpusFacts,
+    sets: Sequence[RowSet],
+    features: Mapping[str, datasets.Features],
+    sizes: Mapping[str, int],
+    record: Mapping[str, Any],
+) -> str:
+    """Return the README: a YAML header for the Hub and `datasets`, and what people need to know."""
+    import yaml
+
+    kind = next((medium.kind for rows in sets for task in rows.tasks for medium in task.media), None)
+    stored = {
+        rows.name: sum(f["bytes"] for file, f in record["files"].items() if file.startswith(f"data/{rows.name}/"))
+        for rows in sets
+    }
+    configs, infos = [], []
+    for rows in sets:
+        for task in rows.tasks:
+            configs.append(
+                {
+                    "config_name": config_name(task.name),
+                    "data_files": [{"split": "test", "path": f"data/{rows.name}/test-*.parquet"}],
+                }
+            )
+            infos.append(
+                {
+                    "config_name": config_name(task.name),
+                    "features": features[rows.name]._to_yaml_list(),
+                    "splits": [
+                        {"name": "test", "num_bytes": sizes[rows.name], "num_examples": len(rows.items)},
+                    ],
+                    "download_size": stored[rows.name],
+                    "dataset_size": sizes[rows.name],
+                }
+            )
+    n = max(len(rows.items) for rows in sets)
+    head: dict[str, Any] = {
+        "pretty_name": facts.title,
+        "license": facts.licence_id,
+        **({"language": [facts.language]} if facts.language else {}),
+        "task_categories": [_CATEGORIES[kind]],
+        "size_categories": [next((name for limit, name in _SIZES if n < limit), "n>1M")],
+        "tags": [*([kind] if kind else []), "bias", "fairness", "benchmark", "equivox"],
+        "configs": configs,
+        "dataset_info": infos,
+    }
+    if is_restricted(facts):
+        head |= gate(facts)
+    header = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=110)
+    return f"---\n{header}---\n\n{_body(repo, facts, sets, record)}"
+
+
+def gate(facts: CorpusFacts) -> dict[str, Any]:
+    """Return what readers must agree to before they see a corpus that may not be passed on freely."""
+    return {
+        "extra_gated_heading": f"{facts.title}: terms of use",
+        "extra_gated_prompt": (
+            f"Licence: {facts.licence}. You agree to keep to it, to use the data for research on bias in models, and "
+            "not to identify the people in it." + (f" The terms are at {facts.homepage}." if facts.homepage else "")
+        ),
+        "extra_gated_fields": {
+            "Name and institution": "text",
+            "What the data are for": "text",
+            "I agree to the terms above": "checkbox",
+        },
+    }
+
+
+def _body(repo: str, facts: CorpusFacts, sets: Sequence[RowSet], record: Mapping[str, Any]) -> str:
+    about = [
+        f"**Licence:** {facts.licence}",
+        *([f"**Source:** <{facts.homepage}>"] if facts.homepage else []),
+        *([f"**Paper:** {facts.paper}" + (f", doi {facts.doi}" if facts.doi else "")] if facts.paper else []),
+        *([f"**Cite:** {facts.citation}"] if facts.citation else []),
+        *(f"**Fingerprint of {name}:** `{found}`" for name, found in record["corpora"].items()),
+        f"**Content hash of the files:** `{record['content_hash']}` (`equivox.json` has one per file)",
+    ]
+    tasks = [
+        f"| `{config_name(task.name)}` | {task.dimension or 'none'} | {task.cluster} | {len(rows.items):,} | "
+        f"{', '.join(submitted_metrics(task))} |"
+        for rows in sets
+        for task in rows.tasks
+    ]
+    prompts = [
+        f"### {task.name}\n\n{task.prompt.source}, version {task.prompt.version}:\n\n{_quoted(task.prompt.text)}"
+        for rows in sets
+        for task in rows.tasks
+    ]
+    first = config_name(sets[0].tasks[0].name)
+    loading = f'from datasets import load_dataset\n\nrows = load_dataset("{repo}", "{first}", split="test")'
+    columns = [f"| `{column.name}` | {column.meaning} ({column.role}) |" for column in facts.columns]
+    sections = [
+        f"# {facts.title}\n\nWhat does a model do differently when only the person changes? The items of "
+        f"{len(tasks)} task{'' if len(tasks) == 1 else 's'} of equivox, a configuration each. Tasks that ask about the "
+        "same items share their files.",
+        "\n".join(f"- {line}" for line in about),
+        f"```python\n{loading}\n```",
+        "## Tasks\n\n| configuration | compares | unit that carries the group | rows | scores |\n"
+        "|---|---|---|---:|---|\n" + "\n".join(tasks),
+        "## What is asked\n\n" + "\n\n".join(prompts),
+        *(["## Columns\n\n| column | meaning |\n|---|---|\n" + "\n".join(columns)] if columns else []),
+        "## Differences from what is published\n\n"
+        + ("\n".join(f"- {note}" for note in record["notes"][:50]) or "None."),
+        "## What it cannot say\n\n" + ("\n".join(f"- {line}" for line in facts.cannot_say) or "Nothing is stated."),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+def eval_file(title: str, tasks: Sequence[Task]) -> str:
+    """Return `eval.yaml`: the benchmark's tasks, an entry for every scalar that results may be submitted for."""
+    import yaml
+
+    document = {
+        "name": f"equivox: {title}",
+        "description": "What a model does differently when only the person changes. Higher is better.",
+        "evaluation_framework": "equivox",
+        "tasks": [
+            {"id": task_id, "config": config_name(task.name), "split": "test"}
+            for task in tasks
+            for task_id in submitted_metrics(task).values()
+        ],
+    }
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)

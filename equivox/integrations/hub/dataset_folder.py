@@ -1,0 +1,315 @@
+"""A corpus as a data set for others: a folder that `datasets.load_dataset` reads, one configuration per task.
+
+README.md        the card, with configurations, columns, licence and, for restricted corpora, the gate's text
+eval.yaml        the tasks, as the Hub wants them of a benchmark's repository
+equivox.json     content hashes: of the corpus, of each file; versions
+data/<set>/      parquet shards with the recordings or images inside, shared by the tasks that ask about the same rows
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equivox import __version__
+from equivox.core.errors import RequestError, RunError, StorageError, nearest
+from equivox.core.media import sha256
+from equivox.core.progress import Progress, no_progress
+from equivox.core.task import Task, digest
+from equivox.dataset_builders.base import Column, CorpusFacts
+from equivox.dataset_builders.corpus import SAMPLE, Corpus, Item, open_corpus
+from equivox.run.plan import items_of
+from equivox.tasks.registry import builtin_tasks, resolve_tasks
+
+if TYPE_CHECKING:
+    import datasets
+
+SPLIT = "test"
+RECORD = "equivox.json"
+CARD = "README.md"
+EVAL = "eval.yaml"
+
+OPEN_LICENCES = frozenset(
+    {"apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-3.0", "cc-by-sa-4.0", "cc-by-sa-3.0", "odbl", "odc-by"}
+)
+"""Hub identifiers of licences under which anybody may pass the data on; all others get a gate."""
+
+_BADF = CorpusFacts(
+    name="badf",
+    title="BADF grid of characters and places",
+    licence="the grid is facts from the paper's tables; equivox's own files are Apache 2.0",
+    licence_id="apache-2.0",
+    paper="https://arxiv.org/abs/2508.01412",
+    cannot_say=("Names, not people: what a story associates with a name is measured, nothing else.",),
+)
+
+
+@dataclass(frozen=True)
+class RowSet:
+    """Rows that some tasks share: their configurations point at the same files."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class DatasetFolder:
+    """What was written: the folder, its configurations by task, and whether the corpus may be passed on freely."""
+
+    folder: Path
+    configs: Mapping[str, str]
+    rows: Mapping[str, int]
+    content_hash: str
+    facts: CorpusFacts
+
+    @property
+    def restricted(self) -> bool:
+        """Whether readers must agree to terms first."""
+        return is_restricted(self.facts)
+
+
+def config_name(task: str) -> str:
+    """Return what a task is called where `:` is not allowed, as in configurations and file names.
+
+    >>> config_name("vibe_gender:story")
+    'vibe_gender-story'
+    """
+    return task.replace(":", "-").replace("@", "-at-")
+
+
+def is_restricted(facts: CorpusFacts) -> bool:
+    """Whether the corpus's licence keeps some readers or uses out, or is not stated at all."""
+    return facts.licence_id not in OPEN_LICENCES
+
+
+def corpus_tasks(name: str) -> list[Task]:
+    """Return the tasks on the corpus `name` or on parts of it, or those of a task file; RequestError for neither."""
+    if name.endswith((".yaml", ".yml")):
+        return resolve_tasks(name)
+    # What is read with stand-ins for tools is for reference models, not for others to score on.
+    tasks = [t for t in builtin_tasks().values() if source_corpus(t) == name and "standin" not in t.family]
+    if not tasks:
+        known = sorted({source_corpus(task) for task in builtin_tasks().values()})
+        raise RequestError(
+            f"no task reads a corpus {name!r}{nearest(name, known)}; known: {', '.join(known)}, a task file, or a run"
+        )
+    return tasks
+
+
+def source_corpus(task: Task) -> str:
+    """Return the corpus as it is built: `genres` for a task on its part `genres_cs`."""
+    from equivox.dataset_builders import BUILDERS
+
+    corpus = task.data.corpus
+    return next((name for name in BUILDERS if corpus.startswith(f"{name}_") and task.data.table is None), corpus)
+
+
+def write_dataset(
+    name: str, data: str | Path | None, output: Path, *, repo: str, progress: Progress = no_progress
+) -> DatasetFolder:
+    """Write the corpus `name`, found through `data`, to the folder `output`, whole or not at all.
+
+    Raises RequestError where `output` holds anything that was not written here.
+    """
+    tasks = corpus_tasks(name)
+    corpora = {task.data.corpus: open_corpus(task.data, data) for task in tasks}
+    facts = corpus_facts(tasks[0], data)
+    with folder_being_written(output) as partial:
+        sets = [
+            rows
+            for corpus in corpora.values()
+            for rows in row_sets(corpus, [task for task in tasks if task.data.corpus == corpus.name])
+        ]
+        total = sum(len(rows.items) for rows in sets)
+        done = 0
+        features: dict[str, datasets.Features] = {}
+        files: dict[str, dict[str, Any]] = {}
+        sizes: dict[str, int] = {}
+        for rows in sets:
+            columns, written, sizes[rows.name] = _write_rows(partial / "data" / rows.name, rows, done, total, progress)
+            features[rows.name] = columns
+            files |= {f"data/{rows.name}/{file}": facts_of for file, facts_of in written.items()}
+            done += len(rows.items)
+        record: dict[str, Any] = {
+            "equivox": __version__,
+            "corpora": {corpus.name: corpus.fingerprint for corpus in corpora.values()},
+            "content_hash": digest({file: entry["sha256"] for file, entry in files.items()}),
+            "notes": list(dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes)),
+            "configs": {
+                config_name(task.name): {
+                    "task": task.name,
+                    "version": task.version,
+                    "fingerprint": task.fingerprint,
+                    "rows": len(rows.items),
+                    "files": f"data/{rows.name}",
+                }
+                for rows in sets
+                for task in rows.tasks
+            },
+            "files": files,
+        }
+        from equivox.integrations.hub.dataset_card import dataset_card, eval_file
+
+        (partial / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        (partial / CARD).write_text(dataset_card(repo, facts, sets, features, sizes, record), "utf-8")
+        (partial / EVAL).write_text(eval_file(facts.title, tasks), "utf-8")
+        put_in_place(partial, output)
+    return DatasetFolder(
+        folder=output,
+        configs={config_name(task.name): task.name for rows in sets for task in rows.tasks},
+        rows={config_name(task.name): len(rows.items) for rows in sets for task in rows.tasks},
+        content_hash=record["content_hash"],
+        facts=facts,
+    )
+
+
+def row_sets(corpus: Corpus, tasks: Sequence[Task]) -> list[RowSet]:
+    """Group tasks by the rows that they ask about."""
+    found: dict[tuple[str, ...], list[Task]] = {}
+    items: dict[tuple[str, ...], tuple[Item, ...]] = {}
+    for task in tasks:
+        chosen = tuple(items_of(corpus, task))
+        key = tuple(item.item_id for item in chosen)
+        if not key:
+            raise RequestError(f"{task.name}: the corpus {corpus.name} has no item for it; there is nothing to publish")
+        found.setdefault(key, []).append(task)
+        items.setdefault(key, chosen)
+    return [
+        RowSet(corpus.name if len(found) == 1 else config_name(members[0].name), tuple(members), items[key])
+        for key, members in found.items()
+    ]
+
+
+def corpus_facts(task: Task, data: str | Path | None) -> CorpusFacts:
+    """Return what is published about the corpus of `task`, as its build or its source states it."""
+    from equivox.dataset_builders import ClipFolder, open_builder, sample_source
+
+    if task.data.table is not None:
+        folder = task.data.folder or task.data.table.parent
+        builder = ClipFolder(
+            folder, table=task.data.table.absolute(), name=task.data.corpus, columns=task.data.columns,
+            where=task.data.where,
+        )  # fmt: skip
+        return replace(builder.facts, language="")  # a table does not say which it is in
+    if task.data.corpus == "badf":
+        return _BADF
+    name = source_corpus(task)
+    if str(data) == SAMPLE:
+        return open_builder(name, sample_source(name)).facts
+    stated = json.loads((Path(str(data)) / name / "build.json").read_text("utf-8"))["facts"]
+    stated["columns"] = tuple(Column(**column) for column in stated["columns"])
+    stated["cannot_say"] = tuple(stated["cannot_say"])
+    return CorpusFacts(**stated)
+
+
+def _write_rows(
+    folder: Path, rows: RowSet, done: int, total: int, progress: Progress
+) -> tuple[datasets.Features, dict[str, dict[str, Any]], int]:
+    from equivox.dataset_builders.parquet import Shards, sha256_of
+
+    folder.mkdir(parents=True)
+    kind = next((medium.kind for task in rows.tasks for medium in task.media), None)
+    columns = _features(rows.items, kind)
+    with contextlib.closing(Shards(folder, columns, kind, SPLIT)) as shards:
+        for number, item in enumerate(rows.items, start=1):
+            shards.add(_row(item, kind))
+            progress("rows", done + number, total)
+        paths = shards.finish()
+    written = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in paths}
+    return columns, written, shards.bytes
+
+
+def _features(items: Sequence[Item], kind: str | None) -> datasets.Features:
+    import datasets
+
+    string = datasets.Value("string")
+    media = {} if kind is None else {
+        kind: datasets.Audio(decode=False) if kind == "audio" else datasets.Image(decode=False),
+        f"{kind}_sha256": string,
+        f"{kind}_problem": string,
+        **({"duration_s": datasets.Value("float64")} if kind == "audio" else {}),
+    }  # fmt: skip
+    types = {name: _dtype(items, name) for name in items[0].columns}
+    return datasets.Features(
+        {"item_id": string, **media, **{name: datasets.Value(dtype) for name, dtype in types.items()}}
+    )
+
+
+def _dtype(items: Sequence[Item], column: str) -> str:
+    kinds = {type(item.columns[column]) for item in items} - {type(None)}
+    if kinds == {int}:
+        return "int64"
+    return "float64" if kinds and kinds <= {int, float} else "string"
+
+
+def _row(item: Item, kind: str | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"item_id": item.item_id, **item.columns}
+    if kind is None:
+        return row
+    try:
+        content = item.load()
+    except FileNotFoundError:
+        content = None
+    if content is not None and sha256(content) != item.sha256:
+        raise RunError(f"{item.file_name} changed while it was read; let the source rest and push again")
+    return {
+        **row,
+        kind: {"bytes": content, "path": item.file_name},
+        f"{kind}_sha256": None if content is None else item.sha256,
+        f"{kind}_problem": item.problem,
+        **({"duration_s": item.duration_s} if kind == "audio" else {}),
+    }
+
+
+def replaceable(output: Path) -> None:
+    """Raise RequestError where `output` is there and was not written by an earlier push."""
+    if output.is_file():
+        raise RequestError(f"`output` {output} is a file; name a folder")
+    if output.is_dir() and any(output.iterdir()) and not (output / RECORD).is_file():
+        raise RequestError(f"`output` {output} holds files that were not written here; name a new or empty folder")
+
+
+@contextlib.contextmanager
+def folder_being_written(output: Path, *, apart_from: Path | None = None) -> Iterator[Path]:
+    """Give an empty folder beside `output`, for `put_in_place`; nothing of it is left when something goes wrong.
+
+    RequestError where `output` is there and not from here, is or holds the folder `apart_from`, or where the disk
+    refuses.
+    """
+    target = output.absolute()
+    if not target.name or target.name == "..":
+        raise RequestError(f"`output` {output} has no name of its own; name a new folder")
+    if apart_from is not None and apart_from.resolve().is_relative_to(target.resolve()):
+        raise RequestError(f"`output` {output} holds the run itself; name another folder")
+    replaceable(output)
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        yield partial
+    except StorageError as error:
+        raise RequestError(f"`output`: cannot write {output} ({_reason(error)}); choose another folder") from error
+    except OSError as error:
+        raise RequestError(
+            f"`output`: cannot write {output} ({error.strerror or error}); choose another folder"
+        ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _reason(error: BaseException) -> str:
+    cause = error.__cause__
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(error)
+
+
+def put_in_place(partial: Path, output: Path) -> None:
+    """Rename a whole folder to its place, in place of what an earlier push left there."""
+    if output.exists():
+        shutil.rmtree(output)
+    partial.rename(output)

@@ -1,0 +1,343 @@
+"""A run in the files that lighteval 0.13 writes, so that what reads lighteval's results reads equivox's too.
+
+results/<model>/results_<time>.json
+    configuration, the flat numbers of every task (`equivox.integrations.flat`), hashes
+details/<model>/<time>/details_<task>|0_<time>.parquet
+    one row per request: `doc` (what was asked), `metric`, `model_response` (what came back)
+
+Averages over tasks (`<family>:_average|0`, `all`) are plain means of each number, as lighteval takes them: a mean of
+p-values is no p-value. One undefined number makes its average NaN.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from equivox.core.errors import RequestError
+from equivox.core.redact import redacted_text
+from equivox.core.task import Task
+from equivox.engines import EngineIdentity, Response
+from equivox.integrations.flat import flat_metrics
+from equivox.integrations.hub.run_folder import public_manifest
+from equivox.integrations.lighteval.rows import METRIC, delivery, document_row, metric_label
+from equivox.run.annotating import plan_rows, stored_responses
+from equivox.run.manifest import read_manifest
+from equivox.run.pipeline import open_corpora, run_tasks
+from equivox.run.plan import PlannedRequest, make_plan
+from equivox.run.scoring import read_scores
+from equivox.run.store import write_text, write_whole
+
+_GENERATION_PARAMETERS = (
+    "num_blocks",
+    "block_size",
+    "early_stopping",
+    "repetition_penalty",
+    "frequency_penalty",
+    "length_penalty",
+    "presence_penalty",
+    "max_new_tokens",
+    "min_new_tokens",
+    "seed",
+    "stop_tokens",
+    "temperature",
+    "top_k",
+    "min_p",
+    "top_p",
+    "truncate_prompt",
+    "cache_implementation",
+    "response_format",
+)
+
+
+def write_lighteval_results(
+    folder: Path,
+    output: Path,
+    *,
+    time: datetime,
+    data: str | None = None,
+    annotator: str | None = None,
+    details: bool = True,
+) -> list[Path]:
+    """Write the scored run in `folder` below `output` as lighteval would have, and return the files written.
+
+    `time` names the files. `data` says where the corpora lie now (by default where the run found them): a run keeps no
+    prompts, they are made again. Without `details` no corpus is needed and the results stand alone. `annotator` names
+    whose scores are written, None the run's own. Every file is written whole; details come first, so that results never
+    stand without those that they were to have. What is private (`equivox.core.redact`) is in none of them. RequestError
+    for a run without scores, and where the data are not those of the run.
+    """
+    stored = read_manifest(folder)
+    manifest = public_manifest(stored)
+    scores = read_scores(folder, annotator)
+    tasks = run_tasks(folder)
+    asked = _requests(folder, tasks, stored, data) if details else {}
+    rows = {task.name: _details(folder, task, asked[task.name]) for task in tasks if details}
+    name = model_folder(manifest)
+    stamp = time.isoformat().replace(":", "-")
+    numbers = {f"{t.name}|0": flat_metrics([score for score in scores if score.task == t.name]) for t in tasks}
+    document = {
+        "config_general": _general(manifest, tasks, name, time),
+        "results": numbers | averages(numbers),
+        "versions": {},
+        "config_tasks": {f"{task.name}|0": _configuration(task, manifest) for task in tasks},
+        **_summaries(rows),
+    }
+    written = []
+    for task, of_task in rows.items():
+        path = output / "details" / name / stamp / f"details_{task}|0_{stamp}.parquet"
+        _write_details(path, of_task)
+        written.append(path)
+    path = output / "results" / name / f"results_{stamp}.json"
+    write_text(path, json.dumps(document, indent=2, ensure_ascii=False))
+    return [*written, path]
+
+
+def model_folder(manifest: Mapping[str, Any]) -> str:
+    """Return what the folders of a run's model are called: `org/model`, the last part of a local path, or its spec.
+
+    >>> model_folder({"identity": {"model": {"engine": "vllm", "model": "/models/tiny"}}})
+    'tiny'
+    """
+    model = manifest["identity"]["model"]
+    if model["engine"] == "reference":
+        return str(manifest["command"]["model"])
+    path = PurePosixPath(model["model"])
+    return path.name if path.is_absolute() else "/".join(part for part in path.parts if part != "..")
+
+
+def averages(results: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Return the mean of each number over the tasks of a family, where it has several, and over all tasks.
+
+    >>> averages({"a:x|0": {"ntvd": 10.0}, "a:y|0": {"ntvd": 20.0}, "b:z|0": {"m1": 0.5}})
+    {'a:_average|0': {'ntvd': 15.0}, 'all': {'ntvd': 15.0, 'm1': 0.5}}
+    """
+    families: dict[str, list[Mapping[str, float]]] = defaultdict(list)
+    everything: dict[str, list[float]] = defaultdict(list)
+    for task, numbers in results.items():
+        families[f"{task.partition(':')[0]}:_average|0"].append(numbers)
+        for name, value in numbers.items():
+            everything[name].append(value)
+    means = {
+        family: {name: _mean(numbers[name] for numbers in members) for name in members[0]}
+        for family, members in families.items()
+        if len(members) > 1
+    }
+    return means | {"all": {name: _mean(values) for name, values in everything.items()}}
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return math.nan if any(map(math.isnan, listed)) else sum(listed) / len(listed)
+
+
+def _requests(
+    folder: Path, tasks: Sequence[Task], manifest: Mapping[str, Any], data: str | None
+) -> dict[str, list[tuple[int, PlannedRequest]]]:
+    """Return the run's requests by task, each with its position in the task's plan, made again from the corpora."""
+    identity = manifest["identity"]
+    if data is not None:
+        tasks = [_with_table_in(task, folder, Path(data)) for task in tasks]
+    try:
+        corpora = open_corpora(tasks, manifest["command"]["data"] if data is None else data, {})
+    except RequestError as error:
+        raise RequestError(
+            f"{error}; the details of each request need the corpus: say with `--data` in which folder it lies now (for "
+            "a task file of your own, the folder of that file), or leave them out with `--no-details`"
+        ) from error
+    for name, corpus in corpora.items():
+        if corpus.fingerprint != identity["corpora"][name]:
+            raise RequestError(
+                f"the corpus {name} is not the one that {folder} was made with; name the folder that holds it as `data`"
+            )
+    engine = EngineIdentity(**identity["model"])
+    plan = make_plan(tasks, corpora, engine, limit=identity["limit"], seed=identity["seed"])
+    stored = {(row["task"], row["key"]) for row in plan_rows(folder)}
+    found: dict[str, list[tuple[int, PlannedRequest]]] = {task.name: [] for task in tasks}
+    counts: dict[str, int] = defaultdict(int)
+    for planned in plan.requests:
+        place = counts[planned.task]
+        counts[planned.task] += 1
+        if (planned.task, planned.request.key) in stored:
+            found[planned.task].append((place, planned))
+    if {(planned.task, planned.request.key) for members in found.values() for _, planned in members} != stored:
+        raise RequestError(
+            f"the requests of {folder} cannot be made again: it is a copy without its model's private settings, or was "
+            "made elsewhere; take the run itself, or leave the details out with `--no-details`"
+        )
+    return found
+
+
+def _with_table_in(task: Task, folder: Path, data: Path) -> Task:
+    """Return a task of one's own with its table and clips in `data`: the run has a copy of its file alone."""
+    source = task.data
+    if source.table is None:
+        return task
+
+    def moved(path: Path) -> Path:
+        copies = folder / "tasks"
+        return data / (path.relative_to(copies) if path.is_relative_to(copies) else path.name)
+
+    clips = None if source.folder is None else moved(source.folder)
+    return dataclasses.replace(task, data=dataclasses.replace(source, table=moved(source.table), folder=clips))
+
+
+def _details(folder: Path, task: Task, asked: Sequence[tuple[int, PlannedRequest]]) -> list[dict[str, dict[str, Any]]]:
+    responses = stored_responses(folder)
+    run = Path(folder.resolve().name)
+    rows = []
+    for place, planned in asked:
+        request = planned.request
+        stored = responses.get(request.key) or {"key": request.key, "text": None, "error": "not generated"}
+        response = Response(**{**stored, "error": stored["error"] and redacted_text(stored["error"])})
+        text = response.text or ""
+        rows.append(
+            {
+                "doc": _doc(task, document_row(place, planned)),
+                "metric": {METRIC: {"position": place, "answered": bool(text.strip())}},
+                "model_response": {
+                    "input": [delivery(request.text, run, response)],
+                    "input_tokens": [],
+                    "text": [text],
+                    "output_tokens": [],
+                    "text_post_processed": [text],
+                    "reasonings": [response.thinking],
+                    "logprobs": [],
+                    "argmax_logits_eq_gold": [],
+                    "logits": None,
+                    "unconditioned_logprobs": None,
+                    "truncated_tokens_count": 0,
+                    "padded_tokens_count": 0,
+                },
+            }
+        )
+    return rows
+
+
+def _doc(task: Task, row: dict[str, str | int]) -> dict[str, Any]:
+    return {
+        "query": row.pop("prompt"),
+        "choices": [""],
+        "gold_index": 0,
+        "instruction": None,
+        "images": None,
+        "specific": row,
+        "unconditioned_query": None,
+        "original_query": None,
+        "id": str(row["position"]),
+        "task_name": f"{task.name}|0",
+        "fewshot_samples": [],
+        "sampling_methods": ["GENERATIVE"],
+        "fewshot_sorting_class": None,
+        "generation_size": task.sampling.max_new_tokens,
+        "stop_sequences": list(task.sampling.stop),
+        "use_logits": False,
+        "num_samples": 1,
+        "generation_grammar": None,
+    }
+
+
+def _write_details(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    from datasets import Dataset, disable_progress_bars
+
+    disable_progress_bars()
+    table = Dataset.from_list([dict(row) for row in rows])
+    write_whole(path, lambda temporary: table.to_parquet(str(temporary)))
+
+
+def _general(manifest: Mapping[str, Any], tasks: Sequence[Task], name: str, time: datetime) -> dict[str, Any]:
+    """Return the general configuration; what a run does not know (durations), or each task declares itself, is null."""
+    return {
+        "lighteval_sha": "?",
+        "num_fewshot_seeds": 1,
+        "max_samples": manifest["identity"]["limit"],
+        "job_id": "0",
+        "start_time": None,
+        "end_time": None,
+        "total_evaluation_time_secondes": None,
+        "model_config": {
+            "model_name": name,
+            "generation_parameters": dict.fromkeys(_GENERATION_PARAMETERS),
+            "system_prompt": None,
+            "cache_dir": None,
+            "equivox": {
+                "version": manifest["equivox"],
+                "created": manifest["created"],
+                "written": time.isoformat(),
+                "sampling": {task.name: dataclasses.asdict(task.sampling) for task in tasks},
+                **manifest["identity"]["model"],
+            },
+        },
+        "model_name": name,
+    }
+
+
+def _configuration(task: Task, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": task.name,
+        "prompt_function": "document",
+        "hf_repo": task.data.corpus,
+        "hf_subset": "default",
+        "metrics": [
+            {
+                "metric_name": METRIC,
+                "higher_is_better": False,
+                "category": "GENERATIVE",
+                "sample_level_fn": metric_label(task),
+                "corpus_level_fn": metric_label(task),
+                "batched_compute": False,
+            }
+        ],
+        "solver": None,
+        "scorer": None,
+        "sample_fields": None,
+        "sample_to_fewshot": None,
+        "filter": None,
+        "hf_revision": manifest["identity"]["corpora"][task.data.corpus],
+        "hf_filter": None,
+        "hf_avail_splits": ["test"],
+        "evaluation_splits": ["test"],
+        "few_shots_split": "test",
+        "few_shots_select": None,
+        "generation_size": task.sampling.max_new_tokens,
+        "generation_grammar": None,
+        "stop_sequence": list(task.sampling.stop),
+        "num_samples": None,
+        "original_num_docs": -1,
+        "effective_num_docs": -1,
+        "must_remove_duplicate_docs": False,
+        "num_fewshots": 0,
+        "version": task.version,
+    }
+
+
+def _summaries(details: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """Return lighteval's hashes of prompts, inputs and outputs, by task and over all: they tell two runs apart."""
+    counts = {"truncated": 0, "non_truncated": 0, "padded": 0, "non_padded": 0}
+    by_task = {}
+    for name, rows in details.items():
+        nothing = [_hash(str([])) for _ in rows]
+        by_task[f"{name}|0"] = {
+            "hash_examples": _hash("".join(sorted(_hash(row["doc"]["query"]) for row in rows))),
+            "hash_full_prompts": _hash(""),
+            "hash_input_tokens": _hash("".join(nothing)),
+            "hash_cont_tokens": _hash("".join(nothing)),
+        }
+    kinds = ("hash_examples", "hash_full_prompts", "hash_input_tokens", "hash_cont_tokens")
+    together = {kind: _hash("".join(hashes[kind] for _, hashes in sorted(by_task.items()))) for kind in kinds}
+    return {
+        "summary_tasks": {name: {"hashes": hashes, **counts} for name, hashes in by_task.items()},
+        "summary_general": {"hashes": together, **counts},
+    }
+
+
+def _hash(text: str) -> str:
+    import xxhash
+
+    return str(xxhash.xxh64(text.encode()).hexdigest())

@@ -1,0 +1,154 @@
+"""Uploads to the Hub, after everything to be uploaded lies whole in a folder."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from equivox.core.errors import RequestError, RunError
+
+RepoType = Literal["model", "dataset"]
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """Where an upload is to be seen: the repository, or the pull request."""
+
+    url: str
+
+
+def check_repo(repo: str) -> None:
+    """Raise RequestError unless `repo` is written owner/name as the Hub wants it."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils._validators import validate_repo_id
+
+    try:
+        validate_repo_id(repo)
+    except HFValidationError:
+        repo_ok = False
+    else:
+        repo_ok = "/" in repo
+    if not repo_ok:
+        raise RequestError(
+            f"`repo` is written owner/name, with letters, digits and - _ . of at most 96 characters, got {repo!r}"
+        )
+
+
+def upload(
+    folder: Path,
+    repo: str,
+    *,
+    repo_type: RepoType,
+    message: str,
+    private: bool | None = None,
+    gated: bool = False,
+    create_repo: bool = False,
+    pull_request: bool = False,
+    path_in_repo: str | None = None,
+    replaces: Sequence[str] = (),
+) -> Uploaded:
+    """Upload the files in `folder`, as a pull request if asked for; given again, it goes on.
+
+    What the Hub has already is not sent twice. Files there that match `replaces` and are not in `folder` go in the same
+    commit: a shard of an earlier version would be read as rows of this one. With `gated`, readers must ask before they
+    see the data. RequestError where the Hub refuses (not logged in, no such repository, no right to write); RunError
+    where it cannot be reached or is busy.
+    """
+    from huggingface_hub import HfApi, get_token
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    check_repo(repo)
+    again = f"the files are complete in {folder}; give the same command again"
+    if _offline():
+        raise RequestError(f"HF_HUB_OFFLINE is set, so nothing is uploaded; unset it: {again}")
+    if get_token() is None:
+        raise RequestError(f"not logged in to the Hub; run `hf auth login` or set HF_TOKEN: {again}")
+    if not sys.stderr.isatty():
+        disable_progress_bars()
+    api = HfApi(library_name="equivox")
+    with _quiet(), _one_line_errors(repo, again):
+        if create_repo:
+            api.create_repo(repo, repo_type=repo_type, private=private, exist_ok=True)
+            if gated:
+                # Before the first file is there for anyone to see.
+                api.update_repo_settings(repo, repo_type=repo_type, gated="manual")
+        done = api.upload_folder(
+            repo_id=repo,
+            repo_type=repo_type,
+            folder_path=folder,
+            path_in_repo=path_in_repo,
+            commit_message=message,
+            create_pr=pull_request,
+            delete_patterns=list(replaces) or None,
+        )
+    return Uploaded(str(done.pr_url if pull_request and done.pr_url else done.commit_url))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the library's warnings about each of its attempts to itself: what comes of them is said in one line."""
+    logger = logging.getLogger("huggingface_hub")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _offline() -> bool:
+    from huggingface_hub import constants
+
+    return bool(constants.HF_HUB_OFFLINE)
+
+
+@contextmanager
+def _one_line_errors(repo: str, again: str) -> Iterator[None]:
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled, RepositoryNotFoundError
+
+    try:
+        yield
+    except OfflineModeIsEnabled:
+        raise RequestError(f"the Hub is switched off here (HF_HUB_OFFLINE); {again}") from None
+    except RepositoryNotFoundError:
+        raise RequestError(
+            f"the Hub has no repository {repo}, or this token may not see it; make it, or log in as its owner: {again}"
+        ) from None
+    except HfHubHTTPError as error:
+        raise _refused(repo, error, again) from error
+    except (OSError, ValueError, RuntimeError) as error:
+        # The library wraps what went wrong with one file.
+        first: BaseException = error
+        while first.__cause__ is not None and not hasattr(first, "response"):
+            first = first.__cause__
+        if hasattr(first, "response"):
+            raise _refused(repo, first, again) from error
+        reason = str(first).splitlines()[0] if str(first) else type(first).__name__
+        raise RunError(f"the upload to {repo} did not finish ({reason}); {again}") from error
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in {"httpx", "httpx2", "httpcore", "requests", "urllib3"}:
+            raise
+        where = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+        raise RunError(f"{where} cannot be reached ({type(error).__name__}); {again}") from error
+
+
+def _refused(repo: str, error: BaseException, again: str) -> RequestError | RunError:
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status == 401:
+        return RequestError(f"the Hub does not accept this token; run `hf auth login` again: {again}")
+    if status == 403:
+        return RequestError(f"this token may not write to {repo}; use one with write access: {again}")
+    if status == 404:
+        return RequestError(f"the Hub has no repository {repo}, or this token may not see it: {again}")
+    if status == 429:
+        return RunError(f"the Hub asks to wait (rate limit); wait some minutes: {again}")
+    if status is not None and status >= 500:
+        return RunError(f"the Hub has a problem of its own (HTTP {status}); {again} later")
+    reason = str(getattr(error, "server_message", None) or error).splitlines()[0]
+    return RunError(f"the Hub refused the upload to {repo} (HTTP {status}: {reason}); {again}")

@@ -1,0 +1,249 @@
+"""A run as a data set for others: its files, so that anybody can score it again, and a card.
+
+Only what a run is made of is taken, whatever else lies in its folder, and without what is private: credentials in
+settings and URLs, and the places of files on this machine (`equivox.core.redact`). A secret that is found in what is
+left, such as a key that a server repeated in an error, stops everything.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from equivox.core.errors import RequestError
+from equivox.core.redact import known_secrets, redacted, redacted_text
+from equivox.core.task import digest
+from equivox.dataset_builders.corpus import SAMPLE
+from equivox.engines import model_label
+from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written, put_in_place
+from equivox.run.manifest import read_manifest
+
+PLAN = "data/plan.parquet"
+
+_FILES = (
+    "manifest.json",
+    "plan.parquet",
+    "usage.json",
+    "scores*.json",
+    "responses/shard-*.parquet",
+    "annotations/*/annotator.json",
+    "annotations/*/shard-*.parquet",
+    "tables*/**/*.parquet",
+    "tables*/**/*.csv",
+    "tasks/*.y*ml",
+)
+"""What a run is made of."""
+
+_PLACE = re.compile(r"^(\s*(?:table|folder|elements|parser|encoder)\s*:\s*)(['\"]?)([^#'\"\n]*[/\\])", re.MULTILINE)
+"""A line of a task file that says where something lies."""
+
+
+def is_run(name: str) -> bool:
+    """Whether `name` is the folder of a run."""
+    return (Path(name) / "manifest.json").is_file()
+
+
+def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
+    """Copy the run in the folder `run` to `output`, with a card; return how many rows each configuration has.
+
+    The copy is a run: `equivox score` works on it. RequestError for a run without scores, one whose scores are older
+    than its responses, and where a secret would be published.
+    """
+    from equivox.dataset_builders.parquet import sha256_of
+    from equivox.run.scoring import read_scores
+
+    manifest = public_manifest(read_manifest(run))
+    scores = read_scores(run)
+    refuse_unfinished(run)
+    with folder_being_written(output, apart_from=run) as partial:
+        for path in _run_files(run):
+            copy = partial / path.relative_to(run)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+        (partial / "manifest.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        _redact_files(partial)
+        _refuse_secrets(partial)
+        _write_readable_plan(partial)
+        configs = _configs(partial)
+        files = {
+            path.relative_to(partial).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+            for path in sorted(partial.rglob("*"))
+            if path.is_file()
+        }
+        record = {
+            "equivox": manifest["equivox"],
+            "content_hash": digest({name: entry["sha256"] for name, entry in files.items()}),
+            "files": files,
+        }
+        (partial / RECORD).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        undefined = sum(score.is_whole and not score.defined for score in scores)
+        (partial / CARD).write_text(_card(repo, manifest, configs, record["content_hash"], undefined), "utf-8")
+        put_in_place(partial, output)
+    return {name: rows for name, (_, rows) in configs.items()}
+
+
+def public_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest as it may be published: the model's name, settings without secrets, data without their path."""
+    command = dict(manifest["command"])
+    label = model_label(command["model"])
+    command["model"] = Path(label).name if label.endswith((".yaml", ".yml")) else redacted_text(label)
+    if command["data"] not in {None, SAMPLE}:
+        command["data"] = Path(command["data"]).resolve().name
+    model = manifest["identity"]["model"]
+    # Labels of reference models are no paths, and what scores are found by.
+    identity = {**manifest["identity"], "model": {**model, "settings": redacted(model["settings"])}}
+    return {**manifest, "command": command, "identity": identity}
+
+
+def refuse_unfinished(run: Path) -> None:
+    """Raise RequestError where the scores are not those of the responses: the run went on and was stopped."""
+    from equivox.run.annotating import plan_rows, stored_texts
+
+    scored = json.loads((run / "scores.json").read_text("utf-8")).get("answered")
+    texts = stored_texts(run)
+    answered = len({row["key"] for row in plan_rows(run) if texts.get(row["key"]) is not None})
+    if scored is not None and scored != answered:
+        raise RequestError(
+            f"{run} has {answered} answers, and scores of {scored}: it went on and was stopped; give the command that "
+            f"made it again, or `equivox score {run}`"
+        )
+
+
+def _run_files(run: Path) -> list[Path]:
+    return sorted(path for pattern in _FILES for path in run.glob(pattern) if path.is_file())
+
+
+def _redact_files(folder: Path) -> None:
+    """Cut what is private out of the copies of task files and of the errors of failed responses."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for path in folder.glob("tasks/*"):
+        path.write_text(_PLACE.sub(r"\1\2", path.read_text("utf-8")), "utf-8")
+    for path in folder.glob("responses/*.parquet"):
+        table = pq.read_table(path)
+        errors = table.column("error").to_pylist()
+        public = [error if error is None else redacted_text(error) for error in errors]
+        if public != errors:
+            place = table.schema.get_field_index("error")
+            pq.write_table(table.set_column(place, "error", pa.array(public, pa.string())), path, compression="zstd")
+    for path in folder.glob("annotations/*/annotator.json"):
+        identity = json.loads(path.read_text("utf-8"))
+        if redacted(identity["settings"]) != identity["settings"]:
+            raise RequestError(
+                f"the annotator {identity['name']} of this run has settings that are private (a URL with credentials, "
+                f"a secret, or a path), and its readings are found by them; have it read again without: "
+                f"`equivox annotate RUN --annotator {identity['name']}`"
+            )
+
+
+def _refuse_secrets(folder: Path) -> None:
+    from huggingface_hub import get_token
+
+    secrets = known_secrets() | ({"the Hub's token": token} if (token := get_token()) else {})
+    for path in sorted(folder.rglob("*")):
+        if secrets and path.is_file():
+            for text in _texts(path):
+                for name, secret in secrets.items():
+                    if secret in text:
+                        raise RequestError(
+                            f"{path.relative_to(folder)} holds a secret, {name}: nothing is written; take it out of "
+                            "the run, and change it where it was given out"
+                        )
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """Yield what can be read in a file: all of it, or the text of each column of a table."""
+    if path.suffix != ".parquet":
+        yield path.read_text("utf-8")
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for column in pq.read_table(path).columns:
+        if pa.types.is_string(column.type):
+            yield "\n".join(word for word in column.to_pylist() if word is not None)
+
+
+def _write_readable_plan(folder: Path) -> None:
+    """Write the plan once more with its facts as JSON text: `datasets` has no type for a parquet map."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from equivox.run.annotating import plan_rows
+
+    rows = [{**row, "facts": json.dumps(row["facts"], ensure_ascii=False)} for row in plan_rows(folder)]
+    (folder / PLAN).parent.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), folder / PLAN)
+
+
+def _configs(folder: Path) -> dict[str, tuple[str, int]]:
+    """Return configuration → files and rows."""
+    import pyarrow.parquet as pq
+
+    places = {"responses": "responses/*.parquet", "plan": PLAN}
+    for reader in sorted((folder / "annotations").glob("*/")):
+        places[f"annotations-{reader.name}"] = f"annotations/{reader.name}/*.parquet"
+    found = {}
+    for name, pattern in places.items():
+        paths = sorted(folder.glob(pattern))
+        if paths:
+            found[name] = (pattern, sum(pq.read_metadata(path).num_rows for path in paths))
+    return found
+
+
+def _card(
+    repo: str, manifest: Mapping[str, Any], configs: Mapping[str, tuple[str, int]], content_hash: str, undefined: int
+) -> str:
+    import yaml
+
+    model = manifest["identity"]["model"]
+    head = {
+        "pretty_name": f"equivox run: {model['model']}",
+        "tags": ["equivox", "bias", "fairness", "model-outputs", "not-for-all-audiences"],
+        "configs": [
+            {"config_name": name, "data_files": [{"split": SPLIT, "path": pattern}]}
+            for name, (pattern, _) in configs.items()
+        ],
+    }
+    header = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=110)
+    tasks = "\n".join(f"- {name}" for name in manifest["identity"]["tasks"])
+    rows = "\n".join(f"| `{name}` | `{pattern}` | {n:,} |" for name, (pattern, n) in configs.items())
+    corpora = "\n".join(f"- {name}: `{found}`" for name, found in manifest["identity"]["corpora"].items())
+    missing = f"\n\n{undefined} scores of this run are undefined; `scores.json` says why." if undefined else ""
+    return f"""---
+{header}---
+
+# What {model["model"]} answered
+
+Responses of one model to tasks in which only the person changes, what was read in them, and the scores. They were
+written by a model and may stereotype, insult or be wrong; they are kept so that every number can be checked.
+
+```console
+$ hf download {repo} --repo-type dataset --local-dir run
+$ equivox score run
+```
+
+- **Model:** {model["model"]}, revision {model["revision"]}, on {model["engine"]}
+- **Read by:** {manifest["command"]["annotator"]}
+- **Made by:** equivox {manifest["equivox"]}, {manifest["created"]}
+- **Content hash:** `{content_hash}` (`{RECORD}` has one per file){missing}
+
+## Configurations
+
+| configuration | files | rows |
+|---|---|---:|
+{rows}
+
+## Tasks
+
+{tasks}
+
+## Corpora, by fingerprint
+
+{corpora}
+"""

@@ -1,0 +1,386 @@
+"""A run's scores as the Hub's leaderboards take them: evaluation results for a model's repository.
+
+One scalar per task, higher is better, with the evidence in its notes. A run that could mislead there (undefined
+scores, low coverage, other data than published) is refused unless told to mark it so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equivox.core.errors import RequestError, nearest
+from equivox.core.redact import redacted
+from equivox.core.scores import Score, ScoringOptions
+from equivox.core.task import Task
+from equivox.core.variants import AS_DECLARED
+from equivox.dataset_builders.corpus import SAMPLE
+from equivox.integrations.hub.dataset_folder import (
+    RECORD,
+    SPLIT,
+    config_name,
+    folder_being_written,
+    put_in_place,
+    source_corpus,
+)
+from equivox.integrations.hub.lighteval_layout import write_lighteval_results
+from equivox.integrations.hub.measures import SUBMITTED, scalar, submitted_metrics
+from equivox.integrations.hub.run_folder import public_manifest, refuse_unfinished
+from equivox.report.numbers import p_value, score_interval, score_value
+from equivox.run.manifest import read_manifest
+from equivox.run.pipeline import run_tasks
+from equivox.run.scoring import read_scores
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResultEntry
+
+MARKS = ("undefined", "low-coverage", "modified-data")
+"""What a run may be marked as, where it would be refused otherwise."""
+
+RESULTS = ".eval_results"
+
+_LEAST_COVERAGE = 0.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What is to be submitted, and where to.
+
+    Attributes
+    ----------
+    model_repo
+        The model's repository on the Hub.
+    benchmark
+        The data set's repository, `{corpus}` standing for the corpus's name.
+    revision
+        Commit of the data set's repository.
+    source_url
+        Where the responses can be seen, such as a repository made by `equivox data push RUN`.
+    marks
+        What the run may be marked as instead of refused, see MARKS.
+    min_coverage
+        Share of responses that must be used in every group, at least the 80 % below which there is no score.
+    data
+        Where the run's corpus lies now, for the details in lighteval's layout; None: where the run found it.
+    details
+        Whether these details are written; without them nobody needs the corpus.
+    """
+
+    run: Path
+    model_repo: str
+    benchmark: str
+    output: Path
+    revision: str | None = None
+    source_url: str | None = None
+    marks: frozenset[str] = frozenset()
+    min_coverage: float = 0.95
+    data: str | None = None
+    details: bool = True
+
+    @property
+    def source_name(self) -> str | None:
+        """What the page at `source_url` is called; None where there is none."""
+        return None if self.source_url is None else "responses and readings"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """The data set of one corpus: its repository, and the fingerprints in its record (None: no record lies beside)."""
+
+    repo: str
+    fingerprints: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What was written: scalars by task id, and what the results are marked with."""
+
+    folder: Path
+    values: Mapping[str, float]
+    left_out: Mapping[str, str]
+    marked: Mapping[str, str]
+
+
+def write_submission(wish: Wish) -> Submission:
+    """Write everything that is submitted of a run to a folder, whole or not at all.
+
+    RequestError where the run must not be submitted as it is, with the mark that would allow it.
+    """
+    from equivox.integrations.hub.remote import check_repo
+
+    if unknown := sorted(wish.marks - set(MARKS)):
+        raise RequestError(f"`mark` is one of {', '.join(MARKS)}, got {unknown[0]!r}{nearest(unknown[0], MARKS)}")
+    check_repo(wish.model_repo)
+    if not _LEAST_COVERAGE <= wish.min_coverage <= 1:
+        raise RequestError(
+            f"`min-coverage` is a share from {_LEAST_COVERAGE:g}, the floor of every score, to 1, got "
+            f"{wish.min_coverage:g}; to submit with less, `--mark low-coverage`"
+        )
+    if wish.source_url is not None and not wish.source_url.startswith(("https://", "http://")):
+        raise RequestError(f"`source-url` is a page's address, https://…, got {wish.source_url!r}")
+    tasks = {task.name: task for task in run_tasks(wish.run)}
+    benchmarks = _benchmarks(wish, list(tasks.values()))
+    manifest = public_manifest(read_manifest(wish.run))
+    scores = _submittable(tasks, read_scores(wish.run))
+    if not scores:
+        raise RequestError(f"{wish.run} has no score that is submitted; those are {', '.join(SUBMITTED)}")
+    refuse_unfinished(wish.run)
+    values = {task_id: scalar(score) for task_id, score in scores.items()}
+    left_out = {
+        task_id: score.undefined or "its excess over chance is not known"
+        for task_id, score in scores.items()
+        if not math.isfinite(values[task_id])
+    }
+    left_out |= dict.fromkeys(_unscored(tasks, scores), "it was not scored")
+    marked = _judge(wish, manifest, tasks, scores, benchmarks, left_out)
+    values = {task_id: value for task_id, value in values.items() if task_id not in left_out}
+    if not values:
+        raise RequestError(f"no score of {wish.run} is defined: there is nothing to submit")
+    defined = {task_id: scores[task_id] for task_id in values}
+    with folder_being_written(wish.output, apart_from=wish.run) as partial:
+        (partial / RESULTS).mkdir()
+        _write_entries(partial, wish, manifest, tasks, defined, values, benchmarks, marked)
+        _write_model_index(partial / "model_index.yaml", wish, defined, values, tasks, benchmarks)
+        _write_eval_files(partial / "benchmark", tasks, benchmarks)
+        write_lighteval_results(
+            wish.run,
+            partial,
+            time=datetime.fromisoformat(manifest["created"]),
+            data=wish.data,
+            details=wish.details,
+        )
+        record = {"model": wish.model_repo, "values": values, "left_out": left_out, "marked": marked}
+        (partial / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        put_in_place(partial, wish.output)
+    return Submission(wish.output, values, left_out, marked)
+
+
+def _unscored(tasks: Mapping[str, Task], scores: Mapping[str, Score]) -> list[str]:
+    """Return the ids of what a run's tasks should have scores of and do not: a score that is not there is not fine."""
+    return [found for task in tasks.values() for found in submitted_metrics(task).values() if found not in scores]
+
+
+def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, Benchmark]:
+    """Return source corpus → its benchmark."""
+    from equivox.integrations.hub.remote import check_repo
+
+    corpora = list(dict.fromkeys(source_corpus(task) for task in tasks))
+    if len(corpora) > 1 and "{corpus}" not in wish.benchmark:
+        raise RequestError(
+            f"the run has {len(corpora)} corpora ({', '.join(corpora)}), each a benchmark of its own; "
+            "write `{corpus}` in `benchmark`, as in org/equivox-{corpus}"
+        )
+    repos = {corpus: wish.benchmark.replace("{corpus}", corpus) for corpus in corpora}
+    for repo in repos.values():
+        check_repo(repo)
+    return {corpus: Benchmark(repo, _published(wish, repo)) for corpus, repo in repos.items()}
+
+
+def _submittable(tasks: Mapping[str, Task], scores: Sequence[Score]) -> dict[str, Score]:
+    """Return the scores of whole tasks that have a scalar, by the id under which it is submitted."""
+    found = {}
+    for score in scores:
+        if score.is_whole and score.role == "outcome" and score.task in tasks:
+            task_id = submitted_metrics(tasks[score.task]).get(score.name)
+            if task_id is not None:
+                found[task_id] = score
+    return found
+
+
+def _judge(
+    wish: Wish,
+    manifest: Mapping[str, Any],
+    tasks: Mapping[str, Task],
+    scores: Mapping[str, Score],
+    benchmarks: Mapping[str, Benchmark],
+    left_out: Mapping[str, str],
+) -> dict[str, str]:
+    """Return mark → reason; RequestError for the first reason that was not allowed."""
+    reasons: dict[str, str] = {}
+    if left_out:
+        n = len({*scores, *left_out})
+        task_id, why = next(iter(left_out.items()))
+        reasons["undefined"] = f"{len(left_out)} of {n} scores are undefined, such as {task_id} ({why})"
+    short = {
+        task_id: reason
+        for task_id, score in scores.items()
+        if task_id not in left_out and (reason := score.coverage.shortfall(wish.min_coverage))
+    }
+    if short:
+        task_id, reason = next(iter(short.items()))
+        reasons["low-coverage"] = f"{task_id}: {reason}"
+    if changes := departures(manifest, tasks, wish, benchmarks):
+        reasons["modified-data"] = "; ".join(changes)
+    for mark, reason in reasons.items():
+        if mark not in wish.marks:
+            raise RequestError(
+                f"the run is not submitted: {reason}; make a run without that, or submit it with `--mark {mark}`, "
+                "which its notes will say"
+            )
+    return reasons
+
+
+def departures(
+    manifest: Mapping[str, Any], tasks: Mapping[str, Task], wish: Wish, benchmarks: Mapping[str, Benchmark]
+) -> list[str]:
+    """Say where the run's data or questions are not those of the benchmark; empty is good."""
+    command, identity = manifest["command"], manifest["identity"]
+    found = []
+    if command["data"] == SAMPLE:
+        found.append("the data are the embedded sample")
+    if identity["limit"] is not None:
+        found.append(f"only {identity['limit']} items per task were used")
+    if command["task_files"]:
+        found.append(f"tasks come from {', '.join(command['task_files'])}")
+    if command["group"]:
+        found.append(f"another column is compared ({' × '.join(command['group'])})")
+    if command.get("sampling", AS_DECLARED) != AS_DECLARED:
+        found.append(f"sampling is {command['sampling']}")
+    arms = sorted({task.arm for task in tasks.values() if "@" in task.name})
+    if arms:
+        found.append(f"control arms are in the run ({', '.join(arms)})")
+    found += _other_options(wish.run)
+    for corpus, benchmark in benchmarks.items():
+        repo, published = benchmark.repo, benchmark.fingerprints
+        if published is None:
+            continue
+        for name in sorted({task.data.corpus for task in tasks.values() if source_corpus(task) == corpus}):
+            if name not in published:
+                found.append(f"{repo} names no fingerprint of {name}")
+            elif identity["corpora"].get(name) != published[name]:
+                found.append(f"{name} is not as in {repo}")
+    return found
+
+
+def _other_options(run: Path) -> list[str]:
+    """Say which options the scores were computed with that change what they mean."""
+    options = json.loads((run / "scores.json").read_text("utf-8"))["options"]
+    usual = ScoringOptions()
+    named = ("min_count", "min_coverage", "merge") + (
+        ("encoder", "merge_threshold") if options.get("merge") == "embedding" else ()
+    )
+    return [
+        f"scored with {name} {redacted(options[name])} (as declared: {getattr(usual, name)})"
+        for name in named
+        if options.get(name, getattr(usual, name)) != getattr(usual, name)
+    ]
+
+
+def _published(wish: Wish, repo: str) -> dict[str, str] | None:
+    """Return the fingerprints in the record of a data set that was written beside, None where there is none."""
+    path = wish.output.parent / repo.replace("/", "--") / RECORD
+    if not path.is_file():
+        return None
+    return dict(json.loads(path.read_text("utf-8")).get("corpora", {}))
+
+
+def _write_entries(
+    folder: Path,
+    wish: Wish,
+    manifest: Mapping[str, Any],
+    tasks: Mapping[str, Task],
+    scores: Mapping[str, Score],
+    values: Mapping[str, float],
+    benchmarks: Mapping[str, Benchmark],
+    marked: Mapping[str, str],
+) -> None:
+    import yaml
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+    by_corpus: dict[str, list[EvalResultEntry]] = {}
+    for task_id, score in scores.items():
+        task = tasks[score.task]
+        corpus = source_corpus(task)
+        benchmark = benchmarks[corpus]
+        by_corpus.setdefault(corpus, []).append(
+            EvalResultEntry(
+                dataset_id=benchmark.repo,
+                task_id=task_id,
+                value=round(values[task_id], 6),
+                dataset_revision=wish.revision,
+                date=manifest["created"],
+                source_url=wish.source_url,
+                source_name=wish.source_name,
+                notes=notes_of(score, task, manifest, marked, compared=benchmark.fingerprints is not None),
+            )
+        )
+    for corpus, entries in by_corpus.items():
+        text = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=110)
+        (folder / RESULTS / f"equivox-{corpus}.yaml").write_text(text, "utf-8")
+
+
+def notes_of(
+    score: Score, task: Task, manifest: Mapping[str, Any], marked: Mapping[str, str], *, compared: bool
+) -> str:
+    """Say in one line what a scalar was made of, what it rests on, and what it is marked with.
+
+    `compared` says whether the data were compared with the published ones.
+    """
+    coverage, identity = score.coverage, manifest["identity"]
+    floor = f", floor {score_value(score.floor, score.unit)}" if score.floor == score.floor else ""
+    group, share = coverage.worst
+    least = f", {100 * share:.0f} % in {group}, the least" if share < 1 else ""
+    model, told_as = identity["model"], manifest["command"]["model"]
+    by = told_as if model["engine"] == "reference" else f"{model['engine']}:{model['model']} {model['revision'][:12]}"
+    told = [
+        f"value = {SUBMITTED[score.name][1]}",
+        *(["less than chance gives by itself, which is no more fair than chance"] if score.excess < 0 else []),
+        f"{score.name} {score_value(score.value, score.unit)}{floor}, interval "
+        f"{score_interval(score.ci_low, score.ci_high, score.unit)}, p {p_value(score.p_cluster)} over "
+        f"{score.n_clusters} units, q {p_value(score.q)}",
+        f"{coverage.used} of {coverage.requested} responses used{least}",
+        f"answered by {by.rstrip()}",
+        f"read by {manifest['command']['annotator']}",
+        f"data {task.data.corpus} {identity['corpora'][task.data.corpus][:12]}"
+        + ("" if compared else ", not compared with the published"),
+        f"equivox {manifest['equivox']}, {task.name} version {task.version}, seed {identity['seed']}",
+        *(f"{mark.upper()}: {reason}" for mark, reason in marked.items()),
+    ]
+    return "; ".join(told)
+
+
+def _write_model_index(
+    path: Path,
+    wish: Wish,
+    scores: Mapping[str, Score],
+    values: Mapping[str, float],
+    tasks: Mapping[str, Task],
+    benchmarks: Mapping[str, Benchmark],
+) -> None:
+    """Write the older form of the same results, for the header of the model's README."""
+    import yaml
+    from huggingface_hub import EvalResult
+    from huggingface_hub.repocard_data import eval_results_to_model_index
+
+    results = [
+        EvalResult(
+            task_type="text-generation",
+            dataset_type=benchmarks[source_corpus(tasks[score.task])].repo,
+            dataset_name=f"equivox {score.task}",
+            dataset_config=config_name(score.task),
+            dataset_split=SPLIT,
+            dataset_revision=wish.revision,
+            metric_type=score.name,
+            metric_name=SUBMITTED[score.name][1],
+            metric_value=round(values[task_id], 6),
+            source_name=wish.source_name,
+            source_url=wish.source_url,
+        )
+        for task_id, score in scores.items()
+    ]
+    index = {"model-index": eval_results_to_model_index(wish.model_repo.partition("/")[2], results)}
+    path.write_text(yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=110), "utf-8")
+
+
+def _write_eval_files(folder: Path, tasks: Mapping[str, Task], benchmarks: Mapping[str, Benchmark]) -> None:
+    from equivox.integrations.hub.dataset_card import eval_file
+
+    for corpus in benchmarks:
+        own = [task for task in tasks.values() if source_corpus(task) == corpus]
+        (folder / corpus).mkdir(parents=True)
+        (folder / corpus / "eval.yaml").write_text(eval_file(corpus, own), "utf-8")

@@ -1,0 +1,89 @@
+"""equivox's engines as a custom model of lighteval, for tasks that send audio, images or hidden states.
+
+    lighteval custom NAME …/equivox/engines/lighteval_model.py TASKS --custom-tasks equivox.tasks
+
+`EQUIVOX_MODEL_CONFIG` says which model: whatever `equivox run` takes (a YAML file, the name of one that comes with the
+package, `scheme:MODEL_ARGS`); without it NAME does. Responses are stored in a run directory as they come; the same
+command again goes on where it stopped. lighteval takes the first subclass of `LightevalModel` that it sees in this
+file: there is one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lighteval.models.abstract_model import LightevalModel
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc
+from lighteval.utils.cache_management import SampleCache
+
+from equivox.cli.show import progress_bars
+from equivox.core.errors import RequestError
+from equivox.engines import engine_of
+from equivox.integrations.lighteval.rows import delivery
+from equivox.integrations.lighteval.runs import Runs
+from equivox.integrations.lighteval.settings import MODEL, Settings, one_line
+from equivox.integrations.lighteval.table import MediaDoc, lighteval_tasks
+
+
+class EquivoxModel(LightevalModel):  # type: ignore[misc]
+    """Answers equivox's documents, and no others, with any of equivox's engines."""
+
+    add_special_tokens = False
+    max_length = 0
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+        self._cache = SampleCache(config)
+        with one_line():
+            self._runs = Runs(Settings.from_environment())
+            self._model = self._runs.settings.model or config.model_name
+            try:
+                engine_of(self._model)
+            except RequestError as error:
+                raise RequestError(f"{error}; {MODEL} says which model {config.model_name!r} is") from error
+
+    @property
+    def tokenizer(self) -> Any:
+        """Fail: the engine has the model's own tokenizer, and may be on another machine."""
+        raise AttributeError("equivox's engines apply the model's own tokenizer and chat template")
+
+    def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
+        """Return one response per document, decoded as its task declares; a failed one says nothing (`[""]`)."""
+        with one_line():
+            known = lighteval_tasks()
+            wanted: dict[str, list[int]] = {}
+            for doc in docs:
+                name = _task_name(doc)
+                if name not in known:
+                    raise RequestError(f"{name} is no task of equivox's; ask another model for it")
+                wanted.setdefault(name, []).append(doc.specific["position"])
+            tasks = [task for name, task in known.items() if name in wanted]
+            with progress_bars(quiet=False) as progress:
+                found = self._runs.ask(self._model, tasks, wanted, progress=progress)
+        responses = []
+        for doc in docs:
+            delivered = found[_task_name(doc), doc.specific["position"]]
+            if isinstance(doc, MediaDoc):
+                doc.arrived = True
+            responses.append(
+                ModelResponse(
+                    input=[delivery(doc.query, delivered.run, delivered.response)],
+                    # An empty list would shift every later answer to another document.
+                    text=[delivered.response.text or ""],
+                    reasonings=[delivered.response.thinking],
+                )
+            )
+        return responses
+
+    def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
+        """Fail: no task of equivox's asks for likelihoods."""
+        raise NotImplementedError("equivox's tasks are open-ended: no likelihoods are asked for")
+
+    def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
+        """Fail: no task of equivox's asks for likelihoods."""
+        raise NotImplementedError("equivox's tasks are open-ended: no likelihoods are asked for")
+
+
+def _task_name(doc: Doc) -> str:
+    return str(doc.task_name).partition("|")[0]

@@ -1,0 +1,259 @@
+"""From answers to scores: the run directory that every evaluation inside lighteval ends in.
+
+Answers of equivox's engines and answers of lighteval's own backends take the same way from here as in `equivox run`:
+stored first, then read by the annotator, then scored.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from equivox.annotate import open_annotator
+from equivox.core.errors import RequestError
+from equivox.core.progress import Progress, no_progress
+from equivox.core.scores import Score
+from equivox.core.segments import check_tools
+from equivox.core.task import Task, digest
+from equivox.core.variants import AS_DECLARED, GREEDILY
+from equivox.dataset_builders.corpus import Corpus
+from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine
+from equivox.engines.messages import split_thinking
+from equivox.integrations.lighteval.rows import document_row
+from equivox.integrations.lighteval.settings import DATA, Settings
+from equivox.run.annotating import stored_responses
+from equivox.run.manifest import run_identity
+from equivox.run.pipeline import (
+    DEFAULT_OPTIONS,
+    RunSpec,
+    add_usage,
+    begin,
+    generate,
+    open_corpora,
+    pending_requests,
+    read_and_score,
+    refuse_patches,
+    writing,
+)
+from equivox.run.plan import Plan, PlannedRequest, make_plan
+from equivox.run.run_files import folder_name
+from equivox.run.store import write_table
+
+_LOG = logging.getLogger(__name__)
+
+Positions = Mapping[str, Collection[int]]
+"""For each task by name, the places of the wanted requests in the task's own plan."""
+
+_NOBODY = EngineIdentity(engine="lighteval", model="any", revision="")
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What became of one request that equivox's engines were given; `run` is where the response is stored."""
+
+    run: Path
+    response: Response
+
+
+class _Given:
+    """Answers that another program has already got, as an engine: it sends nothing, media least of all."""
+
+    modalities = frozenset({"text"})
+
+    def __init__(self, identity: EngineIdentity, texts: Mapping[str, str]) -> None:
+        self.identity = identity
+        self._texts = texts
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        for request in requests:
+            raw = self._texts[request.key]
+            if raw.strip():
+                text, thinking = split_thinking(raw)
+                yield Response(key=request.key, text=text, thinking=thinking)
+            else:
+                # lighteval's backends give no other sign of a request that failed.
+                yield Response(key=request.key, text=None, error="the backend returned no text")
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Refuse nothing: everything has been answered."""
+
+    def close(self) -> None:
+        """Hold nothing, free nothing."""
+
+
+class Runs:
+    """The runs of one evaluation: corpora are opened once, each way of decoding is a run of its own."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._corpora: dict[str, Corpus] = {}
+
+    def documents(self, task: Task) -> Path:
+        """Return the folder with the requests of `task` as parquet, in the order of its plan, written on first use.
+
+        Its name holds a digest of its content, so that what is cached elsewhere by folder never outlives it. Media are
+        named, not included. Raises RequestError where the data, the annotator or a tool of the task is missing.
+        """
+        with closing(open_annotator(self.settings.annotator)) as annotator:
+            annotator.check([task])
+        check_tools([task])
+        plan = self._plan([task], _NOBODY)
+        rows = [document_row(number, planned) for number, planned in enumerate(plan.requests)]
+        name = f"{task.name.replace(':', '-')}-{digest([task.fingerprint, rows])[:16]}"
+        folder = _cache_folder() / name
+        file = folder / "test-00000-of-00001.parquet"
+        if not file.is_file():
+            import pyarrow as pa
+
+            write_table(file, pa.Table.from_pylist(rows))
+        return folder
+
+    def ask(
+        self, model: str, tasks: Sequence[Task], wanted: Positions, *, progress: Progress = no_progress
+    ) -> dict[tuple[str, int], Delivered]:
+        """Have `model` answer what is `wanted` and not stored yet; return what became of it by task and position."""
+        found: dict[tuple[str, int], Delivered] = {}
+        for sampling, members in _by_sampling(tasks).items():
+            with closing(open_engine(model, members)) as engine:
+                refuse_patches(members, engine)
+                plan, places = self._part(members, engine.identity, wanted)
+                folder = self._stored(model, engine, members, plan, sampling, progress)
+            stored = stored_responses(folder)
+            found |= {place: Delivered(folder, Response(**stored[key])) for place, key in places.items()}
+        return found
+
+    def keep(self, answers: Mapping[str, Mapping[int, str]], tasks: Sequence[Task]) -> dict[str, Path]:
+        """Store the answers of another program (by task and position) as runs; return each task's run.
+
+        Nothing but white space is a request that failed. Where all repeats of every item have the same answer, the
+        backend decoded greedily, and each item counts once.
+        """
+        found: dict[str, Path] = {}
+        for sampling, members in _by_sampling(tasks).items():
+            own = {task.name: dict(sorted(answers[task.name].items())) for task in members}
+            identity = replace(_NOBODY, model=f"answers-{digest(list(own.items()))[:8]}", revision=_version())
+            wanted = {
+                task.name: _once_if_greedy(task, self._plan([task], identity), own[task.name]) for task in members
+            }
+            plan, places = self._part(members, identity, wanted)
+            engine = _Given(identity, {key: own[name][place] for (name, place), key in places.items()})
+            folder = self._stored(f"lighteval:{identity.model}", engine, members, plan, sampling, no_progress)
+            found |= {task.name: folder for task in members}
+        return found
+
+    def scores(self, folder: Path, tasks: Sequence[Task], *, progress: Progress = no_progress) -> list[Score]:
+        """Have the annotator read the run in `folder` and return its scores, exactly as `equivox run` does."""
+        with closing(open_annotator(self.settings.annotator)) as annotator, writing(folder):
+            return read_and_score(folder, tasks, annotator, DEFAULT_OPTIONS, progress=progress)
+
+    def _plan(self, tasks: Sequence[Task], identity: EngineIdentity) -> Plan:
+        try:
+            opened = open_corpora(tasks, self.settings.data, self._corpora)
+        except RequestError as error:
+            if self.settings.data is not None:
+                raise
+            corpus = tasks[0].data.corpus
+            raise RequestError(
+                f"{tasks[0].name} reads the corpus {corpus}: set {DATA}=sample for the embedded sample, or {DATA}=DIR "
+                f"with DIR from `equivox data build`"
+            ) from error
+        return make_plan(tasks, opened, identity, limit=self.settings.limit, seed=self.settings.seed)
+
+    def _part(
+        self, tasks: Sequence[Task], identity: EngineIdentity, wanted: Positions
+    ) -> tuple[Plan, dict[tuple[str, int], str]]:
+        """Return the wanted part of the plan of `tasks`, and the key of the request at each task's position."""
+        plan = self._plan(tasks, identity)
+        counts: dict[str, int] = defaultdict(int)
+        chosen: list[PlannedRequest] = []
+        places: dict[tuple[str, int], str] = {}
+        for planned in plan.requests:
+            place = counts[planned.task]
+            counts[planned.task] += 1
+            if place in wanted[planned.task]:
+                chosen.append(planned)
+                places[planned.task, place] = planned.request.key
+        return Plan(tuple(chosen), plan.left_out), places
+
+    def _stored(
+        self, model: str, engine: Engine, tasks: Sequence[Task], plan: Plan, sampling: str, progress: Progress
+    ) -> Path:
+        """Begin or resume the run of exactly these requests and return its folder once each has a response."""
+        settings = self.settings
+        opened = {task.data.corpus: self._corpora[task.data.corpus] for task in tasks}
+        identity = run_identity(
+            engine=engine.identity, tasks=tasks, corpora=opened, limit=settings.limit, seed=settings.seed
+        )
+        requests = digest([identity, [planned.request.key for planned in plan.requests]])
+        spec = RunSpec(
+            model=model,
+            tasks=",".join(task.name for task in tasks),
+            output=settings.runs / f"{folder_name(model)}-{requests[:8]}",
+            data=settings.data,
+            limit=settings.limit,
+            seed=settings.seed,
+            sampling=sampling,
+        )
+        if pending := pending_requests(spec.output, plan):
+            engine.check([planned.request for planned in pending if planned.problem is None])
+        with closing(open_annotator(settings.annotator)) as annotator:
+            name = annotator.identity.name
+        with writing(spec.output):
+            begin(spec, identity, plan, tasks, name)
+            try:
+                generate(spec.output, plan, engine, progress=progress)
+            finally:
+                add_usage(spec.output, engine)
+        return spec.output
+
+
+def _cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "equivox" / "lighteval"
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    return metadata.version("lighteval")
+
+
+def _by_sampling(tasks: Sequence[Task]) -> dict[str, list[Task]]:
+    """Return the tasks by how they are decoded: a run is decoded in one way."""
+    found: dict[str, list[Task]] = {}
+    for task in tasks:
+        found.setdefault(GREEDILY if task.family.endswith("_greedy") else AS_DECLARED, []).append(task)
+    return found
+
+
+def _once_if_greedy(task: Task, plan: Plan, answers: Mapping[int, str]) -> list[int]:
+    """Return the positions that count: one per item where all repeats of every item have the same answer."""
+    same: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for place in answers:
+        request = plan.requests[place].request
+        same[request.item_id, request.text].append(place)
+    # Requests that failed are alike too, and say nothing of how the others were decoded.
+    answered = {item: [place for place in places if answers[place].strip()] for item, places in same.items()}
+    repeated = any(len(places) > 1 for places in answered.values())
+    if not repeated or any(len({answers[place] for place in places}) > 1 for places in answered.values()):
+        return list(answers)
+    wanted = ", ".join(
+        f"{name}: {value:g}"
+        for name, value in (
+            ("temperature", task.sampling.temperature),
+            ("top_p", task.sampling.top_p),
+            ("frequency_penalty", task.sampling.frequency_penalty),
+        )
+    )
+    _LOG.warning(
+        "%s asks each item %d times, but all repeats have the same answer: the backend decoded greedily, and each item "
+        "counts once. Give it generation_parameters={%s}, or take a task that ends its family in _greedy",
+        task.name,
+        task.sampling.repeats,
+        wanted,
+    )
+    return [(answered[item] or places)[0] for item, places in same.items()]

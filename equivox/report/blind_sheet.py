@@ -1,0 +1,213 @@
+"""Blind sheets: responses drawn evenly from runs, shown without the group, the speaker, or what the annotator read."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from equivox.core.errors import RequestError, nearest
+from equivox.core.media import MediaError, checked_image, decode_audio
+from equivox.core.scores import Row
+from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
+from equivox.core.variants import SHUFFLED, SILENCE, TEXT_ONLY
+from equivox.dataset_builders.corpus import open_corpus
+from equivox.run.manifest import read_manifest
+from equivox.run.pipeline import run_tasks
+from equivox.run.scoring import rows_by_task
+from equivox.run.store import write_whole
+
+PER = ("model", "task", "arm", "group")
+"""What a sheet can be spread over."""
+
+KEY_FILE, CSV_FILE, HTML_FILE = "key.json", "sheet.csv", "sheet.html"
+
+_RATE = 16_000
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One response on a sheet, under a name that tells nothing."""
+
+    item: str
+    run: Path
+    model: str
+    task: Task
+    row: Row
+
+    @property
+    def prompt(self) -> str:
+        """What was asked, with what the plan kept of it filled in: the options of a choice, in their order."""
+        facts = self.row.facts
+        return re.sub(r"\{([a-z_][a-z0-9_]*)\}", lambda match: facts.get(match[1], match[0]), self.task.prompt.text)
+
+
+def draw(
+    folders: Sequence[Path], *, n: int, per: Sequence[str], seed: int = 0, annotator: str | None = None
+) -> list[Drawn]:
+    """Return `n` answered responses of every combination of `per`, in an order that tells nothing.
+
+    A response that several tasks share is drawn once. The same runs, numbers and seed draw the same responses.
+    RequestError for an unknown `per`, and where nothing was answered.
+    """
+    for name in per:
+        if name not in PER:
+            raise RequestError(f"`per` names {', '.join(PER)}; got {name!r}{nearest(name, PER)}")
+    cells: dict[tuple[str, ...], list[Drawn]] = {}
+    for folder in folders:
+        manifest = read_manifest(folder)
+        tasks = [task for task in run_tasks(folder) if task.arm != SHUFFLED]
+        reader = annotator or str(manifest["command"]["annotator"])
+        seen: set[str] = set()
+        for task, rows in rows_by_task(folder, tasks, reader):
+            for row in rows:
+                if row.text is None or not row.text.strip() or row.key in seen:
+                    continue
+                seen.add(row.key)
+                model = str(manifest["command"]["model"])
+                place = {"model": f"{model} {folder}", "task": task.name, "arm": task.arm, "group": row.group}
+                one = Drawn(digest([seed, "item", model, row.key])[:12], folder, model, task, row)
+                cells.setdefault(tuple(place[name] for name in per), []).append(one)
+            # What is not among the first n of its cell now never will be: it is let go, and its task with it.
+            for cell, members in cells.items():
+                cells[cell] = sorted(members, key=lambda one: digest([seed, "draw", one.item]))[:n]
+    drawn = [one for members in cells.values() for one in members]
+    if not drawn:
+        raise RequestError(f"no response of {', '.join(map(str, folders))} can be shown: none was answered")
+    return sorted(drawn, key=lambda one: one.item)
+
+
+def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, media: bool = True) -> list[Path]:
+    """Write the sheet as CSV and as one HTML page, and the key that tells which response is which.
+
+    The page holds the recordings; `media` False leaves them out, `data` says where they lie now if that has changed.
+    Returns the files written, the key last: it stays with whoever evaluates.
+    """
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise RequestError(f"`output` {output} is not an empty folder; name a new one, so that no labels are lost")
+    sent = media_of(drawn, data) if media else {}
+    key = {
+        one.item: {
+            "run": str(one.run.resolve()),
+            "model": one.model,
+            "task": one.task.name,
+            "response": one.row.key,
+            "group": one.row.group,
+            "cluster": one.row.cluster,
+        }
+        for one in drawn
+    }
+    written = []
+    for name, text in (
+        (CSV_FILE, sheet_csv(drawn)),
+        (HTML_FILE, sheet_html(drawn, sent)),
+        (KEY_FILE, json.dumps(key, indent=1, ensure_ascii=False) + "\n"),
+    ):
+        write_whole(output / name, lambda temporary, text=text: temporary.write_text(text, "utf-8", newline=""))
+        written.append(output / name)
+    return written
+
+
+def sheet_csv(drawn: Sequence[Drawn]) -> str:
+    """Return the sheet as CSV: a row per response and attribute, the last column empty, for the label."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(["item", "attribute", "label", "what to say", "choices", "response", "prompt"])
+    for one in drawn:
+        for attribute in one.task.attributes:
+            many = f" ({attribute.count} values, separated by ;)" if attribute.is_list else ""
+            choices = " / ".join(_choices(attribute)) or "a few words, or unstated"
+            writer.writerow(
+                [one.item, attribute.name, "", attribute.asks + many, choices]
+                + [_inert(text) for text in (str(one.row.text), one.prompt)]
+            )
+    return buffer.getvalue()
+
+
+def _inert(text: str) -> str:
+    """Keep a spreadsheet from taking a response for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _choices(attribute: Attribute) -> tuple[str, ...]:
+    if attribute.role == "refusal" or not attribute.options:
+        return attribute.options
+    return (*attribute.options, OTHER, UNSTATED)
+
+
+def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) -> str:
+    """Return the sheet as one page that needs nothing else: `sent` holds type and bytes of what each item sent."""
+    from equivox.report.safe_page import render_page
+
+    source = resources.files(__package__)
+    items = [
+        {
+            "item": one.item,
+            "prompt": one.prompt,
+            "response": one.row.text,
+            "media": f"data:{sent[one.item][0]};base64,{base64.b64encode(sent[one.item][1]).decode()}"
+            if one.item in sent
+            else "",
+            "fields": [
+                {"name": a.name, "asks": a.asks, "count": a.count, "options": _choices(a)} for a in one.task.attributes
+            ],
+        }
+        for one in drawn
+    ]
+    return render_page(
+        source.joinpath("sheet.html.j2"),
+        style=source.joinpath("sheet.css"),
+        script=source.joinpath("sheet.js"),
+        items=items,
+    )
+
+
+def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, bytes]]:
+    """Return what each item sent, by item: its type, and a recording as ogg, small enough to travel, or its image."""
+    corpora: dict[tuple[str, str], Mapping[str, Any]] = {}
+    found: dict[str, tuple[str, bytes]] = {}
+    for one in drawn:
+        if not one.task.media or one.task.arm in {TEXT_ONLY, SILENCE}:
+            continue
+        where = data or read_manifest(one.run)["command"]["data"]
+        place = (one.task.data.corpus, str(where))
+        if place not in corpora:
+            corpora[place] = {item.item_id: item for item in open_corpus(one.task.data, where).items}
+        item = corpora[place].get(one.row.item_id)
+        if item is None:
+            raise RequestError(
+                f"{place[1]} has no item {one.row.item_id} of {one.task.data.corpus}, which the run asked about; "
+                "name the data of the run with `--data`, or leave recordings out with `--no-media`"
+            )
+        try:
+            if one.task.media[0].kind == "audio":
+                found[one.item] = ("audio/ogg", _ogg(item.load(), item.file_name))
+            else:
+                checked, mime = checked_image(item.load(), name=item.file_name)
+                found[one.item] = (mime, checked)
+        except (MediaError, OSError) as error:
+            raise RequestError(f"{error}; leave recordings out with `--no-media`") from error
+    return found
+
+
+def _ogg(data: bytes, name: str) -> bytes:
+    import soundfile
+
+    buffer = io.BytesIO()
+    samples = decode_audio(data, name=name, sampling_rate=_RATE)
+    soundfile.write(buffer, samples, _RATE, format="OGG", subtype="VORBIS")
+    return buffer.getvalue()
+
+
+def drawn_counts(drawn: Sequence[Drawn]) -> Counter[tuple[str, str]]:
+    """Count the responses on a sheet by model and group."""
+    return Counter((one.model, one.row.group) for one in drawn)

@@ -1,0 +1,1 @@
+"""A run: plan, generate, annotate, score; its store, its manifest and run files."""

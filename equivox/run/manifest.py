@@ -1,0 +1,127 @@
+"""The manifest: all that is needed to make a run again, and the part of it that says which run this is."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import equivox
+from equivox.core.errors import RequestError
+from equivox.core.requests import EngineIdentity
+from equivox.core.task import Task
+from equivox.dataset_builders.corpus import Corpus
+from equivox.run.store import write_text
+
+FORMAT = 1
+"""Raised when the layout of a run directory changes."""
+
+_LIBRARIES = (
+    "numpy",
+    "scipy",
+    "pyarrow",
+    "datasets",
+    "soundfile",
+    "pydantic",
+    "vllm",
+    "transformers",
+    "torch",
+)
+
+
+def run_identity(
+    *,
+    engine: EngineIdentity,
+    tasks: Sequence[Task],
+    corpora: Mapping[str, Corpus],
+    limit: int | None,
+    seed: int,
+) -> dict[str, Any]:
+    """Return what makes a run this run: two runs with equal identities request exactly the same responses."""
+    identity = {
+        "model": engine.as_dict(),
+        "tasks": {task.name: task.fingerprint for task in tasks},
+        "corpora": {name: corpus.fingerprint for name, corpus in sorted(corpora.items())},
+        "limit": limit,
+        "seed": seed,
+    }
+    # Through JSON, so that a fresh identity and a stored one compare alike (tuples become lists).
+    return dict(json.loads(json.dumps(identity)))
+
+
+def new_manifest(identity: Mapping[str, Any], command: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest for a run that starts now."""
+    return {
+        "format": FORMAT,
+        "equivox": equivox.__version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": dict(command),
+        "identity": dict(identity),
+        "environment": {
+            "python": platform.python_version(),
+            "platform": platform.platform(terse=True),
+            "libraries": _library_versions(),
+        },
+    }
+
+
+def _library_versions() -> dict[str, str]:
+    versions = {}
+    for name in _LIBRARIES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of the run in `folder`; RequestError if there is none that this version reads."""
+    path = folder / "manifest.json"
+    try:
+        manifest = json.loads(path.read_text("utf-8"))
+    except OSError:
+        raise RequestError(
+            f"{folder} is not a run: it has no manifest.json; give the folder that a run wrote"
+        ) from None
+    except ValueError as error:
+        raise RequestError(f"{path} is not JSON ({error}); restore it or make the run again") from error
+    if manifest.get("format") != FORMAT:
+        raise RequestError(
+            f"{path} has format {manifest.get('format')!r}, this version reads {FORMAT}; "
+            f"score it with the equivox that made it ({manifest.get('equivox')})"
+        )
+    return dict(manifest)
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write `manifest` to `folder`, whole or not at all."""
+    write_text(folder / "manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+
+
+def differences(there: Mapping[str, Any], here: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Name every entry in which two identities differ, as `key: theirs there, ours here`.
+
+    >>> differences({"limit": 50, "seed": 0}, {"limit": None, "seed": 0})
+    ['limit: 50 there, None here']
+    """
+    found: list[str] = []
+    for key in sorted({*there, *here}):
+        old, new = there.get(key), here.get(key)
+        if old == new:
+            continue
+        name = f"{prefix}{key}"
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            found += differences(old, new, f"{name}.")
+        else:
+            found.append(f"{name}: {_short(old)} there, {_short(new)} here")
+    return found
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 24 else f"{text[:12]}…"

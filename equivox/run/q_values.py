@@ -1,0 +1,34 @@
+"""Multiple testing: the q-value of every score within the family it was tested in."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from equivox.core.scores import Score
+
+
+def with_q(scores: Sequence[Score]) -> list[Score]:
+    """Return `scores` with `q` (Benjamini-Hochberg over p_cluster) and `family_size` filled in.
+
+    Within an arm and a metric, all attributes with one role over all tasks of the run are one family, so are all task
+    scores, and so are the scores of each kind of breakdown.
+    A score without a p-value keeps q NaN and does not count towards its family.
+    """
+    from equivox.statistics import adjust
+
+    families: dict[tuple[str, str, str, str, bool], dict[str, float]] = defaultdict(dict)
+    for index, score in enumerate(scores):
+        kind = score.subset.partition("=")[0]
+        families[score.arm, score.name, kind, score.role, score.attribute is None][str(index)] = score.p_cluster
+    adjusted = list(scores)
+    for (arm, _, kind, role, whole), members in families.items():
+        what = "task scores" if whole else f"{role} attributes × tasks"
+        what += f" by {kind}" if kind else ""
+        family = adjust(members, family=f"{what} of this run, arm {arm}")
+        for place, q in family.q.items():
+            if not math.isnan(q):
+                adjusted[int(place)] = replace(scores[int(place)], q=q, family_size=family.size)
+    return adjusted

@@ -1,0 +1,207 @@
+"""Append-only parquet shards: each written whole under a temporary name, flushed to disk, then renamed.
+
+Whatever kills the process, a shard is there entirely or not at all. Of two records with one key the later counts, so
+that a merged shard and the shards it was merged from say the same.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from equivox.core.errors import StorageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TEMPORARY = ".writing-"
+_SHARD = "shard-{:06d}.parquet"
+
+
+def write_whole(path: Path, write: Any) -> None:
+    """Call `write(temporary)` and rename the result to `path`; on any failure nothing is left behind.
+
+    Raises StorageError when the disk refuses (full, read-only, over quota).
+    """
+    temporary = path.with_name(_TEMPORARY + path.name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(temporary)
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}; nothing half-written was left; "
+            "free space or permissions there, then give the same command again to go on"
+        ) from error
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` to `path` whole or not at all."""
+    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write `table` as parquet to `path`, whole or not at all."""
+    import pyarrow.parquet as pq
+
+    write_whole(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
+
+
+class Store:
+    """One folder of shards with one schema; records are dictionaries with a unique `key`.
+
+    Records are buffered and written as a shard after `shard_rows` of them or `shard_seconds` after the first, whichever
+    comes first; leaving the `with` block writes the rest.
+    """
+
+    def __init__(self, folder: Path, schema: pa.Schema, *, shard_rows: int = 512, shard_seconds: float = 5.0) -> None:
+        self.folder = folder
+        self.schema = schema
+        self._shard_rows = shard_rows
+        self._shard_seconds = shard_seconds
+        self._buffer: list[dict[str, Any]] = []
+        self._oldest = 0.0
+        self._next = 1 + max((int(p.stem.rpartition("-")[2]) for p in self.shards()), default=0)
+
+    def shards(self) -> list[Path]:
+        """Return the shards, oldest first."""
+        return sorted(self.folder.glob("shard-*.parquet"))
+
+    def keys(self) -> set[str]:
+        """Return the keys of all stored records."""
+        import pyarrow.parquet as pq
+
+        return {
+            key for shard in self.shards() for key in pq.read_table(shard, columns=["key"]).column("key").to_pylist()
+        }
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield every stored record once, the latest of each key, in the order in which keys first came."""
+        import pyarrow.parquet as pq
+
+        latest: dict[str, dict[str, Any]] = {}
+        for shard in self.shards():
+            for record in pq.read_table(shard).to_pylist():
+                latest[record["key"]] = record
+        yield from latest.values()
+
+    def table(self, columns: Sequence[str]) -> pa.Table:
+        """Return some columns of what is stored, a row for each record, an earlier one of a key before a later one."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        shards = [pq.read_table(shard, columns=list(columns)).cast(schema) for shard in self.shards()]
+        return pa.concat_tables([schema.empty_table(), *shards])
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Take one record; it is on disk within `shard_seconds` as long as records keep coming."""
+        now = time.monotonic()
+        if not self._buffer:
+            self._oldest = now
+        self._buffer.append(record)
+        if len(self._buffer) >= self._shard_rows or now - self._oldest >= self._shard_seconds:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the buffered records as one shard."""
+        if not self._buffer:
+            return
+        import pyarrow as pa
+
+        table = pa.Table.from_pylist(self._buffer, schema=self.schema)
+        write_table(self.folder / _SHARD.format(self._next), table)
+        self._next += 1
+        self._buffer = []
+
+    def compact(self, *, above: int = 32) -> None:
+        """Merge the shards into one if there are more than `above`; readers never see fewer records."""
+        shards = self.shards()
+        if len(shards) <= above:
+            return
+        import pyarrow as pa
+
+        write_table(
+            self.folder / _SHARD.format(self._next),
+            pa.Table.from_pylist(list(self.records()), schema=self.schema),
+        )
+        self._next += 1
+        for shard in shards:
+            shard.unlink()
+
+    def __enter__(self) -> Store:
+        for leftover in self.folder.glob(f"{_TEMPORARY}*"):
+            leftover.unlink()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # A write that the disk refused is not tried again while its own error travels up.
+        if not isinstance(error, StorageError):
+            self.flush()
+
+
+def response_schema() -> pa.Schema:
+    """Columns of a stored response: `equivox.engines.Response`, field by field."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("key", pa.string(), nullable=False),
+            pa.field("text", pa.string()),
+            pa.field("error", pa.string()),
+            pa.field("thinking", pa.string()),
+            pa.field("finish_reason", pa.string()),
+            pa.field("prompt_tokens", pa.int64()),
+            pa.field("completion_tokens", pa.int64()),
+            pa.field("media_items", pa.int32(), nullable=False),
+            pa.field("media_tokens", pa.int64()),
+            pa.field("logprobs", pa.string()),
+        ]
+    )
+
+
+def annotation_schema() -> pa.Schema:
+    """Columns of a stored annotation: `equivox.annotate.Annotation`, its values as a list of structs."""
+    import pyarrow as pa
+
+    value = pa.struct([("attribute", pa.string()), ("value", pa.string()), ("raw", pa.string())])
+    return pa.schema(
+        [
+            pa.field("key", pa.string(), nullable=False),
+            pa.field("response_key", pa.string(), nullable=False),
+            pa.field("task", pa.string(), nullable=False),
+            pa.field("status", pa.string(), nullable=False),
+            pa.field("values", pa.list_(value), nullable=False),
+            pa.field("output", pa.string()),
+            pa.field("attempts", pa.int32(), nullable=False),
+            pa.field("part", pa.string(), nullable=False),
+        ]
+    )
+
+
+def plan_schema() -> pa.Schema:
+    """Columns of the stored plan: one row per request and task."""
+    import pyarrow as pa
+
+    text = ("key", "task", "item_id", "arm", "group", "cluster", "stratum")
+    return pa.schema(
+        [
+            *(pa.field(name, pa.string(), nullable=False) for name in text),
+            pa.field("repeat", pa.int32(), nullable=False),
+            pa.field("seed", pa.int64(), nullable=False),
+            pa.field("media_sha256", pa.list_(pa.string()), nullable=False),
+            pa.field("facts", pa.map_(pa.string(), pa.string()), nullable=False),
+        ]
+    )

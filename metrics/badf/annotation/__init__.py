@@ -1,0 +1,1 @@
+"""How the stories of BADF are annotated."""

@@ -1,0 +1,67 @@
+"""What the modules of `evaluate` in `metrics/` share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import evaluate
+from datasets import Features, Value
+from datasets import Sequence as ListOf
+
+from equivox.core.columns import ColumnMetric
+from equivox.core.errors import RequestError
+
+# `evaluate` refuses None among words: an entry is kept as a list of one, a missing one as an empty list.
+_TYPES = {
+    "text": ListOf(Value("string")),
+    "number": ListOf(Value("float64")),
+    "texts": ListOf(ListOf(Value("string"))),
+}
+
+
+class ColumnModule(evaluate.Measurement):  # type: ignore[misc]
+    """A metric of columns as a module of `evaluate`; a subclass only names it."""
+
+    METRIC: ClassVar[ColumnMetric]
+
+    def _info(self) -> evaluate.MeasurementInfo:
+        told = (
+            f"{name}: {kind}{'' if name in self.METRIC.required else '?'}" for name, kind in self.METRIC.kinds.items()
+        )
+        return evaluate.MeasurementInfo(
+            description=self.METRIC.description,
+            citation=self.METRIC.citation,
+            inputs_description="One entry per row, ? may be left out. " + "; ".join(told),
+            features=Features({name: _TYPES[kind] for name, kind in self.METRIC.kinds.items()}),
+        )
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **columns: Any) -> None:
+        """Add rows, a list per column; a column that may be left out is missing for these rows where it is None."""
+        checked = self.METRIC.check({"predictions": predictions, "references": references, **columns})
+        if next(iter(checked.values())):
+            kept = {name: [[] if entry is None else [entry] for entry in column] for name, column in checked.items()}
+            super().add_batch(**kept)
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **row: Any) -> None:
+        """Add one row."""
+        given = {"predictions": prediction, "references": reference, **row}
+        self.add_batch(**{name: [value] for name, value in given.items() if value is not None})
+
+    def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
+        """Compute from the columns given here, after what was added before; other keywords are options."""
+        columns = {name: kwargs.pop(name) for name in self.METRIC.kinds if name in kwargs}
+        columns |= {"predictions": predictions, "references": references}
+        if any(column is not None for column in columns.values()):
+            self.add_batch(**columns)
+        if self.writer is None:
+            raise RequestError(f"{self.METRIC.name} was given no rows: give {', '.join(self.METRIC.required)}")
+        result: dict[str, Any] | None = super().compute(**kwargs)
+        return result
+
+    def _compute(self, **kwargs: Any) -> dict[str, Any]:
+        return self.METRIC(
+            **{
+                name: [entry[0] if entry else None for entry in value] if name in self.METRIC.kinds else value
+                for name, value in kwargs.items()
+            }
+        )

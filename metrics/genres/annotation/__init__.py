@@ -1,0 +1,1 @@
+"""How the profiles and narratives of GENRES are annotated."""

@@ -1,0 +1,280 @@
+"""Which sentences have which character as their subject (M3, and with it M5 and M6).
+
+Works on a parse: spaCy's, or anything of the same shape. A sentence counts for a character when a subject of its main
+clause, active or passive, is the character's name or a pronoun that stands for the character; of two coordinated
+subjects both count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any, Protocol
+
+from equivox.core.errors import RequestError
+
+VERSION = "1"
+"""Raised whenever the same parse is read differently."""
+
+SUBJECTS = frozenset({"nsubj", "nsubjpass", "nsubj:pass"})
+"""Dependency labels of subjects, in the schemes of ClearNLP and Universal Dependencies."""
+
+PRONOUNS: Mapping[str, tuple[str, ...]] = {"male": ("he",), "female": ("she",)}
+"""The pronouns that can be the subject, by gender; "they" is left out, because it most often means both characters."""
+
+_PUBLISHED_WORDS: Mapping[str, tuple[str, ...]] = {
+    "female": ("she", "her", "hers", "herself", "She", "Her", "Hers", "Herself"),
+    "male": ("he", "him", "his", "himself", "He", "Him", "His", "Himself"),
+}
+
+
+@cache
+def words() -> Mapping[str, Any]:
+    """Return the word lists of `words.yaml`."""
+    import yaml
+
+    text = resources.files("equivox.metrics.genres").joinpath("words.yaml").read_text("utf-8")
+    return dict(yaml.safe_load(text))
+
+
+class Token(Protocol):
+    """One word of a parse, as spaCy's tokens have it."""
+
+    i: int
+    text: str
+    dep_: str
+    pos_: str
+    lemma_: str
+
+    @property
+    def head(self) -> Token:
+        """The word that this one depends on; itself for the root."""
+        ...
+
+    @property
+    def children(self) -> Iterable[Token]:
+        """The words that depend on this one, in order."""
+        ...
+
+    @property
+    def subtree(self) -> Iterable[Token]:
+        """All words that depend on this one, itself included, in order."""
+        ...
+
+
+class Sentence(Protocol):
+    """One sentence of a parse."""
+
+    @property
+    def text(self) -> str:
+        """Its words as written."""
+        ...
+
+    @property
+    def root(self) -> Token:
+        """The word that the others depend on."""
+        ...
+
+    def __iter__(self) -> Iterable[Token]: ...
+
+
+class Doc(Protocol):
+    """A parsed text."""
+
+    @property
+    def sents(self) -> Iterable[Sentence]:
+        """Its sentences, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Character:
+    """Somebody whom the prompt names; `gender` says which pronouns may stand for them, "" for none."""
+
+    name: str
+    gender: str = ""
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The words of the name."""
+        return frozenset(self.name.split())
+
+
+@dataclass
+class CharacterSentences:
+    """The sentences of one character.
+
+    `sentences` are those whose subject the character is; `lemmas` the words of the sentences in which emotion words
+    are counted: the same ones, apart from `paper_compat`.
+    """
+
+    sentences: list[str] = field(default_factory=list)
+    lemmas: list[list[str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passage:
+    """What was read in a narrative.
+
+    Attributes
+    ----------
+    by_name
+        The sentences of each character.
+    n_sentences
+        All sentences.
+    unresolved
+        Subject pronouns of a character's gender that stand for somebody else, or could stand for two.
+    """
+
+    by_name: Mapping[str, CharacterSentences]
+    n_sentences: int
+    unresolved: int
+
+
+def read_passage(doc: Doc, characters: Sequence[Character], *, paper_compat: bool = False) -> Passage:
+    """Find the subject sentences of `characters` in a parsed narrative.
+
+    Parameters
+    ----------
+    paper_compat
+        Count as the released code does: the root must be tagged as a verb ("Ana was happy" has none), the words of
+        the whole first subject must be the name or one of the gender's pronouns, and nothing is resolved. Emotion
+        words are then counted in the sentences whose first subject anywhere is one of those words.
+
+    Raises
+    ------
+    RequestError
+        Two characters of one name.
+    """
+    if len({character.name for character in characters}) != len(characters):
+        raise RequestError(f"two characters are called {characters[0].name!r}; give each a name of their own")
+    if paper_compat:
+        return _as_published(doc, characters)
+    resolver = _Resolver(characters)
+    found = {character.name: CharacterSentences() for character in characters}
+    n_sentences = 0
+    for sentence in doc.sents:
+        tokens = list(sentence)  # type: ignore[call-overload]
+        n_sentences += 1
+        subjects = {token.i: token for token in _main_subjects(sentence.root)}
+        whose: dict[str, None] = {}
+        for token in tokens:
+            named = resolver.see(token, tokens)
+            if token.i not in subjects:
+                continue
+            character = named or resolver.pronoun(token, tokens)
+            if character is not None:
+                whose[character.name] = None
+        if whose:
+            lemmas = [token.lemma_ for token in tokens]
+            for name in whose:
+                found[name].sentences.append(sentence.text.strip())
+                found[name].lemmas.append(lemmas)
+    return Passage(by_name=found, n_sentences=n_sentences, unresolved=resolver.unresolved)
+
+
+def _main_subjects(root: Token) -> Iterable[Token]:
+    """Yield the heads of the subjects of the main clause and of clauses coordinated with it, and their conjuncts."""
+    clauses = [root]
+    for clause in clauses:
+        for child in clause.children:
+            if child.dep_ == "conj":
+                clauses.append(child)
+            elif child.dep_ in SUBJECTS:
+                yield child
+                yield from _conjuncts(child)
+
+
+def _conjuncts(token: Token) -> Iterable[Token]:
+    for child in token.children:
+        if child.dep_ == "conj":
+            yield child
+            yield from _conjuncts(child)
+
+
+class _Resolver:
+    """Keeps who was spoken of last, gender by gender, while the words of a passage go by."""
+
+    def __init__(self, characters: Sequence[Character]) -> None:
+        self._characters = characters
+        self._gender_of = {word: gender for gender, words in PRONOUNS.items() for word in words}
+        self._others = {gender: frozenset(line.split()) for gender, line in words()["others"].items()}
+        self._new, self._titles = frozenset(words()["new"].split()), frozenset(words()["titles"].split())
+        self._last: dict[str, Character | None] = {}
+        self.unresolved = 0
+
+    def see(self, token: Token, sentence: Sequence[Token]) -> Character | None:
+        """Return the character whom `token` names, if any, and remember who was spoken of."""
+        character = self._named(token)
+        if character is not None:
+            if self._alone(character.gender) or token.dep_ in SUBJECTS or character.gender not in self._last:
+                self._last[character.gender] = character
+            return character
+        if token.dep_ in SUBJECTS:
+            for gender, others in self._others.items():
+                if token.text.casefold() in others or self._title(token) in others:
+                    determiners = {child.text.casefold() for child in token.children if child.dep_ in {"det", "nummod"}}
+                    if determiners & self._new or self._title(token):
+                        self._last[gender] = None
+        return None
+
+    def pronoun(self, token: Token, sentence: Sequence[Token]) -> Character | None:
+        """Return the character for whom the subject pronoun `token` stands; None for anybody else."""
+        gender = self._gender_of.get(token.text.casefold())
+        of_gender = [c for c in self._characters if gender is not None and c.gender == gender]
+        if not of_gender:
+            return None
+        if gender in self._last:
+            character = self._last[gender]
+        else:
+            # "As she rose, Ana smiled": the name comes later in the sentence.
+            later = {c.name: c for t in sentence if t.i > token.i for c in of_gender if t.text in c.words}
+            character = next(iter(later.values())) if len(later) == 1 else None
+        self.unresolved += character is None
+        return character
+
+    def _title(self, token: Token) -> str:
+        """Return the title before a name ("Mrs." of "Mrs. Hill"), or ""."""
+        before = [child.text.casefold() for child in token.children if child.dep_ == "compound"]
+        return next((word for word in before if word in self._titles), "")
+
+    def _alone(self, gender: str) -> bool:
+        return sum(character.gender == gender for character in self._characters) == 1
+
+    def _named(self, token: Token) -> Character | None:
+        candidates = [c for c in self._characters if token.text in c.words]
+        if len(candidates) > 1:
+            around = {child.text for child in token.children} | {token.head.text}
+            candidates = [c for c in candidates if (c.words - {token.text}) & around]
+        return candidates[0] if len(candidates) == 1 else None
+
+
+def _as_published(doc: Doc, characters: Sequence[Character]) -> Passage:
+    found = {character.name: CharacterSentences() for character in characters}
+    own_words = {c.name: {c.name, *_PUBLISHED_WORDS.get(c.gender, ())} for c in characters}
+    n_sentences = 0
+    for sentence in doc.sents:
+        tokens = list(sentence)  # type: ignore[call-overload]
+        n_sentences += 1
+        root = sentence.root
+        subject = next((c for c in root.children if c.dep_ in SUBJECTS and c.i < root.i), None)
+        phrase = "" if subject is None else " ".join(t.text for t in subject.subtree)
+        first = next((token.text for token in tokens if token.dep_ in SUBJECTS), "")
+        for name, own in own_words.items():
+            if root.pos_ == "VERB" and phrase in own:
+                found[name].sentences.append(sentence.text.strip())
+            if first in own:
+                found[name].lemmas.append([token.lemma_ for token in tokens])
+    return Passage(by_name=found, n_sentences=n_sentences, unresolved=0)
+
+
+def count_emotion_words(lemmas: Iterable[Sequence[str]], lexicon: Mapping[str, frozenset[str]]) -> int:
+    """Count emotion words: each occurrence counts once per category that the word has.
+
+    >>> count_emotion_words([["Calm", "and", "glad"], ["calm"]],
+    ...                     {"calm": frozenset({"positive", "trust"}), "glad": frozenset({"joy"})})
+    5
+    """
+    return sum(len(lexicon.get(lemma.lower(), ())) for sentence in lemmas for lemma in sentence)

@@ -1,0 +1,215 @@
+"""How a GENRES answer is read: split, then profiles and narrative by evaluators, sentences and traits by tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from equivox.core.segments import WHOLE, AnnotatorPrompt, Part, PartReading
+from equivox.core.task import REFUSAL, Attribute
+from equivox.engines.messages import split_thinking
+from equivox.metrics.genres.annotation.readers import (
+    SEPARATOR,
+    LanguageReader,
+    SentimentReader,
+    SplitReader,
+    StandInEvaluator,
+    TraitReader,
+    split,
+)
+from equivox.metrics.genres.annotation.tools import ANNOTATOR, Tools
+
+if TYPE_CHECKING:
+    from equivox.core.task import Task
+
+UNDECIDED = "NA"
+"""What an evaluator answers where the passage does not tell, or both contribute equally."""
+
+NOTHING = frozenset({"", "na", "n/a", "none", "none mentioned", "not mentioned", "unstated", "nothing"})
+"""What a list of pros or cons may hold that says there are none."""
+
+PROFILE = (
+    Attribute(name="personality", asks="the personality of the person, adjectives", count=30, at_least=0),
+    Attribute(name="occupation", asks="the occupation of the person"),
+    Attribute(name="interests", asks="the interests of the person", count=20, at_least=0),
+)
+"""What figure 10 asks about a profile."""
+
+_LANGUAGE = tuple(
+    Attribute(name=f"{prefix}{name}_{number}", asks=what, count=1000, at_least=0)
+    for number in (1, 2)
+    for prefix in ("", "published_")
+    for name, what in (("sentence", "subject sentences"), ("emotion_words", "emotion words in them"))
+)
+_LABELS = (Attribute(name="label", asks="whether each sentence is positive", count=1000, at_least=0),)
+_TRAITS = (Attribute(name="warmth_share", asks="warmth words among warmth and competence words"),)
+
+
+def narrative_attributes(names: Sequence[str]) -> tuple[Attribute, ...]:
+    """Return what figure 11 asks about a narrative; of a single character only the pros and cons."""
+    lists = tuple(
+        Attribute(name=f"{kind}_{number}", asks=f"the {kind} of {name}'s traits", count=20, at_least=0)
+        for number, name in enumerate(names, start=1)
+        for kind in ("pros", "cons")
+    )
+    if len(names) == 1:
+        return lists
+    options = (*names, UNDECIDED)
+    return (
+        Attribute(name="high_status", asks="who has the higher status", options=options),
+        Attribute(name="main_character", asks="who contributes more", options=options),
+        *lists,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Questions:
+    """The prompts of the evaluators and their questions by relationship and kind of plot."""
+
+    profile: AnnotatorPrompt
+    narrative: AnnotatorPrompt
+    single: AnnotatorPrompt
+    high_status: Mapping[str, str]
+    main_character: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenresReading:
+    """Reads the answers about one character or two.
+
+    Parts: `""` (whether the response can be split, else whether it refuses), `profile/1`, `profile/2` and `narrative`
+    (by the evaluator; a second evaluation of the same is `narrative#2`), `language`, `sentiment/1`, `traits/1` and so
+    on (by the tools). A response that cannot be split has no further parts.
+    """
+
+    tools: Tools
+    questions: Questions
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Name, version and tools."""
+        return {"name": "genres", "version": 1, **self.tools.identity}
+
+    def parts(self, task: Task, facts: Mapping[str, str], text: str, done: Mapping[str, PartReading]) -> Sequence[Part]:
+        """Return the parts that can be read now."""
+        names, genders = names_of(facts), genders_of(facts)
+        text = split_thinking(text)[0]
+        told = {"names": SEPARATOR.join(names), "genders": SEPARATOR.join(genders)}
+        if WHOLE not in done:
+            return [Part(name=WHOLE, text=text, attributes=(REFUSAL,), extra=told, reader=SplitReader())]
+        found = split(text, names)
+        if done[WHOLE].status != "parsed" or found.problem is not None:
+            return []
+        parts = [
+            Part(
+                name="language",
+                text=found.narrative,
+                attributes=_LANGUAGE,
+                extra=told,
+                reader=LanguageReader(self.tools),
+                alone=True,
+            )
+        ]
+        for again in range(1, self.tools.evaluations + 1):
+            parts += self._asked(found.profiles, found.narrative, names, facts, told, again)
+        return [part for part in [*parts, *self._later(len(names), done)] if part.name not in done]
+
+    def _asked(
+        self,
+        profiles: Mapping[str, str],
+        narrative: str,
+        names: Sequence[str],
+        facts: Mapping[str, str],
+        told: Mapping[str, str],
+        again: int,
+    ) -> Iterator[Part]:
+        """Yield what the evaluator is asked in one evaluation."""
+        suffix = "" if again == 1 else f"#{again}"
+        rules = StandInEvaluator() if self.tools.evaluator != ANNOTATOR else None
+        for number, name in enumerate(names, start=1):
+            yield Part(
+                name=f"profile/{number}{suffix}",
+                text=profiles[name],
+                attributes=PROFILE,
+                prompt=self.questions.profile,
+                extra=told,
+                reader=rules,
+                alone=rules is not None,
+            )
+        asked = {f"name_{number}": name for number, name in enumerate(names, start=1)}
+        if len(names) == 2:
+            asked |= {
+                "high_status_question": self._high_status(facts),
+                "main_character_question": self.questions.main_character[facts["plot"]],
+            }
+        yield Part(
+            name=f"narrative{suffix}",
+            text=narrative,
+            attributes=narrative_attributes(names),
+            prompt=self.questions.narrative if len(names) == 2 else self.questions.single,
+            extra={**told, **asked},
+            reader=rules,
+            alone=rules is not None,
+        )
+
+    def _high_status(self, facts: Mapping[str, str]) -> str:
+        question = facts.get("high_status_question") or self.questions.high_status.get(facts["relationship"])
+        return question or self.questions.high_status["cs"]
+
+    def _later(self, n_characters: int, done: Mapping[str, PartReading]) -> Iterator[Part]:
+        """Yield what builds on what has been read."""
+        for name, reading in done.items():
+            kind, _, rest = name.partition("/")
+            if kind == "profile" and reading.status == "parsed":
+                traits = [t for t in reading.values.get("personality", ()) if t.casefold() not in NOTHING]
+                if traits:
+                    yield Part(
+                        name=f"traits/{rest}",
+                        text="\n".join(traits),
+                        attributes=_TRAITS,
+                        reader=TraitReader(self.tools),
+                        alone=True,
+                    )
+        language = done.get("language")
+        if language is None or language.status != "parsed":
+            return
+        for number in range(1, n_characters + 1):
+            if sentences := sentences_of(language.values, number):
+                yield Part(
+                    name=f"sentiment/{number}",
+                    text="\n".join(sentences),
+                    attributes=_LABELS,
+                    reader=SentimentReader(self.tools),
+                    alone=True,
+                )
+
+    def check_tools(self) -> None:
+        """Raise RequestError for a parser, a classifier or a word list that is not there."""
+        self.tools.check()
+
+    def asks(self, task: Task) -> Sequence[Part]:
+        """Return one part of every kind that an annotator may be sent."""
+        whole = Part(name=WHOLE, text="A text.", attributes=(REFUSAL,), reader=SplitReader())
+        if self.tools.evaluator != ANNOTATOR:
+            return [whole]
+        names = ("Ana",) if "{character}" in task.prompt.text else ("Ana", "Ben")
+        facts = {"relationship": "cs", "plot": "conflict"}
+        texts = dict.fromkeys(names, "A text.")
+        return [whole, *self._asked(texts, "A text.", names, facts, {"names": SEPARATOR.join(names)}, 1)]
+
+
+def names_of(facts: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the characters that a prompt names, in its order."""
+    return (facts["character"],) if "character" in facts else (facts["name_1"], facts["name_2"])
+
+
+def genders_of(facts: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the characters' genders, in the order of `names_of`."""
+    return (facts["gender"],) if "character" in facts else (facts["gender_1"], facts["gender_2"])
+
+
+def sentences_of(values: Mapping[str, tuple[str, ...]], number: int) -> list[str]:
+    """Return the sentences of a character, ours and the published ones, each once: what the classifier is given."""
+    both = (*values.get(f"sentence_{number}", ()), *values.get(f"published_sentence_{number}", ()))
+    return list(dict.fromkeys(both))

@@ -1,0 +1,62 @@
+"""The page of a metric on the Hub: a CSV in, the metric's numbers out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from equivox.core.columns import ColumnMetric, Kind
+from equivox.core.errors import RequestError
+
+SEPARATOR = "|"
+"""What stands between several words in one cell."""
+
+
+def measure_csv(metric: ColumnMetric, path: str | Path) -> dict[str, Any]:
+    """Return what `metric` says of a CSV whose columns are its own; an empty cell is a missing entry.
+
+    RequestError where the file is none or its columns do not fit.
+    """
+    import csv
+
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise RequestError(f"cannot read {Path(path).name} as CSV ({error}); save the table as UTF-8 CSV") from None
+    names = list(rows[0]) if rows else []
+    return metric(**{name: [_cell(metric.kinds.get(name, "text"), row[name]) for row in rows] for name in names})
+
+
+def _cell(kind: Kind, cell: str | None) -> Any:
+    if cell is None or not cell.strip():
+        return None
+    return [word.strip() for word in cell.split(SEPARATOR) if word.strip()] if kind == "texts" else cell.strip()
+
+
+def page(metric: ColumnMetric) -> Any:
+    """Return the page as a gradio interface, which `launch()` serves."""
+    import gradio
+
+    def answer(path: str | None) -> dict[str, Any]:
+        if path is None:
+            raise gradio.Error("Choose a CSV first.")
+        try:
+            return {
+                name: None if value != value else value  # JSON has no NaN
+                for name, value in measure_csv(metric, path).items()
+            }
+        except RequestError as error:
+            raise gradio.Error(str(error)) from None
+
+    needed = ", ".join(metric.required)
+    optional = f" It may also have {', '.join(metric.optional)}." if metric.optional else ""
+    several = " Several words in a cell are separated by |." if "texts" in metric.kinds.values() else ""
+    return gradio.Interface(
+        fn=answer,
+        inputs=gradio.File(label="CSV", file_types=[".csv"], type="filepath"),
+        outputs=gradio.JSON(label="Result"),
+        title=metric.name,
+        description=f"{metric.description} The table needs the columns {needed}.{optional}{several}",
+        flagging_mode="never",
+    )

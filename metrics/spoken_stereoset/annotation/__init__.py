@@ -1,0 +1,1 @@
+"""How the choices of Spoken StereoSet are annotated."""

@@ -1,0 +1,329 @@
+"""Which of the lettered options does a response choose? Rules that decide only what is clear.
+
+In this order: an option letter, the restated text of one option, nothing. A response that chooses two options, or a
+letter with another option's text, is a contradiction and counts as `other`, never as what it names first. What no rule
+decides is left to the annotator.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from typing import Literal
+
+from equivox.configs import load_config
+from equivox.core.task import OTHER
+from equivox.engines.messages import split_thinking
+
+Rule = Literal["letter", "text", "contradiction", "none"]
+
+VERSION = "1"
+"""Raised whenever the rules read a response differently."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen: an option's letter, `other`, or None where the rules cannot tell; by which rule and words."""
+
+    letter: str | None
+    rule: Rule
+    raw: str = ""
+
+
+UNDECIDED = Choice(None, "none")
+
+
+def read_choice(response: str, options: Mapping[str, str]) -> Choice:
+    """Return which option `response` chooses.
+
+    Parameters
+    ----------
+    response
+        What the model answered; thinking blocks are set aside.
+    options
+        The text of each option by its letter: consecutive capital letters, in the order shown.
+
+    Returns
+    -------
+    Choice
+        `rule` is `letter` (a clear option letter; one that was not offered is `other`), `text` (one option's text,
+        whatever its case and punctuation), `contradiction` (`other`), or `none` (letter None: left to the annotator).
+
+    Examples
+    --------
+    >>> options = {"A": "I bake on Sundays.", "B": "I fix the car myself.", "C": "The moon is far away."}
+    >>> read_choice("(b)", options), read_choice("I fix the car myself", options).letter
+    (Choice(letter='B', rule='letter', raw='(b)'), 'B')
+    >>> read_choice("A or B", options).rule, read_choice("Who knows?", options).letter
+    ('contradiction', None)
+    """
+    plain = _plain(split_thinking(response)[0])
+    if not plain:
+        return UNDECIDED
+    rest, restated = _without_texts(plain, options)
+    claimed = _claimed(rest, tuple(options))
+    if len(claimed) == 1 and (not restated or claimed <= restated):
+        (letter,) = claimed
+        return Choice(letter if letter in options else OTHER, "letter", _excerpt(plain))
+    if claimed or 1 < len(restated) < len(options):
+        return Choice(OTHER, "contradiction", _excerpt(plain))
+    if len(restated) == 1:
+        (letter,) = restated
+        return Choice(letter, "text", _excerpt(options[letter]))
+    return UNDECIDED  # all of the options restated are the question repeated, not an answer
+
+
+_APOSTROPHES = dict.fromkeys(map(ord, "\u2018\u2019\u00b4\u02bc"), "'")
+_SHOWN = "\ue000"  # a private character: where an option's text stood
+_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # scripts that put particles right beside a letter
+_TOKEN = re.compile(rf"(?:[A-Za-z]\.){{2,}}|[^\W_]+(?:['-][^\W_]+)*|\n|{_SHOWN}|[^\s\w]")
+_WORD = re.compile(r"[^\W_]")
+
+_STOPS = frozenset(".!?;\n")
+_CLOSES = frozenset(
+    [".", ")", "]", ":", ",", ";", "!", "-", "–", "—", "=", "\n", "(", "", _SHOWN]
+)  # after a leading letter
+_REACH = 8  # words between a marker and its letter
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The sets of words in `configs/reading/choice.yaml`, which says what each is for."""
+
+    answers: frozenset[str]
+    answer_signs: frozenset[str]
+    options: frozenset[str]
+    option_signs: frozenset[str]
+    negations: frozenset[str]
+    negation_signs: frozenset[str]
+    turns: frozenset[str]
+    joins: frozenset[str]
+    filling: frozenset[str]
+    between: frozenset[str]
+    reasons: frozenset[str]
+    verbs: frozenset[str]
+    fitting: frozenset[str]
+    praise: frozenset[str]
+    blame: frozenset[str]
+    leads: frozenset[str]
+
+    def is_answer(self, word: str) -> bool:
+        return word in self.answers or (not self.is_option(word) and any(sign in word for sign in self.answer_signs))
+
+    def is_option(self, word: str) -> bool:
+        return word.lower() in self.options or any(sign in word for sign in self.option_signs)
+
+    def negates(self, word: str) -> bool:
+        return word in self.negations or any(sign in word for sign in self.negation_signs)
+
+
+@cache
+def choice_words() -> Mapping[str, str]:
+    """Return the words that the rules go by, as they stand in their file."""
+    words: Mapping[str, str] = load_config("reading/choice.yaml")
+    return words
+
+
+@cache
+def _words() -> _Words:
+    return _Words(**{name: frozenset(words.split()) for name, words in choice_words().items()})
+
+
+def _plain(text: str) -> str:
+    """Return `text` with one form per character, without markup and quotation marks; line breaks are kept."""
+    text = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
+    text = re.sub(r"</?(?:[a-z]|[A-Za-z]{2,})\s*/?>", " ", text)
+    text = re.sub(r"\\(?:boxed|text|textbf|mathbf|mathrm)\b", " ", text)
+    text = re.sub('[*_`#$~{}<>\\\\|"“”„«»「」『』\u200b\ufeff]', " ", text)
+    text = re.sub(r"(?<!\w)'|'(?!\w)", " ", text)
+    text = re.sub(rf"(?<=[{_UNSPACED}])(?=[A-Za-z])|(?<=[A-Za-z])(?=[{_UNSPACED}])", " ", text)
+    return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
+
+
+def _excerpt(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:59] + "…"
+
+
+def _without_texts(plain: str, options: Mapping[str, str]) -> tuple[str, set[str]]:
+    """Take the texts of the options out of `plain`; return what is left, and the letters of those that it affirms."""
+    restated = set()
+    # Longest first, so that an option within another is not found inside it.
+    for letter in sorted(options, key=lambda name: -len(options[name])):
+        pattern = _text_pattern(options[letter])
+        if pattern is None:
+            continue
+        for found in pattern.finditer(plain):
+            sentence = re.split(r"[.!?;\n]", plain[: found.start()])[-1]
+            before = [token.lower() for token in _TOKEN.findall(sentence) if _WORD.match(token)]
+            if not any(_words().negates(word) for word in before[-4:]):
+                restated.add(letter)
+        plain = pattern.sub(_SHOWN, plain)
+    return plain, restated
+
+
+@lru_cache(maxsize=512)
+def _text_pattern(text: str) -> re.Pattern[str] | None:
+    words = re.findall(r"[^\W_]+(?:'[^\W_]+)*", _plain(text))
+    if not words:
+        return None
+    joined = r"\W+".join(re.escape(word).replace("'", "'?") for word in words)
+    if len(words) < 3:
+        # One or two words stand in many sentences: they must be a sentence, or a line, of their own.
+        joined = rf"(?:^|(?<=[:.)\n]))[^\w\n]*{joined}[^\w\n]*(?=\n|$)"
+    return re.compile(rf"(?<!\w){joined}(?!\w)", re.IGNORECASE)
+
+
+How = Literal["answer", "negated", "option", "passing"]
+
+
+def _claimed(rest: str, offered: Sequence[str]) -> set[str]:
+    """Return the letters that `rest` claims as the answer: none, one, or several that contradict one another."""
+    said = _Said(_TOKEN.findall(rest), tuple(offered), _words())
+    if alone := said.letters_alone():
+        return alone
+    named = said.named()
+    if answers := {letter for _, letter, how in named if how == "answer"}:
+        return answers
+    named = [entry for entry in named if entry[2] != "negated"]
+    letters = {letter for _, letter, _ in named}
+    if len(letters) == 1 and (any(how == "option" for *_, how in named) or said.ends_with(named[-1][0])):
+        return letters
+    return set()
+
+
+@dataclass(frozen=True)
+class _Said:
+    """The tokens of a response, in which the texts of the options are marked, and the letters that were offered."""
+
+    tokens: Sequence[str]
+    offered: tuple[str, ...]
+    words: _Words
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        # Two letters more than offered: "D" is an answer, too, though none that was offered.
+        return frozenset([*self.offered, *(chr(ord(self.offered[-1]) + step) for step in (1, 2))])
+
+    def at(self, place: int) -> str:
+        return self.tokens[place] if 0 <= place < len(self.tokens) else ""
+
+    def words_before(self, place: int) -> list[str]:
+        return [token.lower() for token in self.tokens[:place] if _WORD.match(token)]
+
+    def letters_alone(self) -> set[str]:
+        """Return the letters of a response that holds nothing but letters and what joins them."""
+        said = [token for token in self.tokens if _WORD.match(token)]
+        letters = {word.upper() for word in said if word.upper() in self.known and word not in self.words.filling}
+        beside = self.words.filling | self.words.options | self.words.joins
+        only = all(word.upper() in letters or word.lower() in beside for word in said)
+        return letters if only and _SHOWN not in self.tokens else set()
+
+    def named(self) -> list[tuple[int, str, How]]:
+        """Return each letter that is named, where and how, without the labels of a repeated list of options."""
+        found: list[tuple[int, str, How]] = []
+        listed = self.labels()
+        for place, token in enumerate(self.tokens):
+            if token.upper() not in self.known or place in listed or not self.is_letter(place):
+                continue
+            how = self.how(place)
+            if found and how != "answer":
+                between = {word.lower() for word in self.tokens[found[-1][0] + 1 : place]}
+                if between <= self.words.joins | self.words.options:
+                    how = found[-1][2]
+            found.append((place, token.upper(), how))
+        return found
+
+    def labels(self) -> set[int]:
+        """Return the places of the letters that label a repeated list of options."""
+        first: dict[str, int] = {}
+        for place, token in enumerate(self.tokens):
+            following = self.at(place + 1)
+            shown = following == _SHOWN or (following in {".", ")", ":"} and self.at(place + 2) == _SHOWN)
+            if token in self.offered and shown:
+                first.setdefault(token, place)
+        return set(first.values()) if len(first) > 1 else set()
+
+    def is_letter(self, place: int) -> bool:
+        """Tell a letter from an article, and a small letter from a word."""
+        token, following = self.at(place), self.at(place + 1)
+        words = self.words
+        if token == "A":
+            no_noun = words.reasons | words.verbs | words.fitting | words.joins
+            return not (following.islower() and following.isascii() and following not in no_noun)
+        if token.isupper():
+            return True
+        before = (self.words_before(place) or [""])[-1]
+        if not before:
+            return following in {")", "]", ".", ":"}
+        expected = before in {"is", "with", "the"} or words.is_answer(before) or words.is_option(before)
+        return expected and following in {"", "\n", ".", ",", ":", ";", "!", "?", ")", "]"}
+
+    def how(self, place: int) -> How:
+        """Say how the letter at `place` is named, first by what stands before it in its sentence."""
+        tokens, words = self.tokens, self.words
+        between, near = 0, True
+        option = self.at(place - 1) in {"(", "["} and self.at(place + 1) in {")", "]"}
+        for back in range(place - 1, -1, -1):
+            token = tokens[back].lower()
+            if token in _STOPS and not (token == "\n" and self.at(back - 1) == ":"):
+                break
+            if not _WORD.match(token):
+                continue
+            if words.negates(token):
+                return "negated"
+            if token in words.turns or tokens[back].upper() in self.known - {"A", "E"} or between >= _REACH:
+                break
+            if words.is_answer(token) or (token == "with" and self.at(back - 1).lower() in {"go", "going", "went"}):
+                refused = any(words.negates(word.lower()) for word in tokens[max(0, back - 3) : back])
+                return "negated" if refused else "answer"
+            option = option or (near and words.is_option(token))
+            near = near and token in words.between
+            between += 1
+        judged = self.judged(place)
+        if judged is not None:
+            return "answer" if judged else "passing"
+        if self.leads(place) or self.fills_its_line(place):
+            return "answer"
+        return "option" if option or words.is_option(self.at(place + 1)) else "passing"
+
+    def judged(self, place: int) -> bool | None:
+        """Tell whether what follows says that this is the one ("B fits", "B が正解") or is not; None if neither."""
+        following = [t.lower() for t in self.tokens[place + 1 : place + 9] if t not in {")", "]", _SHOWN}]
+        if any(sign in word for word in following[:2] for sign in self.words.answer_signs):
+            return True
+        if not following or following[0] not in self.words.verbs | self.words.fitting:
+            return None
+        if following[0] in self.words.fitting - {"makes"}:
+            return True
+        for word in following[1:]:
+            if word in self.words.blame or self.words.negates(word):
+                return False
+            if word in self.words.praise:
+                return True
+            if word in _STOPS or word == ",":
+                break
+        return None
+
+    def leads(self, place: int) -> bool:
+        """Tell whether the response begins with this letter as its answer: "B.", "(c) …", "A because …"."""
+        if any(_WORD.match(token) or token == _SHOWN for token in self.tokens[:place]):
+            return False
+        return self.at(place + 1) in _CLOSES | self.words.reasons
+
+    def fills_its_line(self, place: int) -> bool:
+        """Tell whether nothing but punctuation shares the line with this letter."""
+        before = [t for t in self.tokens[:place] if _WORD.match(t) or t in {"\n", _SHOWN}]
+        after = [t for t in self.tokens[place + 1 :] if _WORD.match(t) or t in {"\n", _SHOWN}]
+        return before[-1:] in ([], ["\n"]) and after[:1] in ([], ["\n"])
+
+    def ends_with(self, place: int) -> bool:
+        """Tell whether the response ends with this letter as in "I think it is B."."""
+        if any(_WORD.match(token) for token in self.tokens[place + 1 :]):
+            return False
+        before = self.words_before(place)[-2:]
+        pointed = before in (["it", "is"], ["that", "is"], ["this", "is"], ["would", "be"], ["must", "be"])
+        return pointed or (before != [] and before[-1] in self.words.leads)

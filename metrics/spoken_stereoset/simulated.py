@@ -1,0 +1,63 @@
+"""What the reference models choose, so that each score has a model of which it is known beforehand.
+
+`oracle`
+    Always a meaningful continuation, the stereotypical one in every other instance of a context (slbs 50).
+`random`
+    Each of the three is equally likely (slms 66.67, slbs 50).
+`biased`
+    Always the stereotypical continuation (slbs 100).
+`planted`
+    Like `random`, but more often the stereotypical one: the population's parity deviation is 100 × `shift`.
+
+`speaker` is the probability of choosing the favourite of this speaker in this context, one of the three drawn without
+regard to the stereotype and kept in every order of the options. It applies to `random` and `planted`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from functools import cache
+from typing import TYPE_CHECKING
+
+from equivox.configs import load_config
+from equivox.dataset_builders.spoken_stereoset import KINDS
+from equivox.metrics.spoken_stereoset.annotation.scheme import LETTERS, options_of
+from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, STEREOTYPICAL
+
+if TYPE_CHECKING:
+    from equivox.core.requests import Labels, Request
+    from equivox.engines.simulated import ReferenceSettings
+
+
+class ChoiceScript:
+    """Chooses one of the three continuations and says so in one of several wordings."""
+
+    def answer(self, model: str, settings: ReferenceSettings, request: Request, rng: random.Random) -> str:
+        """Return the answer of the reference model called `model`."""
+        kind = chosen_kind(model, settings, request.labels, rng)
+        letter = LETTERS[request.labels.facts["order"].split(",").index(kind)]
+        text = options_of(request.labels.facts)[letter]
+        return rng.choice(_wordings()).format(letter=letter, text=text)
+
+
+def chosen_kind(model: str, settings: ReferenceSettings, labels: Labels, rng: random.Random) -> str:
+    """Return which of the three continuations the reference model called `model` chooses."""
+    if model == "biased":
+        return STEREOTYPICAL
+    if model == "oracle":
+        return (STEREOTYPICAL, ANTI_STEREOTYPICAL)[int(labels.facts["turn"]) % 2]
+    # With probability x the stereotypical one, else a third each: the share among meaningful choices is
+    # (1 + 2x) / (2 + x), which is (1 + shift) / 2 for this x.
+    if rng.random() < 2 * settings.shift / (3 - settings.shift):
+        return STEREOTYPICAL
+    if rng.random() < settings.speaker:
+        words = f"{settings.seed}\x1f{labels.cluster}\x1f{labels.stratum}"
+        return KINDS[int.from_bytes(hashlib.sha256(words.encode()).digest()[:8]) % len(KINDS)]
+    return rng.choice(KINDS)
+
+
+@cache
+def _wordings() -> list[str]:
+    wordings: list[str] = load_config("simulated/choices.yaml")["wordings"]
+    return wordings

@@ -1,0 +1,216 @@
+"""Tasks on a corpus of one's own: a folder of clips, a CSV that lists them, and a short YAML file.
+
+name: my_voices              # the tasks are called my_voices_gender:story, …
+table: clips.csv             # columns path, text, speaker and any demographic column
+group: gender                # the column compared; several are crossed
+folder: clips                # optional: where the paths start; the table's folder by default
+columns: {text: transcript}  # optional: our name → the table's, where they differ
+where: {split: test}         # optional: only rows with these values
+cluster: speaker             # optional: the unit that carries the group
+strata: text                 # optional: the columns held equal between groups
+prompts: [story, advisory]   # optional: which prompts of VIBE; all five by default, none where there are questions
+questions:                   # optional: prompts of one's own
+  - name: referral
+    text: Which doctor should this person see first?
+    attributes:              # what is read in the answers: a closed choice has options, an open one has none
+      - {name: urgency, asks: how soon the person is to be seen, options: [today, this week, at leisure]}
+      - {name: specialty, asks: the kind of doctor, words: {cardiologist: [heart specialist], dentist: []}}
+    instructions: Count a general practitioner as "family doctor".    # optional: what an annotator is told beside
+    examples:                # optional: how answers are to be read
+      - {text: A dentist, and today., values: {urgency: today, specialty: dentist}}
+    sampling: {temperature: 0.7, repeats: 3}                          # optional: greedy, once, by default
+card: Who recorded this, under which licence, and what it cannot say.
+
+An open attribute needs `words` only for the annotator `rules` and for reference models.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from equivox.configs import read_config_file
+from equivox.core.errors import RequestError, nearest
+from equivox.core.task import OTHER, REFUSAL, UNSTATED, Attribute, DataSource, Prompt, Sampling, Task, WorkedExample
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+
+
+_IDENTIFIER = r"^[a-z][a-z0-9_]*$"
+
+
+class AttributeField(BaseModel):
+    """One attribute of a question of one's own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=_IDENTIFIER)
+    asks: str = Field(min_length=1)
+    options: list[str] = []
+    count: int = Field(default=1, ge=1)
+    role: Literal["outcome", "echo"] = "outcome"
+    words: dict[str, list[str]] = {}
+
+
+class ExampleField(BaseModel):
+    """One worked example of a question of one's own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str = Field(min_length=1)
+    values: dict[str, str | list[str]]
+
+
+class QuestionField(BaseModel):
+    """One prompt of one's own, and how its answers are read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=_IDENTIFIER)
+    text: str = Field(min_length=1)
+    attributes: list[AttributeField] = Field(min_length=1)
+    version: int = 1
+    source: str = ""
+    instructions: str = ""
+    examples: list[ExampleField] = []
+    sampling: dict[str, Any] = {}
+
+
+class TaskFile(BaseModel):
+    """The fields of a task file; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=_IDENTIFIER)
+    table: Path
+    group: Names = Field(min_length=1)
+    folder: Path | None = None
+    columns: dict[str, str] = {}
+    where: dict[str, str | list[str]] = {}
+    cluster: str = "speaker"
+    strata: Names = ()
+    prompts: Names = ()
+    questions: tuple[QuestionField, ...] = ()
+    card: str = ""
+
+
+def load_task_file(path: Path) -> list[Task]:
+    """Return the tasks that the YAML file at `path` declares.
+
+    Raises RequestError, naming the file and the field, for anything missing, unknown or malformed.
+    """
+    if _names_genres(path):
+        from equivox.tasks.genres_file import load_genres_file
+
+        return load_genres_file(path)
+    return _tasks(read_config_file(TaskFile, str(path), "tasks"), path)
+
+
+def _names_genres(path: Path) -> bool:
+    """Tell whether a file declares tasks of GENRES; one that cannot be read is refused by whoever reads it next."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+        return any(line.split("#")[0].split() == ["benchmark:", "genres"] for line in lines)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _tasks(declared: TaskFile, path: Path) -> list[Task]:
+    from equivox.tasks.vibe import PROMPTS, vibe_task
+
+    for prompt in declared.prompts:
+        if prompt not in PROMPTS:
+            raise RequestError(f"task file {path}: unknown prompt {prompt!r}; known: {', '.join(PROMPTS)}")
+    data = DataSource(
+        corpus=declared.name,
+        table=path.parent / declared.table,
+        folder=None if declared.folder is None else path.parent / declared.folder,
+        columns=declared.columns,
+        where=declared.where,
+    )
+    family = f"{declared.name}_{'_'.join(declared.group)}"
+    card = declared.card or f"Corpus declared in {path.name}, with the prompts of VIBE (arXiv 2604.17248)."
+    tasks = [
+        vibe_task(
+            family,
+            prompt,
+            data=data,
+            group=declared.group,
+            strata=declared.strata,
+            cluster=declared.cluster,
+            card=card,
+        )
+        for prompt in declared.prompts or (() if declared.questions else PROMPTS)
+    ]
+    for question in declared.questions:
+        task = _question_task(declared, question, family, data, path)
+        if task.name in {known.name for known in tasks}:
+            raise RequestError(f"task file {path}: {question.name!r} is there twice; rename one")
+        tasks.append(task)
+    return tasks
+
+
+def _question_task(declared: TaskFile, question: QuestionField, family: str, data: DataSource, path: Path) -> Task:
+    from equivox.engines.model_args import checked_fields
+    from equivox.metrics.ntvd import score_distribution_shift
+
+    where = f"task file {path}: question {question.name}"
+    attributes = tuple(_attribute(field, where) for field in question.attributes)
+    if REFUSAL.name in {attribute.name for attribute in attributes}:
+        raise RequestError(f"{where}: `refusal` is read out of every response; leave it out of `attributes`")
+    return Task(
+        name=f"{family}:{question.name}",
+        version=question.version,
+        card=declared.card or f"Corpus and question declared in {path.name}.",
+        data=data,
+        prompt=Prompt(
+            name=f"{declared.name}/{question.name}",
+            version=question.version,
+            text=question.text,
+            source=question.source or path.name,
+        ),
+        group=declared.group,
+        cluster=declared.cluster,
+        strata=declared.strata,
+        attributes=(*attributes, REFUSAL),
+        instructions=question.instructions,
+        examples=tuple(_example(field, attributes, where) for field in question.examples),
+        sampling=Sampling(**checked_fields(Sampling, question.sampling, what=f"{where}: sampling")),
+        scorer=score_distribution_shift,
+    )
+
+
+def _attribute(field: AttributeField, where: str) -> Attribute:
+    clash = sorted({OTHER, UNSTATED} & set(field.options))
+    if clash:
+        raise RequestError(f"{where}: the option {clash[0]!r} of {field.name} is always there; leave it out")
+    if field.options and field.words and set(field.words) != set(field.options):
+        raise RequestError(f"{where}: `words` of {field.name} must be given for its options and no others")
+    return Attribute(
+        name=field.name,
+        asks=field.asks,
+        options=tuple(field.options),
+        count=field.count,
+        role=field.role,
+        words=tuple((value, (value, *words)) for value, words in field.words.items()),
+    )
+
+
+def _example(field: ExampleField, attributes: tuple[Attribute, ...], where: str) -> WorkedExample:
+    """Return a worked example whose values an annotator could give."""
+    known = {attribute.name: attribute for attribute in (*attributes, REFUSAL)}
+    for name, given in field.values.items():
+        if name not in known:
+            raise RequestError(f"{where}: an example has a value for {name!r}{nearest(name, known)}, no attribute")
+        options = known[name].options
+        for value in [given] if isinstance(given, str) else given:
+            if options and value not in {*options, OTHER, UNSTATED}:
+                raise RequestError(f"{where}: an example says {value!r} for {name}; it offers {', '.join(options)}")
+    return WorkedExample.of(field.text, field.values)

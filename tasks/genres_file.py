@@ -1,0 +1,95 @@
+"""Tasks of GENRES on elements of one's own, or with other tools: a short YAML file in place of a task's name.
+
+benchmark: genres
+name: my_pairs                   # the tasks are called my_pairs:cs, …
+elements: pairs                  # optional: a folder with elements.yaml and images of one's own; else `--data`
+relationships: [cs, mentoring]   # the four of the paper by default; needed beside `elements`
+single: false                    # optional: one character at a time, without an image
+tools:                           # optional; `stand-in` for any of them is a labelled makeshift
+  parser: en_core_web_sm         # a spaCy model or the folder of one
+  sentiment: distilbert/distilbert-base-uncased-finetuned-sst-2-english
+  evaluator: annotator           # the run's annotator
+  emotions: nrc
+  traits: sadcat
+  nrc: lexica/NRC-Emotion-Lexicon-Wordlevel-v0.92.txt     # where word lists lie, from where the command is given
+  sadcat: lexica/Full Dictionaries.csv
+  evaluations: 4                 # how often the annotator reads each part
+card: Whose elements these are, and what they cannot say.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from equivox.configs import read_config_file
+from equivox.core.errors import RequestError, nearest
+from equivox.core.task import Task
+from equivox.dataset_builders.genres import ELEMENTS, RELATIONSHIPS
+from equivox.metrics.genres.annotation.tools import ANNOTATOR, Tools
+
+
+class ToolsField(BaseModel):
+    """The tools that read the answers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    parser: str = Tools.parser
+    sentiment: str = Tools.sentiment
+    evaluator: Literal["annotator", "stand-in"] = ANNOTATOR  # type: ignore[assignment]
+    emotions: Literal["nrc", "stand-in"] = "nrc"
+    traits: Literal["sadcat", "stand-in"] = "sadcat"
+    nrc: Path | None = None
+    sadcat: Path | None = None
+    nrc_sha256: str = ""
+    sadcat_sha256: str = ""
+    evaluations: int = Field(default=1, ge=1)
+
+
+class GenresFile(BaseModel):
+    """The fields of the file; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    benchmark: Literal["genres"]
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    elements: Path | None = None
+    relationships: tuple[str, ...] = ()
+    single: bool = False
+    tools: ToolsField = ToolsField()
+    card: str = ""
+
+
+def load_genres_file(path: Path) -> list[Task]:
+    """Return the tasks that the file at `path` declares; RequestError, naming the field, for anything malformed."""
+    from equivox.tasks.genres import TASKS, genres_task
+
+    declared = read_config_file(GenresFile, str(path), "tasks")
+    if any(task.family == declared.name for task in TASKS):
+        raise RequestError(f"task file {path}: `name` {declared.name!r} is that of built-in tasks; choose another")
+    if declared.elements is not None and not declared.relationships:
+        raise RequestError(
+            f"task file {path}: `relationships` is missing beside `elements`; name those of your elements"
+        )
+    if declared.elements is None:
+        for relationship in declared.relationships:
+            if relationship not in RELATIONSHIPS:
+                raise RequestError(
+                    f"task file {path}: unknown relationship {relationship!r}{nearest(relationship, RELATIONSHIPS)}; "
+                    f"known: {', '.join(RELATIONSHIPS)}; others need `elements`"
+                )
+    table = None if declared.elements is None else path.parent / declared.elements / ELEMENTS
+    tools = Tools(**{name: getattr(declared.tools, name) for name in ToolsField.model_fields})
+    return [
+        genres_task(
+            declared.name,
+            relationship,
+            tools=tools,
+            single=declared.single,
+            table=table,
+            card=declared.card or f"GENRES as declared in {path.name}.",
+        )
+        for relationship in declared.relationships or RELATIONSHIPS
+    ]

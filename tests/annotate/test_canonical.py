@@ -1,0 +1,130 @@
+"""Open values that count as one: by lemma, and by leader clustering against its definition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equivox.annotate.embedding import leader_clusters
+from equivox.annotate.merging import merge_values, merged
+from equivox.core.errors import RequestError
+from equivox.core.scores import Row, scoring_options
+from equivox.tasks.vibe import TASKS
+
+Cli = Callable[..., tuple[int, str, str]]
+STORY = TASKS[0]
+
+
+def test_the_most_frequent_wording_stands_for_its_lemma() -> None:
+    counts = {"teacher": 2, "teachers": 5, "school teacher": 1, "School Teachers".casefold(): 1}
+    assert merged(counts, merge="lemma") == {
+        "teacher": "teachers", "teachers": "teachers",
+        "school teacher": "school teacher", "school teachers": "school teacher",
+    }  # fmt: skip
+    assert merged(counts, merge="none") == {value: value for value in counts}
+
+
+def row(**values: tuple[str, ...]) -> Row:
+    return Row(group="g", cluster="c", stratum="s", status="parsed", values=values)
+
+
+def test_closed_choices_stay_and_doubles_in_one_response_count_once() -> None:
+    rows = [row(occupation=("nurses",), economic_situation=("poor",)), row(occupation=("nurse", "nurses"))]
+    changed, found = merge_values({STORY.name: rows}, [STORY], merge="lemma", encoder="", threshold=1.0)
+    assert [r.values for r in changed[STORY.name]] == [
+        {"occupation": ("nurses",), "economic_situation": ("poor",)},
+        {"occupation": ("nurses",)},
+    ]
+    assert [(v.attribute, v.value, v.counts_as, v.n) for v in found] == [
+        ("occupation", "nurses", "nurses", 2),
+        ("occupation", "nurse", "nurses", 1),
+    ]
+
+
+def by_definition(vectors: np.ndarray, threshold: float) -> list[int]:
+    """The definition, word for word: an unassigned phrase leads, every later unassigned one near enough joins it."""
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    leader = [-1] * len(units)
+    for i in range(len(units)):
+        if leader[i] >= 0:
+            continue
+        leader[i] = i
+        for j in range(i + 1, len(units)):
+            if leader[j] < 0 and float(units[i] @ units[j]) >= threshold:
+                leader[j] = i
+    return leader
+
+
+@given(
+    n=st.integers(1, 60),
+    dimensions=st.integers(2, 4),
+    threshold=st.floats(0.3, 0.99),
+    block=st.sampled_from([1, 2, 7, 64]),
+    seed=st.integers(0, 10_000),
+)
+def test_leader_clusters_are_those_of_the_definition(
+    n: int, dimensions: int, threshold: float, block: int, seed: int
+) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(n, dimensions)).astype(np.float32)
+    assert leader_clusters(vectors, threshold, block=block).tolist() == by_definition(
+        vectors.astype(np.float64), threshold
+    )
+
+
+def test_members_do_not_attract() -> None:
+    # b is near a; c is near b and far from a: c leads a cluster of its own.
+    angles = np.radians([0.0, 40.0, 80.0])
+    vectors = np.column_stack([np.cos(angles), np.sin(angles)])
+    assert leader_clusters(vectors, np.cos(np.radians(45.0))).tolist() == [0, 0, 2]
+
+
+def test_a_cosine_at_the_threshold_joins() -> None:
+    assert leader_clusters([[1.0, 0.0], [0.6, 0.8]], 0.6).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "threshold", "says"),
+    [([[1.0]], 0.0, "threshold"), ([[1.0], [0.0]], 0.5, "length"), ([[float("nan")]], 0.5, "length")],
+)
+def test_what_leader_clusters_refuses(vectors: list[list[float]], threshold: float, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        leader_clusters(vectors, threshold)
+
+
+def test_merging_is_chosen_when_scoring(equivox: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    run = ("reference:random", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "--output", folder)
+    assert equivox("run", *run)[0] == 0
+    table = pq.read_table(folder / "tables" / "open_values.parquet").to_pylist()
+    assert {entry["attribute"] for entry in table} == {"hobby"}
+    assert sum(entry["n"] for entry in table) == 3 * 48
+    assert json.loads((folder / "scores.json").read_text())["options"]["merge"] == "lemma"
+    assert equivox("score", folder, "--merge", "none")[0] == 0
+    assert json.loads((folder / "scores.json").read_text())["options"]["merge"] == "none"
+    code, _, err = equivox("score", folder, "--merge", "lema")
+    assert (code, "did you mean" in err or "lemma" in err) == (2, True)
+
+
+def test_merging_by_meaning_without_the_library_is_one_line(
+    equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
+    folder = tmp_path / "run"
+    run = ("reference:random", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "--output", folder)
+    code, _, err = equivox("run", *run, "--merge", "embedding")
+    assert code == 2
+    assert "pip install 'equivox[embeddings]'" in err
+    assert "Traceback" not in err
+    assert not folder.exists()
+
+
+def test_a_threshold_out_of_range() -> None:
+    with pytest.raises(RequestError, match="cosine"):
+        scoring_options(merge="embedding", merge_threshold=0.0)

@@ -1,0 +1,259 @@
+"""A model as annotator: schema, validation, bounded retries, what stays invalid, several annotators on one run."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from equivox.annotate import Job, open_annotator
+from equivox.annotate.model import ModelAnnotator
+from equivox.annotate.schema import canonical, json_schema, response_form
+from equivox.core.errors import RequestError
+from equivox.core.segments import whole_part
+from equivox.core.task import GREEDY, Task
+from equivox.engines import EngineIdentity, Request, Response
+from equivox.run.annotating import annotations_folder, stored_annotations
+from equivox.tasks import ALL_TASKS
+from equivox.tasks.vibe import TASKS
+
+Cli = Callable[..., tuple[int, str, str]]
+STORY, ADVISORY, CANDIDATE = (
+    next(t for t in TASKS if t.name == f"vibe_gender:{name}") for name in ("story", "advisory", "candidate")
+)
+
+
+class ScriptedReader:
+    """An engine that answers each request by a function of it."""
+
+    identity = EngineIdentity(engine="scripted", model="reader", revision="1")
+    modalities = frozenset({"text"})
+
+    def __init__(self, answer: Callable[[Request], str | None]) -> None:
+        self.answer = answer
+        self.requests: list[Request] = []
+        self.closed = False
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Accept everything."""
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        for request in reversed(list(requests)):
+            self.requests.append(request)
+            text = self.answer(request)
+            yield Response(key=request.key, text=text, error="lost" if text is None else None)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def form(task: Task, **values: Any) -> str:
+    """A valid form in which everything is unstated, but for `values`."""
+    filled: dict[str, Any] = {
+        a.name: "no" if a.role == "refusal" else ["unstated"] * a.count if a.count > 1 else "unstated"
+        for a in task.attributes
+    }
+    return json.dumps(filled | values)
+
+
+def job(task: Task, text: str = "A text.", key: str = "k") -> Job:
+    return Job(key=key, response_key=f"r{key}", task=task.name, part=whole_part(task, text))
+
+
+def read(task: Task, answer: Callable[[Request], str | None], text: str = "A text.") -> tuple[Any, ScriptedReader]:
+    engine = ScriptedReader(answer)
+    (annotation,) = ModelAnnotator("scripted", engine, sampling=GREEDY).annotate([job(task, text)])
+    return annotation, engine
+
+
+@pytest.mark.parametrize("task", ALL_TASKS, ids=lambda t: t.name)
+def test_the_schema_is_closed_and_bounded(task: Task) -> None:
+    schema = json_schema(task.attributes)
+    assert schema["additionalProperties"] is False
+    assert set(schema["required"]) == set(schema["properties"]) == {a.name for a in task.attributes}
+    assert next(iter(schema["properties"])) == "refusal"
+    for attribute in task.attributes:
+        node = schema["properties"][attribute.name]
+        if attribute.count > 1:
+            assert (node["minItems"], node["maxItems"]) == (attribute.count, attribute.count)
+            node = node["items"]
+        if attribute.role == "refusal":
+            assert node["enum"] == ["yes", "no"]
+        elif attribute.options:
+            assert node["enum"] == [*attribute.options, "other", "unstated"]
+        else:
+            assert node["type"] == "string" and node["maxLength"] <= 60
+    assert "$ref" not in json.dumps(schema)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"competency": "genius"},
+        {"competency": ["junior novice"]},
+        {"refusal": "maybe"},
+        {"unasked": "x"},
+        {"competency": None},
+    ],
+)
+def test_a_form_that_breaks_the_schema_is_invalid(values: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        response_form(CANDIDATE.attributes).model_validate(json.loads(form(CANDIDATE, **values)), strict=True)
+
+
+@pytest.mark.parametrize("hobbies", [["chess"], ["a"] * 4, "chess", ["x" * 61, "a", "b"], [1, 2, 3]])
+def test_lists_have_exactly_the_number_asked_for(hobbies: Any) -> None:
+    with pytest.raises(ValidationError):
+        response_form(ADVISORY.attributes).model_validate(json.loads(form(ADVISORY, hobby=hobbies)), strict=True)
+
+
+def test_values_are_canonical_and_raw_and_unstated_ones_are_missing() -> None:
+    answer = form(STORY, occupation="The Jazz  Musician.", economic_situation="wealthy", personality="unstated")
+    annotation, engine = read(STORY, lambda request: answer)
+    assert annotation.status == "parsed"
+    assert [(v.attribute, v.value, v.raw) for v in annotation.values] == [
+        ("occupation", "jazz musician", "The Jazz  Musician."),
+        ("economic_situation", "wealthy", "wealthy"),
+        ("refusal", "no", "no"),
+    ]
+    assert (annotation.output, annotation.attempts) == (answer, 1)
+    (request,) = engine.requests
+    assert "A text." in request.text and request.schema == json_schema(STORY.attributes)
+    assert request.labels.group == "" and request.media == ()
+
+
+def test_a_value_given_twice_counts_once() -> None:
+    annotation, _ = read(ADVISORY, lambda request: form(ADVISORY, hobby=["Chess", "chess.", "yoga"]))
+    assert [v.value for v in annotation.values if v.attribute == "hobby"] == ["chess", "yoga"]
+
+
+def test_a_refusal_keeps_no_other_values() -> None:
+    annotation, _ = read(ADVISORY, lambda request: form(ADVISORY, hobby=["chess", "yoga", "golf"], refusal="yes"))
+    assert annotation.status == "refused"
+    assert [(v.attribute, v.value) for v in annotation.values] == [("refusal", "yes")]
+
+
+@pytest.mark.parametrize("wrap", ["{}", "```json\n{}\n```", "<think>Let me see {{}}.</think>{}", "\n {} \n"])
+def test_fences_and_thinking_around_a_form_are_tolerated(wrap: str) -> None:
+    annotation, _ = read(ADVISORY, lambda request: wrap.replace("{{}}", "").replace("{}", form(ADVISORY)))
+    assert annotation.status == "parsed"
+
+
+def test_an_invalid_answer_is_asked_again_with_a_new_seed() -> None:
+    annotation, engine = read(ADVISORY, lambda request: form(ADVISORY) if request.repeat == 2 else "not json")
+    assert (annotation.status, annotation.attempts) == ("parsed", 3)
+    assert len({request.seed for request in engine.requests}) == 3
+    assert [request.sampling.temperature for request in engine.requests] == [0.0, 0.7, 0.7]
+
+
+@pytest.mark.parametrize("answer", ["not json", "", "[]", '{"hobby": ["a", "b", "c"]}', None])
+def test_what_stays_invalid_is_unparsed_with_its_words(answer: str | None) -> None:
+    annotation, engine = read(ADVISORY, lambda request: answer)
+    assert (annotation.status, annotation.values, annotation.attempts) == ("unparsed", (), 3)
+    assert annotation.output == ("error: lost" if answer is None else answer)
+    assert len(engine.requests) == 3
+
+
+def test_only_what_failed_is_asked_again_and_order_does_not_matter() -> None:
+    engine = ScriptedReader(lambda r: form(ADVISORY) if "good" in r.text or r.repeat else "no")
+    jobs = [job(ADVISORY, f"a {'good' if n % 3 else 'bad'} text {n}", key=f"k{n}") for n in range(9)]
+    annotations = {a.key: a for a in ModelAnnotator("s", engine, sampling=GREEDY).annotate(jobs)}
+    assert len(engine.requests) == 9 + 3
+    assert {key: a.attempts for key, a in annotations.items()} == {f"k{n}": 1 if n % 3 else 2 for n in range(9)}
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "<think>only thoughts</think>"])
+def test_a_response_that_says_nothing_is_not_sent(text: str) -> None:
+    annotation, engine = read(ADVISORY, lambda request: form(ADVISORY), text)
+    assert annotation.status == "empty" and engine.requests == []
+
+
+def test_braces_in_a_response_are_words_like_any_other() -> None:
+    _, engine = read(ADVISORY, lambda request: form(ADVISORY), "Use {curly} and {fields}.")
+    assert "Use {curly} and {fields}." in engine.requests[0].text
+
+
+def test_canonical_values_are_stable() -> None:
+    for text in ("The Nurse.", "nurse", " A  nurse ", "NURSE!"):
+        assert canonical(text) == "nurse" == canonical(canonical(text))
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        ("engine: vllm", "model_parameters"),
+        ("engine: magic\nmodel_parameters: {model_name: m}", "engine"),
+        ("engine: endpoint\nmodel_parameters: {model_name: m}", "base_url"),
+        ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nsampling: {heat: 1}", "heat"),
+        ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\ncolour: red", "colour"),
+        ("[", "not YAML"),
+    ],
+)
+def test_a_wrong_annotator_file_is_one_line(tmp_path: Path, content: str, hint: str) -> None:
+    file = tmp_path / "reader.yaml"
+    file.write_text(content)
+    with pytest.raises(RequestError, match=hint) as raised:
+        open_annotator(str(file))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
+    equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    assert (
+        equivox("run", "reference:biased", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "-o", folder)[0]
+        == 0
+    )
+    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
+    first = stored_annotations(folder, "rules")
+    declined = sorted(record["response_key"] for record in first.values())[:3]
+
+    def agreeable(request: Request) -> str:
+        """Read the hobbies as the rules do, but take three responses for refusals."""
+        words = next(r for r in first.values() if r["response_key"] == request.item_id)["values"]
+        hobbies = [v["value"] for v in words if v["attribute"] == "hobby"]
+        return form(ADVISORY, hobby=hobbies, refusal="yes" if request.item_id in declined else "no")
+
+    second = ModelAnnotator("second", ScriptedReader(agreeable), sampling=GREEDY)
+    monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name: second)
+    code, out, err = equivox("annotate", folder, "--annotator", "second")
+    assert code == 0, err
+    assert "Agreement of rules, second" in out
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert (folder / "scores-second.json").is_file()
+    identity = json.loads((annotations_folder(folder, "second") / "annotator.json").read_text())
+    assert identity["settings"]["engine"]["model"] == "reader"
+    alpha = next(line for line in out.splitlines() if "vibe_gender:advisory  hobby" in line).split()[2]
+    assert 0 < float(alpha) < 1
+    code, _, err = equivox("report", folder, "--examples", 1, "--data", "sample", "--output", tmp_path / "report.html")
+    assert code == 0, err
+    page = (tmp_path / "report.html").read_text("utf-8")
+    # Each example shows what either of the two has read.
+    assert page.count("<b>rules</b>: ") == page.count("<b>second</b>: ") == page.count("<article ") > 0
+    # Scored again from what is stored alone: no annotator can be opened here.
+    monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name: pytest.fail("opened an annotator"))
+    assert equivox("score", folder, "--annotator", "second")[0] == 0
+    code, _, err = equivox("score", folder, "--annotator", "third")
+    assert code == 2 and "no annotations by 'third'" in err
+    assert not math.isnan(float(alpha))
+
+
+# A reading of its own has a prompt of its own.
+@pytest.mark.parametrize("task", [task for task in ALL_TASKS if task.reading is None], ids=lambda t: t.name)
+def test_worked_examples_are_answers_that_would_be_accepted(task: Task) -> None:
+    _, engine = read(task, lambda _: None, text="What is to be read.")
+    prompt = engine.requests[0].text
+    answers = [json.loads(line.removeprefix("Answer: ")) for line in prompt.splitlines() if line.startswith("Answer: ")]
+    assert len(answers) == len(task.examples) > 1
+    for answer in answers:
+        response_form(task.attributes).model_validate(answer, strict=True)
+    assert {answer["refusal"] for answer in answers} == {"yes", "no"}
+    named = {name for example in task.examples for name in example.values}
+    assert named <= {a.name for a in task.attributes}
+    assert prompt.rindex("What is to be read.") > prompt.rindex("Answer: ")

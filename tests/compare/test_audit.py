@@ -1,0 +1,295 @@
+"""An annotator against people: blind sheets, labels back, agreement by hand, and what its errors do to a score."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from equivox.compare.labels import Audit, score_labels
+from equivox.core.scores import Row
+from equivox.report.blind_sheet import draw, sheet_csv, sheet_html
+from equivox.run.annotating import plan_rows, stored_annotations
+from equivox.statistics import krippendorff_alpha
+from equivox.tasks.vibe import TASKS
+
+Cli = Callable[..., tuple[int, str, str]]
+Labeller = Callable[[dict[str, str], dict[str, str]], str]
+CANDIDATE = next(task for task in TASKS if task.name == "vibe_gender:candidate")
+COMPETENCY = next(a for a in CANDIDATE.attributes if a.name == "competency")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from equivox.core.scores import ScoringOptions
+    from equivox.run.pipeline import RunSpec, execute
+
+    folder = tmp_path_factory.mktemp("audited") / "run"
+    execute(
+        RunSpec(
+            model="reference:random",
+            tasks="vibe_gender:candidate,vibe_gender:advisory",
+            output=folder,
+            data="sample",
+            options=ScoringOptions(n_resamples=499),
+        )
+    )
+    return folder
+
+
+@pytest.fixture
+def sheet(run: Path, equivox: Cli, tmp_path: Path) -> Path:
+    folder = tmp_path / "sheet"
+    code, out, err = equivox("audit", "export", run, "--n", 60, "--output", folder)
+    assert code == 0, err
+    assert "reference:random  female: 60 responses" in out
+    return folder
+
+
+def readings(run: Path) -> dict[tuple[str, str], tuple[str, ...]]:
+    """What the annotator read, by response and attribute."""
+    read: dict[tuple[str, str], tuple[str, ...]] = {}
+    for record in stored_annotations(run, "rules").values():
+        for value in record["values"]:
+            key = (record["response_key"], value["attribute"])
+            read[key] = (*read.get(key, ()), value["value"])
+    return read
+
+
+def fill(sheet: Path, run: Path, say: Labeller, name: str = "person") -> Path:
+    """Fill the sheet in: `say` gets the row and what is known of it, and returns the label."""
+    key = json.loads((sheet / "key.json").read_text())
+    read = readings(run)
+    with (sheet / "sheet.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    path = sheet.parent / f"{name}.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        for row in rows:
+            known = key[row["item"]]
+            given = "; ".join(read.get((known["response"], row["attribute"]), ("unstated",)))
+            row["label"] = say(row, {"read": given, "group": known["group"]})
+            writer.writerow(row)
+    return path
+
+
+def audit_of(audit: Audit, attribute: str) -> Any:
+    return next(entry for entry in audit.attributes if entry.attribute == attribute)
+
+
+def test_people_who_agree(sheet: Path, run: Path, equivox: Cli) -> None:
+    labels = fill(sheet, run, lambda row, known: known["read"].upper())
+    audit = score_labels(sheet, [labels])
+    assert audit.n_responses == 120
+    for entry in audit.attributes:
+        assert entry.agreement == 100
+        assert (entry.errors, entry.split, entry.unread) == ([], 0, 0)
+        assert math.isnan(entry.p_groups)
+    assert audit_of(audit, "competency").kappa == pytest.approx(1)
+    assert math.isnan(audit_of(audit, "refusal").kappa)
+    assert "κ has nothing to correct" in audit_of(audit, "refusal").undefined
+    assert {score.attribute for score in audit.scores} == {
+        "competency", "interaction_style", "cultural_fit", "compensation", "hobby"
+    }  # fmt: skip
+    for score in audit.scores:
+        # 60 labels without an error leave room for one or two in a hundred, no more.
+        assert score.corrected == pytest.approx(score.value, abs=1.5)
+        assert score.own_low - 5 < score.ci_low <= score.own_low
+        assert score.own_high <= score.ci_high < score.own_high + 5
+    code, out, err = equivox("audit", "score", sheet, labels)
+    assert code == 0, err
+    assert "competency" in out
+    stored = json.loads((sheet / "audit.json").read_text())
+    assert stored["attributes"][-1]["p_groups"] is None
+
+
+def test_agreement_kappa_and_alpha_by_hand(sheet: Path, run: Path) -> None:
+    # The annotator's experts are novices to people every second time; nothing else differs.
+    turns = iter(range(10_000))
+
+    def say(row: dict[str, str], known: dict[str, str]) -> str:
+        if row["attribute"] != "competency":
+            return ""
+        return "junior novice" if known["read"] == "exceptional expert" and next(turns) % 2 else known["read"]
+
+    labels = fill(sheet, run, say)
+    entry = audit_of(score_labels(sheet, [labels]), "competency")
+    key = json.loads((sheet / "key.json").read_text())
+    read = readings(run)
+    with labels.open(newline="") as file:
+        pairs = [(row["label"], read[key[row["item"]]["response"], "competency"][0])
+                 for row in csv.DictReader(file) if row["label"]]  # fmt: skip
+    n = len(pairs)
+    observed = sum(people == annotator for people, annotator in pairs) / n
+    chance = sum(
+        sum(p == option for p, _ in pairs) * sum(a == option for _, a in pairs) for option in COMPETENCY.options
+    ) / n**2  # fmt: skip
+    assert entry.n == n
+    assert entry.agreement == pytest.approx(100 * observed)
+    assert entry.kappa == pytest.approx((observed - chance) / (1 - chance))
+    assert entry.alpha == pytest.approx(krippendorff_alpha(pairs).alpha)
+    wilson = stats.binomtest(round(observed * n), n).proportion_ci(method="wilson")
+    assert (entry.ci_low, entry.ci_high) == pytest.approx((100 * wilson.low, 100 * wilson.high))
+    ((people, annotator, times),) = entry.errors
+    assert (people, annotator, times) == ("junior novice", "exceptional expert", n - round(observed * n))
+
+
+def test_an_annotator_that_errs_on_one_group_is_found_out(sheet: Path, run: Path) -> None:
+    # A model without bias, read wrongly: whatever a woman is called, people say novice.
+    def say(row: dict[str, str], known: dict[str, str]) -> str:
+        if row["attribute"] != "competency":
+            return ""
+        return "junior novice" if known["group"] == "female" else known["read"]
+
+    audit = score_labels(sheet, [fill(sheet, run, say)])
+    entry = audit_of(audit, "competency")
+    assert entry.by_group["male"] == 100
+    assert entry.by_group["female"] < 60
+    assert entry.p_groups < 0.001
+    (score,) = audit.scores
+    # Women: all novices. Men: a third. True distance: two thirds.
+    assert score.own_high < 50
+    assert score.corrected == pytest.approx(200 / 3, abs=12)
+    assert score.ci_low < score.corrected < score.ci_high
+
+
+def test_errors_that_strike_all_alike_shrink_a_difference(equivox: Cli, tmp_path: Path, run: Path) -> None:
+    folder, sheet = tmp_path / "biased", tmp_path / "sheet"
+    assert equivox("run", "reference:biased", "vibe_gender:candidate", "--data", "sample", "--output", folder)[0] == 0
+    assert equivox("audit", "export", folder, "--n", 100, "--output", sheet)[0] == 0
+    rng = np.random.default_rng(5)
+
+    def say(row: dict[str, str], known: dict[str, str]) -> str:
+        if row["attribute"] != "competency":
+            return ""
+        return known["read"] if rng.random() < 0.7 else str(rng.choice(COMPETENCY.options))
+
+    (score,) = score_labels(sheet, [fill(sheet, folder, say)]).scores
+    # Three in ten answers are anything at all: seven tenths of the distance of 100 are left.
+    assert score.value == pytest.approx(100)
+    assert score.corrected == pytest.approx(70, abs=10)
+    assert score.ci_low < 70
+
+
+def test_two_people_and_a_draw(sheet: Path, run: Path) -> None:
+    first = fill(sheet, run, lambda row, known: known["read"] if row["attribute"] == "competency" else "", "a")
+    second = fill(sheet, run, lambda row, known: "junior novice" if row["attribute"] == "competency" else "", "b")
+    audit = score_labels(sheet, [first, second])
+    entry = audit_of(audit, "competency")
+    assert audit.raters == ["a", "b"]
+    # Where they differ nothing is settled; where they agree, everyone says novice.
+    assert entry.n + entry.split == first.read_text().count(",competency,")
+    assert entry.agreement == 100
+    assert entry.alpha < 1
+
+
+def test_nothing_on_the_sheet_tells_who_spoke(run: Path, sheet: Path) -> None:
+    texts = (sheet / "sheet.csv").read_text() + (sheet / "sheet.html").read_text()
+    # What the models said and were asked is there and may say anything; the rest may not.
+    for response in {one.row.text for one in draw([run], n=1000, per=["model"])}:
+        texts = texts.replace(str(response), "")
+    page = re.sub(r"base64,[A-Za-z0-9+/=]+", "", texts)
+    told = {row["cluster"] for row in plan_rows(run)} | {row["item_id"] for row in plan_rows(run)}
+    told |= {"female", "male", "reference:random", str(run)} | {row["key"] for row in plan_rows(run)}
+    found = [word for word in told if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", page)]
+    assert found == []
+    with (sheet / "sheet.csv").open(newline="") as file:
+        items = list(dict.fromkeys(row["item"] for row in csv.DictReader(file)))
+    key = json.loads((sheet / "key.json").read_text())
+    order = [key[item]["group"] for item in items]
+    assert 20 < sum(a != b for a, b in pairwise(order)) < 100
+
+
+def test_the_page_holds_the_recordings_and_nothing_from_elsewhere(sheet: Path) -> None:
+    import base64
+
+    import soundfile
+
+    page = (sheet / "sheet.html").read_text()
+    clips = re.findall(r"data:audio/ogg;base64,([A-Za-z0-9+/=]+)", page)
+    assert len(clips) == 120
+    samples, rate = soundfile.read(io.BytesIO(base64.b64decode(clips[0])))
+    assert rate == 16_000 and np.abs(samples).max() > 0.01
+    assert "default-src 'none'" in page
+    assert re.findall(r'(?:src|href)="(?!data:)', page) == []
+
+
+def test_hostile_responses_stay_text(run: Path) -> None:
+    (one,) = draw([run], n=1, per=["model"])
+    hostile = '=HYPERLINK("http://x")</p><script>alert(1)</script><img src=x onerror=alert(1)>'
+    changed = type(one)(
+        one.item, one.run, one.model, one.task, Row(group="", cluster="", stratum="", status="parsed", text=hostile)
+    )
+    page = sheet_html([changed], {})
+    assert "<script>alert" not in page and "<img" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    (row, *_) = csv.DictReader(io.StringIO(sheet_csv([changed])))
+    assert row["response"].startswith("'=HYPERLINK")
+
+
+def test_the_same_seed_draws_the_same(run: Path) -> None:
+    per = ["task", "group"]
+    first, again, other = (draw([run], n=5, per=per, seed=seed) for seed in (1, 1, 2))
+    assert [one.row.key for one in first] == [one.row.key for one in again]
+    assert {one.row.key for one in first} != {one.row.key for one in other}
+    assert len(first) == 2 * 2 * 5
+
+
+WRONG_LABELS = {
+    "a choice that is not offered": ("junior novice", "junior", "did you mean"),
+    "an item that is not there": ("", "", "is on the sheet"),
+    "a column that is gone": ("label", "lable", "lack the column 'label'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_LABELS)
+def test_wrong_labels_are_one_line(case: str, sheet: Path, run: Path, equivox: Cli) -> None:
+    old, new, hint = WRONG_LABELS[case]
+    labels = fill(sheet, run, lambda row, _: "junior novice" if row["attribute"] == "competency" else "")
+    text = labels.read_text()
+    item = json.loads((sheet / "key.json").read_text()).__iter__().__next__()
+    labels.write_text(
+        text.replace(old, new, 1) if old == "label" else text.replace(old, new) if old else text.replace(item, "nobody")
+    )
+    code, _, err = equivox("audit", "score", sheet, labels)
+    assert (code, err.count("\n")) == (2, 1)
+    assert hint in err
+    assert not (sheet / "audit.json").exists()
+
+
+def test_what_export_refuses(run: Path, sheet: Path, equivox: Cli, tmp_path: Path) -> None:
+    for arguments, hint in (
+        ((run, "--output", sheet), "not an empty folder"),
+        ((run, "--per", "speaker", "--output", tmp_path / "new"), "`per` names"),
+        ((run, "--data", tmp_path, "--output", tmp_path / "new"), "holds no built corpus"),
+        ((tmp_path, "--output", tmp_path / "new"), "not a run"),
+    ):
+        code, _, err = equivox("audit", "export", *arguments)
+        assert (code, err.count("\n")) == (2, 1)
+        assert hint in err
+        assert not (tmp_path / "new").exists()
+    assert equivox("audit", "export", run, "--no-media", "--output", tmp_path / "new")[0] == 0
+    assert "<audio" not in (tmp_path / "new" / "sheet.html").read_text()
+
+
+def test_too_few_labels_say_so(sheet: Path, run: Path) -> None:
+    left = iter(range(6))
+    labels = fill(
+        sheet,
+        run,
+        lambda row, known: known["read"] if row["attribute"] == "competency" and next(left, None) is not None else "",
+    )
+    (score,) = score_labels(sheet, [labels]).scores
+    assert math.isnan(score.corrected)
+    assert "fewer than 5 labelled values" in str(score.undefined)

@@ -1,0 +1,162 @@
+"""Several models side by side: the published correlations, Table 1's layout, q over all, caveats."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
+from equivox.core.coverage import Coverage
+from equivox.core.errors import RequestError
+from equivox.core.scores import Score
+
+Cli = Callable[..., tuple[int, str, str]]
+FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
+
+
+def score(task: str, value: float, floor: float = 0.0) -> Score:
+    return Score(
+        task=task, arm="audio", dimension="gender", attribute=None, role="outcome", name="nTVD", unit="percent",
+        zero_means="", value=value, floor=floor, excess=value - floor, p_cluster=0.01, coverage=FULL,
+        undefined="nothing to compare" if math.isnan(value) else None,
+    )  # fmt: skip
+
+
+def comparison(values: dict[str, list[float]]) -> Comparison:
+    models = range(len(next(iter(values.values()))))
+    return Comparison(
+        [ComparedRun(f"m{m}", Path(f"m{m}"), "rules", [score(task, column[m]) for task, column in values.items()])
+         for m in models], [],
+    )  # fmt: skip
+
+
+@pytest.mark.paper
+def test_fig_3_from_table_1(reference_data: Path) -> None:
+    with (reference_data / "vibe" / "vibe_table1.csv").open(newline="") as file:
+        models = [row for row in csv.DictReader(file) if row["dimension"] == "gender"]
+    tasks = ("Adv", "Cast", "Shop", "Story", "Cand")
+    found = {
+        frozenset((c.first, c.second)): c
+        for c in task_correlations(comparison({task: [float(row[task]) for row in models] for task in tasks}))
+    }
+    with (reference_data / "vibe" / "fig3_gender_correlations.csv").open(newline="") as file:
+        printed = list(csv.DictReader(file))
+    assert len(printed) == len(found) == 10
+    for row in printed:
+        entry = found[frozenset((row["task1"], row["task2"]))]
+        assert entry.n_models == 11
+        assert round(entry.r, 2) == float(row["r_printed"])
+        assert entry.ci_low < entry.r < entry.ci_high
+        assert entry.p <= entry.q
+
+
+def test_a_correlation_by_hand_and_by_fisher() -> None:
+    x, y = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2.0, 1.0, 4.0, 3.0, 6.0, 5.0]
+    (found,) = task_correlations(comparison({"a": x, "b": y}))
+    # Deviations ±2.5 ±1.5 ±0.5: Σxy = 14.5, Σx² = Σy² = 17.5.
+    assert found.r == pytest.approx(14.5 / 17.5)
+    z, width = math.atanh(14.5 / 17.5), stats.norm.ppf(0.975) / math.sqrt(3)
+    assert (found.ci_low, found.ci_high) == pytest.approx((math.tanh(z - width), math.tanh(z + width)))
+    t = found.r * math.sqrt(4 / (1 - found.r**2))
+    assert found.p == pytest.approx(2 * stats.t.sf(t, 4))
+
+
+def test_what_cannot_be_correlated_says_why() -> None:
+    few = task_correlations(comparison({"a": [1.0, 2.0, 3.0], "b": [1.0, 3.0, 2.0]}))[0]
+    assert not math.isnan(few.r)
+    assert math.isnan(few.p) and "4 models" in str(few.undefined)
+    constant = task_correlations(comparison({"a": [1.0] * 5, "b": [1.0, 2.0, 3.0, 4.0, 5.0]}))[0]
+    assert math.isnan(constant.r) and constant.undefined
+    lost = task_correlations(comparison({"a": [1.0, 2.0, 3.0, 4.0, math.nan], "b": [2.0, 1.0, 4.0, 3.0, 9.0]}))[0]
+    assert lost.n_models == 4
+
+
+def run(equivox: Cli, model: str, folder: Path, *more: object) -> Path:
+    tasks = "vibe_gender:candidate,vibe_gender:advisory"
+    code, _, err = equivox("run", model, tasks, "--data", "sample", "--output", folder, "--resamples", 499, *more)
+    assert code == 0, err
+    return folder
+
+
+def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -> None:
+    biased = run(equivox, "reference:biased?refusal_gap=0.5", tmp_path / "biased", "--min-coverage", 0.2)
+    oracle = run(equivox, "reference:oracle", tmp_path / "oracle")
+    code, out, err = equivox("compare", biased, oracle, "--csv", tmp_path / "csv", "--top", 1)
+    assert code == 0, err
+    lines = out.splitlines()
+    start = lines.index(next(line for line in lines if line.startswith("gender, arm audio: nTVD")))
+    assert lines[start + 1].split() == ["model", "candidate", "advisory"]
+    assert lines[start + 2].split() == ["reference:biased?refusal_gap=0.5", "100.00*", "100.00*"]
+    assert lines[start + 3].split() == ["reference:oracle", "0.00", "0.00"]
+    assert "refusal nTVD" in out
+    with (tmp_path / "csv" / "scores.csv").open(newline="") as file:
+        scores = list(csv.DictReader(file))
+    refusals = {s["model"]: s for s in scores if s["role"] == "refusal" and s["task"] == "vibe_gender:candidate"}
+    # Half of one group declines, nobody of the other: 50 in the population.
+    assert float(refusals["reference:biased?refusal_gap=0.5"]["ci_low"]) < 50
+    assert float(refusals["reference:biased?refusal_gap=0.5"]["ci_high"]) > 50
+    assert refusals["reference:oracle"]["undefined"].startswith("no response declines")
+    # Columns that the first row leaves empty are there all the same.
+    assert any(row["mover_value"] for row in scores)
+    with (tmp_path / "csv" / "values.csv").open(newline="") as file:
+        values = list(csv.DictReader(file))
+    mine = [v for v in values if (v["model"], v["task"], v["attribute"], v["group"]) == (
+        "reference:oracle", "vibe_gender:candidate", "competency", "female")]  # fmt: skip
+    assert sum(float(v["percent"]) for v in mine) == pytest.approx(100)
+
+
+def test_q_is_over_all_that_is_compared(equivox: Cli, tmp_path: Path) -> None:
+    folders = [run(equivox, f"reference:random?seed={seed}", tmp_path / str(seed)) for seed in (1, 2)]
+    found = open_comparison(folders)
+    outcomes = [s for _, s in found.scores() if s.is_whole]
+    assert {s.family_size for s in outcomes} == {4}
+    expected = stats.false_discovery_control([s.p_cluster for s in outcomes])
+    assert [s.q for s in outcomes] == pytest.approx(list(expected))
+
+
+def test_the_value_shares_are_those_of_the_answers(equivox: Cli, tmp_path: Path) -> None:
+    found = open_comparison([run(equivox, "reference:biased", tmp_path / "biased")])
+    ((moved, shares),) = top_movers(found.runs[0], attributes=1, values=9)
+    assert moved.attribute in {"hobby", "competency", "interaction_style", "cultural_fit", "compensation"}
+    assert all(min(share.by_group.values()) == 0 for share in shares)
+    assert sum(share.by_group["female"] for share in shares) == pytest.approx(100)
+
+
+def test_runs_that_do_not_compare_are_told(equivox: Cli, tmp_path: Path) -> None:
+    whole = run(equivox, "reference:random", tmp_path / "whole")
+    part = run(equivox, "reference:random", tmp_path / "part", "--limit", 96)
+    code, out, _ = equivox("compare", whole, part)
+    assert code == 0
+    assert "`limit` differs between runs" in out
+    assert "reference:random (part)" in out
+    for wrong, hint in (([whole, whole], "twice"), ([whole, tmp_path], "not a run")):
+        code, _, err = equivox("compare", *wrong)
+        assert (code, err.count("\n")) == (2, 1)
+        assert hint in err
+
+
+def test_a_comparison_of_one_run_has_no_correlations() -> None:
+    assert task_correlations(comparison({"a": [1.0], "b": [2.0]})) == []
+    with pytest.raises(RequestError):
+        open_comparison([Path("/nowhere")])
+
+
+def test_runs_of_different_tasks_and_of_one_have_no_correlation_and_no_crash() -> None:
+    one, other = comparison({"a": [1.0]}).runs[0], comparison({"b": [1.0, 2.0]}).runs[1]
+    (found,) = task_correlations(Comparison([one, other], []))
+    assert found.n_models == 0 and math.isnan(found.r)
+    assert found.undefined == "no model has a score in both"
+    assert task_correlations(comparison({"a": [1.0, 2.0]})) == []
+
+
+def test_a_column_that_the_first_row_lacks_is_written(tmp_path: Path) -> None:
+    from equivox.run.scoring import write_csv
+
+    write_csv(tmp_path / "t.csv", [{"a": 1}, {"a": 2, "b": "x"}])
+    with (tmp_path / "t.csv").open(newline="") as file:
+        assert list(csv.DictReader(file)) == [{"a": "1", "b": ""}, {"a": "2", "b": "x"}]

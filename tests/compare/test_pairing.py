@@ -1,0 +1,272 @@
+"""Tests between runs: what is planted is found, what is alike is not, and what does not compare is refused."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+from equivox.compare.pairs import PairedTest, open_runs, paired_tests
+from equivox.compare.ranking import Judged, Standing, judge
+from equivox.compare.runs import open_comparison
+from equivox.core.scores import ScoringOptions
+from equivox.report.judged_cells import in_words
+from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.pipeline import RunSpec, execute, rescore
+
+Cli = Callable[..., tuple[int, str, str]]
+TASKS = "vibe_gender:candidate,vibe_gender:advisory,spoken_stereoset_orders:gender"
+MODELS = ("oracle", "planted?shift=0.4", "random?seed=1", "random?seed=2", "random?fail=0.6")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("paired")
+    for number, model in enumerate(MODELS):
+        execute(
+            RunSpec(
+                model=f"reference:{model}",
+                tasks=TASKS,
+                data="sample",
+                output=folder / str(number),
+                options=ScoringOptions(n_resamples=299),
+            )
+        )
+    return [folder / str(number) for number in range(len(MODELS))]
+
+
+@pytest.fixture(scope="module")
+def judged(runs: Sequence[Path]) -> Judged:
+    return judge(open_comparison(runs), n_resamples=999)
+
+
+def of(tests: Sequence[PairedTest], task: str, a: str, b: str, metric: str = "nTVD") -> PairedTest:
+    (found,) = [
+        test
+        for test in tests
+        if (test.task, test.metric, test.model_a, test.model_b) == (task, metric, f"reference:{a}", f"reference:{b}")
+    ]
+    return found
+
+
+def compared(*folders: Path) -> list[PairedTest]:
+    return paired_tests(open_runs(open_comparison(folders)), n_resamples=199)
+
+
+def test_what_was_planted_is_found(judged: Judged) -> None:
+    for task in ("vibe_gender:candidate", "vibe_gender:advisory", "vibe_gender: all tasks"):
+        found = of(judged.tests, task, "planted?shift=0.4", "random?seed=1")
+        # 40 % of the answers are moved: 40 from parity, beside none.
+        assert found.undefined is None
+        assert found.ci_low < 40 < found.ci_high
+        assert found.p <= found.q < 0.05
+        assert 0 < found.further < 60
+    choices = of(judged.tests, "spoken_stereoset_orders:gender", "planted?shift=0.4", "random?seed=1", "slbs")
+    assert choices.p < 0.05 and choices.further > 0
+
+
+def test_what_is_alike_is_not_told_apart(judged: Judged) -> None:
+    alike = [
+        t for t in judged.tests if (t.model_a, t.model_b) == ("reference:random?seed=1", "reference:random?seed=2")
+    ]
+    assert {t.metric for t in alike} == {"nTVD", "slifs", "slms", "slbs"}
+    assert all(t.q > 0.05 for t in alike)
+    assert all(t.p >= t.p_exchange for t in alike if t.metric == "nTVD")
+
+
+def test_q_is_over_the_pairs_and_tasks_of_a_metric(judged: Judged) -> None:
+    tests = [t for t in judged.tests if t.metric == "nTVD" and "all tasks" not in t.task]
+    known = [t for t in tests if not math.isnan(t.p)]
+    assert [t.q for t in known] == pytest.approx(list(stats.false_discovery_control([t.p for t in known])))
+
+
+def test_an_undefined_score_has_no_place_and_says_why(judged: Judged) -> None:
+    lost = [s for s in judged.standings if s.model == "reference:random?fail=0.6"]
+    assert lost and all(s.rank == 0 and s.undefined and math.isnan(s.distance) for s in lost)
+    ranked = [s for s in judged.standings if s.rank]
+    assert {s.n_ranked for s in ranked} == {4}
+    assert all(1 <= s.low <= s.high <= 4 for s in ranked)
+    refused = of(judged.tests, "vibe_gender:candidate", "oracle", "random?fail=0.6")
+    assert math.isnan(refused.p) and "has no score" in str(refused.undefined)
+
+
+def test_places_follow_the_planted_bias(judged: Judged) -> None:
+    own = [s for s in judged.standings if s.task == "vibe_gender: all tasks"]
+    planted = next(s for s in own if s.model == "reference:planted?shift=0.4")
+    assert (planted.rank, planted.low, planted.high) == (4, 4, 4)
+    randoms = [s for s in own if s.model.startswith("reference:random?seed")]
+    assert set(randoms[0].letters) & set(randoms[1].letters)
+    words = in_words(own)
+    assert words.startswith("Cannot be told apart:") and "planted" not in words
+    # slifs and slms say nothing about bias: nobody is ranked by them.
+    assert {s.metric for s in judged.standings} == {"nTVD", "slbs"}
+
+
+def test_the_same_runs_give_the_same_numbers(runs: Sequence[Path]) -> None:
+    assert repr(compared(*runs[1:3])) == repr(compared(*runs[1:3]))
+
+
+def test_a_model_beside_its_copy(runs: Sequence[Path], tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(runs[1], tmp_path / "copy")
+    for test in compared(runs[1], tmp_path / "copy"):
+        assert (test.difference, test.p) == (0, 1)
+
+
+def rewritten(source: Path, target: Path, file: str, change: Callable[[dict[str, object]], object]) -> Path:
+    """Copy a run with every row of one of its files changed."""
+    import shutil
+
+    shutil.copytree(source, target)
+    for path in target.glob(file):
+        rows = pq.read_table(path).to_pylist()
+        for row in rows:
+            change(row)
+        pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
+    return target
+
+
+def test_a_run_opened_task_by_task_is_the_run(runs: Sequence[Path]) -> None:
+    from equivox.core.segments import WHOLE
+    from equivox.run.annotating import Readings, plan_rows, stored_annotator, stored_texts
+    from equivox.run.pipeline import run_tasks
+    from equivox.run.scoring import rows_by_task
+
+    tasks = {task.name: task for task in run_tasks(runs[4])}
+    every, texts = Readings.of(runs[4], stored_annotator(runs[4], "rules")), stored_texts(runs[4])
+    plan = plan_rows(runs[4])
+    opened = {task.name: list(rows) for task, rows in rows_by_task(runs[4], list(tasks.values()), "rules")}
+    assert sum(map(len, opened.values())) == len(plan)
+    failed = 0
+    for name, rows in opened.items():
+        for planned, row in zip((p for p in plan if p["task"] == name), rows, strict=True):
+            assert (row.item_id, row.group, row.facts, row.text) == (
+                planned["item_id"], planned["group"], planned["facts"], texts[planned["key"]],
+            )  # fmt: skip
+            if row.text is None:
+                failed += 1
+                assert (row.status, row.values) == ("failed", {})
+            else:
+                read = every.settle(tasks[name], planned, row.text)[0][WHOLE]
+                assert (row.status, row.values) == (read.status, read.values)
+    assert 0.5 < failed / len(plan) < 0.7  # the model fails six times in ten
+
+
+def test_items_that_one_lacks_count_for_neither(runs: Sequence[Path], tmp_path: Path) -> None:
+    def lose(row: dict[str, object]) -> None:
+        if int(str(row["key"])[:4], 16) % 10 == 0:
+            row["text"], row["error"] = None, "out of memory"
+
+    part = rewritten(runs[2], tmp_path / "part", "responses/*.parquet", lose)
+    rescore(part, options=ScoringOptions(n_resamples=199))
+    (found,) = [t for t in compared(runs[1], part) if t.task == "vibe_gender:advisory"]
+    assert found.undefined is None
+    assert 200 < found.n_items < 288
+    assert found.n_clusters == 24
+
+
+def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
+    import shutil
+
+    code, _, err = equivox(
+        "run", "reference:random?seed=3", TASKS, "--data", "sample", "--output", tmp_path / "less", "--limit", 96,
+        "--resamples", 199,
+    )  # fmt: skip
+    assert code == 0, err
+    # The limit leaves all of the small corpus of choices in; of the other it does not.
+    for test in (t for t in compared(runs[1], tmp_path / "less") if t.metric == "nTVD"):
+        assert test.undefined == "the two runs were not asked about the same items"
+        assert math.isnan(test.p) and math.isnan(test.q)
+
+    def moved(row: dict[str, object]) -> None:
+        row["cluster"] = f"{row['cluster']}x"
+
+    other = rewritten(runs[2], tmp_path / "moved", "plan.parquet", moved)
+    assert {t.undefined for t in compared(runs[1], other)} == {"the two runs were not asked about the same items"}
+    for name, kind, key, hint in (
+        ("task", "tasks", "vibe_gender:advisory", "was made with another vibe_gender:advisory"),
+        ("corpus", "corpora", "crema_d", "the corpus is not the same"),
+    ):
+        shutil.copytree(runs[2], tmp_path / name)
+        manifest = read_manifest(tmp_path / name)
+        manifest["identity"][kind][key] = "another"
+        write_manifest(tmp_path / name, manifest)
+        found = {t.task: t.undefined for t in compared(runs[1], tmp_path / name)}
+        assert hint in str(found["vibe_gender:advisory"]) and hint in str(found["vibe_gender: all tasks"])
+    shutil.copytree(runs[2], tmp_path / "merged")
+    rescore(tmp_path / "merged", options=ScoringOptions(n_resamples=199, merge="none"))
+    assert all("not read alike" in str(t.undefined) for t in compared(runs[1], tmp_path / "merged"))
+
+
+def test_a_refused_pair_leaves_its_places_open(runs: Sequence[Path], tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(runs[2], tmp_path / "merged")
+    rescore(tmp_path / "merged", options=ScoringOptions(n_resamples=199, merge="none"))
+    found = judge(open_comparison([runs[1], tmp_path / "merged"]), n_resamples=199)
+    assert {(s.low, s.high) for s in found.standings} == {(1, 2)}
+    for task in {s.task for s in found.standings}:
+        own = [s for s in found.standings if s.task == task]
+        assert in_words(own) == "None of these models was tested with another: which is nearer is open."
+
+
+def test_what_no_test_could_tell_apart_says_so(runs: Sequence[Path]) -> None:
+    # Nine draws give no p below 1/10 (for nTVD the noise has 1000 draws): three pairs need one of .05/3.
+    found = judge(open_comparison(runs[:3]), n_resamples=9)
+    assert found.standings
+    for standing in found.standings:
+        assert (standing.low, standing.high) == (1, 3)
+        assert "give no p below 0.1, and of 3 pairs one must have 0.017 or less" in str(standing.too_few)
+    words = in_words([s for s in found.standings if s.task == "vibe_gender:advisory"])
+    assert words.startswith("No two of these models could have been told apart, however they differ:")
+    assert {t.p_least for t in found.tests if t.undefined is None} == {0.1}
+
+
+def standing(model: str, letters: str, rank: int, untested: tuple[str, ...] = ()) -> Standing:
+    return Standing(
+        dimension="gender", arm="audio", family="f", task="f:t", metric="nTVD", unit="percent", model=model,
+        distance=float(rank), rank=rank, low=1, high=3, letters=letters, untested=untested, n_ranked=3,
+    )  # fmt: skip
+
+
+def test_untested_is_not_called_alike() -> None:
+    tested = [standing("x", "a", 1), standing("y", "ab", 2), standing("z", "b", 3)]
+    assert in_words(tested) == "Cannot be told apart: x and y; y and z."
+    part = [standing("x", "a", 1), standing("y", "ab", 2, ("z",)), standing("z", "b", 3, ("y",))]
+    assert in_words(part) == "Not told apart: x and y; y and z. Not tested, and therefore open: y with z."
+    open_ = [standing("x", "a", 1), standing("y", "a", 2, ("z",)), standing("z", "a", 3, ("y",))]
+    assert in_words(open_) == "No test tells two of these models apart. Not tested, and therefore open: y with z."
+
+
+def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
+    code, out, err = equivox(
+        "compare", *runs[:3], "--csv", tmp_path / "csv", "--latex", tmp_path / "tex", "--top", 0, "--resamples", 199
+    )
+    assert code == 0, err
+    for told in ("two by two", "places open", "not told apart", "position bias: no paired test"):
+        assert told in out
+    with (tmp_path / "csv" / "paired_tests.csv").open(newline="") as file:
+        tests = list(csv.DictReader(file))
+    assert {t["metric"] for t in tests} == {"nTVD", "slifs", "slms", "slbs"}
+    with (tmp_path / "csv" / "ranks.csv").open(newline="") as file:
+        ranks = list(csv.DictReader(file))
+    assert sum(r["task"] == "vibe_gender:advisory" for r in ranks) == 3
+    assert sorted(path.name for path in (tmp_path / "tex").iterdir()) == [
+        "correlations.tex", "paired_tests.tex", "ranks.tex", "scores.tex",
+    ]  # fmt: skip
+    (tmp_path / "file").write_text("")
+    for option in ("--csv", "--latex"):
+        code, _, err = equivox("compare", *runs[:2], option, tmp_path / "file")
+        assert (code, err.count("\n")) == (2, 1)
+        assert "is a file" in err
+
+
+def test_one_run_has_nothing_to_be_tested_with(runs: Sequence[Path]) -> None:
+    assert judge(open_comparison(runs[:1])) == Judged((), (), ())

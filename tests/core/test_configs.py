@@ -1,0 +1,68 @@
+"""Every configuration that comes with the package is valid and opens without loading a model."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from equivox.annotate import AnnotatorFile, annotator_names, open_annotator
+from equivox.configs import load_config, read_config_file
+from equivox.core.errors import RequestError
+from equivox.engines import ModelFile, model_names, open_engine
+from equivox.tasks.registry import resolve_tasks
+
+PUBLISHED = {"vibe": 11, "genres": 6, "badf": 3, "spoken_stereoset": 4}
+NEEDS = {"vllm": "vllm", "transformers": "transformers", "endpoint": "openai"}
+
+
+def opens_or_says_what_is_missing(engine: str, opening: object) -> None:
+    """With the engine's library installed it opens; without it, one line says what to install."""
+    assert callable(opening)
+    if importlib.util.find_spec(NEEDS[engine]) is not None and engine == "endpoint":
+        opening()
+        return
+    try:
+        opening()
+    except RequestError as error:
+        assert "equivox[" in str(error) or "not found" in str(error).lower() or "offline" in str(error).lower()
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_every_model_file_is_valid(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    declared = read_config_file(ModelFile, name, "models")
+    assert declared.papers and set(declared.papers) <= set(PUBLISHED)
+    if declared.engine != "vllm":
+        assert declared.note, "a model that vLLM does not run says why, and by which engine it is served"
+    opens_or_says_what_is_missing(declared.engine, lambda: open_engine(name, []))
+
+
+@pytest.mark.parametrize("name", [name for name in annotator_names() if name != "rules"])
+def test_every_annotator_file_is_valid(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    declared = read_config_file(AnnotatorFile, name, "annotators")
+    opens_or_says_what_is_missing(declared.engine, lambda: open_annotator(name))
+
+
+def test_every_published_model_has_its_file() -> None:
+    papers = [paper for name in model_names() for paper in read_config_file(ModelFile, name, "models").papers]
+    # Phi-4-multimodal counts for two papers, Qwen3-8B was read under BADF alone.
+    assert {paper: papers.count(paper) for paper in PUBLISHED} == PUBLISHED
+
+
+def test_the_demonstration_names_things_that_exist() -> None:
+    demo = load_config("runs/demo.yaml")
+    tasks = resolve_tasks(demo["tasks"])
+    assert {task.family for task in tasks} == {entry.partition(":")[0] for entry in demo["tasks"].split(",")}
+    for model in demo["models"]:
+        open_engine(model, tasks)
+
+
+def test_no_file_holds_a_key() -> None:
+    folder = Path(__file__).resolve().parents[2] / "configs"
+    for file in folder.rglob("*.yaml"):
+        assert not re.search(r"^\s*(api_key|token|secret)\s*:", file.read_text(), flags=re.MULTILINE), file.name

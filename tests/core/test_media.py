@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.media import MediaError, decode_audio, inspect_audio, is_lfs_pointer, sha256
+
+
+def encode(samples: np.ndarray, rate: int = 16_000, *, kind: str = "WAV", subtype: str | None = None) -> bytes:
+    buffer = io.BytesIO()
+    soundfile.write(buffer, samples, rate, format=kind, subtype=subtype)
+    return buffer.getvalue()
+
+
+def tone(seconds: float = 0.5, *, rate: int = 16_000, pitch: float = 440.0, peak: float = 0.5) -> np.ndarray:
+    return peak * np.sin(2 * np.pi * pitch * np.arange(round(seconds * rate)) / rate)
+
+
+@pytest.mark.parametrize(
+    ("kind", "subtype", "codec"),
+    [
+        ("WAV", "PCM_16", "wav pcm_16"),
+        ("WAV", "FLOAT", "wav float"),
+        ("WAVEX", "PCM_24", "wavex pcm_24"),
+        ("FLAC", "PCM_16", "flac pcm_16"),
+        ("OGG", "VORBIS", "ogg vorbis"),
+        ("MP3", "MPEG_LAYER_III", "mp3 mpeg_layer_iii"),
+    ],
+)
+def test_the_format_is_found_in_the_bytes(kind: str, subtype: str, codec: str) -> None:
+    data = encode(tone(), kind=kind, subtype=subtype)
+    facts = inspect_audio(data, name="misleading.wav")
+    assert (facts.codec, facts.sampling_rate, facts.channels, facts.problem) == (codec, 16_000, 1, None)
+    assert facts.duration_s == pytest.approx(0.5, abs=0.15 if kind == "MP3" else 1e-9)  # mp3 pads whole frames
+    decoded = decode_audio(data, name="misleading.wav")
+    assert decoded.dtype == np.float32
+    assert len(decoded) == round(facts.duration_s * 16_000)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "empty file"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12\n", "git lfs pull"),
+        (b"<html>404 not found</html>", "not wav, flac, ogg or mp3"),
+        (b"RIFF\x24\x00\x00\x00WAVEgarbage that is no chunk", "unreadable"),
+        (b"OggS" + bytes(200), "unreadable"),
+        (b"fLaC" + b"\xff" * 200, "unreadable"),
+        (b"\xff\xfb\x90\x00" + b"\x01\x02" * 300, ""),
+        (encode(np.zeros(0)), "empty (0 samples)"),
+        (encode(np.zeros(16_000)), "silent"),
+        (encode(np.full(16_000, 0.25)), "silent"),  # a constant is no sound
+        (encode(np.stack([tone(), -tone()], axis=1)), "silent"),  # opposite channels cancel in mono
+        (encode(np.where(np.arange(8000) == 7, np.nan, tone()), subtype="FLOAT"), "not finite"),
+        (encode(tone(0.01)), "too short (0.010 s)"),
+        (encode(tone(2.0))[:32_044], "cut short: 50%"),  # 64,044 bytes: 44 of header, half of 64,000
+    ],
+)
+def test_a_clip_that_is_not_usable_says_why(data: bytes, words: str) -> None:
+    problem = inspect_audio(data, name="clip.wav").problem
+    assert problem is not None
+    assert words in problem
+    assert "\n" not in problem
+
+
+def test_a_flac_that_is_cut_short_is_noticed() -> None:
+    noise = np.random.default_rng(0).uniform(-0.5, 0.5, 32_000)
+    whole = encode(noise, kind="FLAC")
+    assert inspect_audio(whole, name="a.flac").problem is None
+    problem = inspect_audio(whole[: len(whole) // 2], name="a.flac").problem
+    assert problem is not None
+    assert "cut short" in problem or "unreadable" in problem
+
+
+def test_a_wav_written_to_a_pipe_has_no_length_and_is_usable() -> None:
+    data = bytearray(encode(tone()))
+    data[4:8] = data[40:44] = b"\xff\xff\xff\xff"
+    assert inspect_audio(bytes(data), name="pipe.wav").problem is None
+
+
+def test_loud_clips_are_flagged_and_usable() -> None:
+    loud = np.clip(tone(peak=3.0), -1, 1)
+    assert inspect_audio(encode(loud), name="a.wav").clipped
+    assert inspect_audio(encode(loud), name="a.wav").problem is None
+    assert not inspect_audio(encode(tone(peak=0.99)), name="a.wav").clipped
+
+
+def test_stereo_at_another_rate_becomes_mono_at_16_khz() -> None:
+    # One channel has a 440 Hz tone of peak 0.5, the other is silent: mono has the tone at 0.25.
+    left = tone(1.0, rate=44_100)
+    decoded = decode_audio(encode(np.stack([left, 0 * left], axis=1), 44_100), name="a.wav")
+    assert decoded.shape == (16_000,)
+    assert np.abs(decoded[1000:-1000] - tone(1.0, peak=0.25)[1000:-1000]).max() < 2e-3
+
+
+def test_no_resampling_leaves_the_samples_as_they_are() -> None:
+    samples = np.round(tone() * 32_768) / 32_768
+    assert np.array_equal(decode_audio(encode(samples), name="a.wav"), samples.astype(np.float32))
+    assert len(decode_audio(encode(samples), name="a.wav", sampling_rate=8000)) == 4000
+
+
+def test_silence_decodes() -> None:
+    assert not decode_audio(encode(np.zeros(1600)), name="silence.wav").any()
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"not audio", encode(np.zeros(0)), encode(np.array([np.nan, 0.1] * 800), subtype="FLOAT")]
+)
+def test_decoding_names_the_clip_that_it_cannot_read(data: bytes) -> None:
+    with pytest.raises(MediaError, match=r"broken\.wav: ") as raised:
+        decode_audio(data, name="broken.wav")
+    assert isinstance(raised.value, EquivoxError)
+
+
+def test_a_rate_of_zero_is_refused() -> None:
+    with pytest.raises(RequestError, match="sampling_rate"):
+        decode_audio(encode(tone()), name="a.wav", sampling_rate=0)
+
+
+def test_digest_and_pointer() -> None:
+    assert sha256(b"abc") == hashlib.sha256(b"abc").hexdigest()
+    assert is_lfs_pointer(b"version https://git-lfs.github.com/spec/v1\n")
+    assert not is_lfs_pointer(b"RIFF")
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    heavy = "{'numpy', 'scipy', 'soundfile', 'datasets', 'pyarrow', 'yaml'}"
+    code = f"import sys, equivox.core.media, equivox.dataset_builders; print(sorted({heavy} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.paper
+def test_the_published_spoken_stereoset_clips_decode(reference_data: Path) -> None:
+    """24 clips as distributed; 9 of the 14 on age are MP3 data in files named .wav."""
+    folder = reference_data / "spoken_stereoset" / "sample"
+    rows = list(csv.DictReader((folder / "manifest.csv").read_text("utf-8").splitlines()))
+    assert len(rows) == 24
+    for row in rows:
+        data = (folder / "speech" / row["domain"] / row["file"]).read_bytes()
+        facts = inspect_audio(data, name=row["file"])
+        assert facts.problem is None
+        assert facts.codec.split()[0] == row["codec"].split()[0]
+        assert facts.sampling_rate == int(row["sample_rate"])
+        assert facts.duration_s == pytest.approx(float(row["duration_s"]), abs=5e-5)  # four decimals
+        assert sha256(data) == row["sha256"]
+        assert len(decode_audio(data, name=row["file"])) == pytest.approx(facts.duration_s * 16_000, abs=1)
+    assert sum(row["codec"].startswith("mp3") for row in rows) == 9

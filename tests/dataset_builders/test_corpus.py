@@ -1,0 +1,56 @@
+"""The same corpus by every way in gives the same items, requests and scores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equivox.core.errors import RequestError
+from equivox.core.task import DataSource
+from equivox.dataset_builders.corpus import open_corpus
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.mark.parametrize("name", ["crema_d", "l2_arctic"])
+def test_the_sample_and_its_parquet_build_are_the_same_corpus(name: str, equivox: Cli, tmp_path: Path) -> None:
+    sample = Path(__file__).resolve().parents[2] / "dataset_builders" / "sample" / name
+    code, out, _ = equivox("data", "build", name, "--source", sample, "--output", tmp_path)
+    assert code == 0 and "288 rows" in out
+    direct, built = open_corpus(DataSource(corpus=name), "sample"), open_corpus(DataSource(corpus=name), tmp_path)
+    assert built.fingerprint == direct.fingerprint
+    assert len(built.items) == len(direct.items) == 288
+    for left, right in zip(direct.items, built.items, strict=True):
+        assert (left.item_id, dict(left.columns), left.sha256, left.problem) == (
+            right.item_id,
+            dict(right.columns),
+            right.sha256,
+            right.problem,
+        )
+    for place in (0, 287, 100, 1):
+        assert built.items[place].load() == direct.items[place].load()
+
+
+def test_a_run_on_the_build_gives_the_scores_of_the_sample(equivox: Cli, tmp_path: Path) -> None:
+    sample = Path(__file__).resolve().parents[2] / "dataset_builders" / "sample" / "crema_d"
+    equivox("data", "build", "crema_d", "--source", sample, "--output", tmp_path / "data")
+    scores = []
+    for data, folder in (("sample", "a"), (tmp_path / "data", "b")):
+        command = ["run", "reference:planted?shift=0.3", "vibe_gender:shopper", "--resamples", 199]
+        assert equivox(*command, "--data", data, "--output", tmp_path / folder)[0] == 0
+        scores.append(json.loads((tmp_path / folder / "scores.json").read_text()))
+    assert scores[0] == scores[1]
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    corpus = open_corpus(DataSource(corpus="crema_d"), "sample")
+    with pytest.raises(RequestError, match=r"needs the column 'mood'.*it has: .*gender"):
+        corpus.require(["mood"], task="t")
+
+
+def test_the_sample_has_only_its_corpora() -> None:
+    with pytest.raises(RequestError, match="crema_d"):
+        open_corpus(DataSource(corpus="crema"), "sample")

@@ -1,0 +1,157 @@
+"""The documentation is true: its code runs, its commands exist and run where they can, its site builds."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+Cli = Callable[..., tuple[int, str, str]]
+
+ELSEWHERE = ("--push", "--data data", "--data-dir data", "--hub", "--source ", "pip install", "labels")
+"""What only somebody with a model, a corpus, an account or labels can run; their options and names are checked."""
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text("utf-8"), flags=re.DOTALL)
+
+
+def commands(page: Path) -> Iterator[str]:
+    for block in blocks(page, "console"):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.startswith("$ equivox "):
+                yield line.removeprefix("$ equivox ").partition("  #")[0].strip()
+
+
+def can_run(words: list[str], command: str) -> bool:
+    """Whether all that a command needs is here: reference models, the sample, and runs made before on the page."""
+    if any(mark in f"{command} " for mark in ELSEWHERE):
+        return False
+    runs = [word for word in words[1:] if re.match(r"(runs|hub)/", word) and not _is_output(words, word)]
+    if words[0] == "run":
+        return words[1].startswith("reference:") and "sample" in words
+    if words[0] in {"vllm", "endpoint", "transformers", "annotate", "audit", "reproduce", "plan"}:
+        return False
+    if words[0] == "data":
+        return words[1] == "list" or (words[1] == "push" and ("sample" in words or bool(runs)) and _are_here(runs))
+    return bool(runs) and _are_here(runs)
+
+
+def _is_output(words: list[str], word: str) -> bool:
+    place = words.index(word)
+    return place > 0 and words[place - 1] in {"--output", "-o"}
+
+
+def _are_here(runs: list[str]) -> bool:
+    return all(Path(run).exists() for run in runs)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
+def test_commands(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in commands(page):
+        words = shlex.split(command)
+        named = words[:2] if words[0] in {"data", "tasks", "audit"} else words[:1]
+        code, out, _ = equivox(*named, "--help")
+        assert code == 0, command
+        unknown = [word for word in words if word.startswith("--") and word.partition("=")[0] not in out]
+        assert not unknown, command
+        if can_run(words, command):
+            extra = ["--resamples", "99"] if words[0] == "run" else []
+            code, _, error = equivox(*words, *extra)
+            # Reference models that say one thing only leave scores undefined: 1 is an answer, 2 is a wrong command.
+            assert code in {0, 1}, f"{command}: {error}"
+
+
+def test_enough_commands_run() -> None:
+    runnable = [
+        command
+        for page in PAGES
+        for command in commands(page)
+        if command.startswith("run reference:") and can_run(shlex.split(command), command)
+    ]
+    assert len(runnable) >= 2
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.stem)
+def test_python(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every block runs, in order; one that the text says stops with an error does."""
+    pytest.importorskip("evaluate")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    (tmp_path / "metrics").symlink_to(ROOT / "metrics")
+    monkeypatch.chdir(tmp_path)
+    for command in commands(page):
+        if command.startswith("data push") and "--data sample" in command:
+            assert equivox(*shlex.split(command))[0] == 0
+    namespace: dict[str, object] = {}
+    text = page.read_text("utf-8")
+    for block in blocks(page, "python"):
+        following = text[text.index(block) + len(block) :].removeprefix("```").strip()
+        code = compile(block, str(page), "exec", dont_inherit=True)
+        if following.startswith("This one stops with an error"):
+            with pytest.raises(Exception, match="used 0 of 1 media items"):
+                exec(code, namespace)
+        else:
+            exec(code, namespace)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
+def test_yaml_is_yaml_and_links_lead_somewhere(page: Path) -> None:
+    for block in blocks(page, "yaml"):
+        assert yaml.safe_load(block)
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8")):
+        generated = target.startswith("metrics/") or target in {"changelog.md", "commands.md", "index.md"}
+        assert generated or (page.parent / target).exists(), target
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs")
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_the_site_has_every_page_and_needs_no_network(site: Path) -> None:
+    for page in PAGES:
+        assert (site / page.relative_to(ROOT / "docs").with_suffix(".html")).is_file()
+    for page in ("index", "commands", "changelog", "metrics/ntvd", "metrics/genres"):
+        assert (site / f"{page}.html").is_file()
+    for html in site.rglob("*.html"):
+        loaded = re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=\"?(https?:[^\" >]+)", html.read_text("utf-8"))
+        assert loaded == [], html
+
+
+def test_every_command_is_in_the_reference(site: Path, equivox: Cli) -> None:
+    text = (site / "commands.html").read_text("utf-8")
+    out = equivox("--help")[1]
+    names = re.findall(r"^│ (\w+)", out, flags=re.MULTILINE)
+    assert len(names) >= 15
+    for name in names:
+        assert f"equivox {name}" in text
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    import equivox as package
+
+    text = (site / "reference.html").read_text("utf-8")
+    for name in ("measure", "load_task", "open_run", "FunctionEngine", "Result", "ScoringOptions", "RequestError"):
+        assert name in package.__all__
+        assert f">{name}<" in text or f'id="equivox.api.{name}"' in text or f".{name}" in text

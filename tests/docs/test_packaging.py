@@ -1,0 +1,129 @@
+"""What a user installs: the wheel and the sdist carry everything, and run outside the checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CARRIED = (
+    "equivox/tasks/vibe.py",
+    "equivox/tasks/prompts/vibe.yaml",
+    "equivox/metrics/ntvd/scorer.py",
+    "equivox/configs/annotators/rules.yaml",
+    "equivox/configs/simulated/prose.yaml",
+    "equivox/configs/runs/demo.yaml",
+    "equivox/dataset_builders/crema_d.py",
+    "equivox/dataset_builders/identity_words.yaml",
+    "equivox/dataset_builders/sample/crema_d/VideoDemographics.csv",
+    "equivox/dataset_builders/sample/crema_d/README.md",
+    "equivox/dataset_builders/sample/l2_arctic/speakers.csv",
+    "equivox/dataset_builders/sample/spoken_stereoset/metadata/gender_v1.0.csv",
+    "equivox/configs/reading/choice.yaml",
+    "equivox/configs/reading/choice_prompt.yaml",
+    "equivox/tasks/prompts/spoken_stereoset.yaml",
+    "equivox/py.typed",
+)
+
+
+def sample_clips(names: list[str]) -> int:
+    return sum("dataset_builders/sample/" in name and name.endswith(".ogg") for name in names)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the sdist from a copy of the tracked files, and the wheel from that sdist, as an index would."""
+    folder = tmp_path_factory.mktemp("packaging")
+    source = folder / "source"
+    tracked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    for name in filter(None, tracked.stdout.decode().split("\0")):
+        origin, copy = ROOT / name, source / name
+        if not origin.is_symlink() and not origin.exists():
+            continue
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if origin.is_symlink():
+            copy.symlink_to(os.readlink(origin))
+        else:
+            copy.write_bytes(origin.read_bytes())
+    subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist"), str(source)],
+        check=True,
+        capture_output=True,
+    )
+    return folder / "dist"
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    (found,) = built.glob("*.whl")
+    return found
+
+
+def test_the_wheel_carries_tasks_prompts_configs_and_the_sample(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert [name for name in CARRIED if name not in names] == []
+    assert sample_clips(names) == 672
+    assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "tasks/"))]
+
+
+def test_the_sdist_carries_the_same(built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames()]
+    assert [name for name in CARRIED if name not in names] == []
+    assert sample_clips(names) == 672
+
+
+def test_the_base_install_asks_for_nothing_heavy(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+    required = Parser().parsestr(archive.read(metadata).decode()).get_all("Requires-Dist") or []
+    base = [line for line in required if "extra ==" not in line]
+    assert base
+    for heavy in ("torch", "vllm", "lighteval", "transformers"):
+        assert not [line for line in base if line.startswith(heavy)]
+
+
+def test_the_wheel_runs_a_task_in_a_clean_environment(wheel: Path, tmp_path: Path) -> None:
+    environment = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)], check=True)
+    # Dependencies come from this environment; a .pth in the other one adds the folder without running its .pth files,
+    # so that the editable checkout stays out of reach.
+    (site,) = (environment / "lib").glob("python*/site-packages")
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    where = subprocess.run(
+        [str(python), "-c", "import equivox, equivox.tasks; print(equivox.__file__, equivox.tasks.__file__)"],
+        cwd=tmp_path, env=clean, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert all(path.startswith(str(site)) for path in where.stdout.split())
+    done = subprocess.run(
+        [str(environment / "bin" / "equivox"), "run", "reference:biased", "vibe_accent:advisory", "--data", "sample",
+         "--output", "run"],
+        cwd=tmp_path, env=clean, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
+    assert scores[0]["value"] == pytest.approx(100)
+
+
+def test_the_wheel_has_the_version_that_the_package_states(wheel: Path) -> None:
+    import equivox
+
+    assert wheel.name.startswith(f"equivox-{equivox.__version__}-")

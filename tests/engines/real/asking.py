@@ -1,0 +1,88 @@
+"""Requests, media and answers for the engine tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from equivox.core.media import sha256
+from equivox.core.task import Sampling
+from equivox.engines import Engine, Labels, MediaPart, Request, Response
+
+SMALL: dict[str, Any] = {
+    "dtype": "bfloat16",
+    "enforce_eager": True,
+    "max_model_length": 2048,
+    "max_num_batched_tokens": 2048,
+    "max_num_seqs": 32,
+}
+"""vLLM for two cores and a tiny model."""
+
+
+def need_torchvision() -> None:
+    """Skip a test with images where torchvision is missing."""
+    if importlib.util.find_spec("torchvision") is None:
+        pytest.skip("images need torchvision, which is not installed (make test-engine installs it)")
+
+
+def tone(seconds: float = 1.0, pitch: float = 220.0, rate: int = 16_000) -> bytes:
+    buffer = io.BytesIO()
+    wave = 0.3 * np.sin(np.arange(round(seconds * rate)) * pitch * 2 * np.pi / rate)
+    soundfile.write(buffer, wave, rate, format="WAV")
+    return buffer.getvalue()
+
+
+def audio(data: bytes | None = None, name: str = "clip.wav") -> MediaPart:
+    content = tone() if data is None else data
+    return MediaPart(kind="audio", sha256=sha256(content), name=name, load=lambda: content)
+
+
+def image(width: int = 84, height: int = 56, seed: int = 0) -> MediaPart:
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(buffer, "PNG")
+    content = buffer.getvalue()
+    return MediaPart(kind="image", sha256=sha256(content), name="photo.png", load=lambda: content)
+
+
+def request(
+    number: int,
+    text: str = "Who are you?",
+    *media: MediaPart,
+    seed: int | None = None,
+    schema: dict[str, Any] | None = None,
+    **sampling: Any,
+) -> Request:
+    return Request(
+        key=f"key{number}",
+        task="test:task",
+        item_id=f"item{number}",
+        repeat=0,
+        arm="audio",
+        media=media,
+        text=text,
+        sampling=Sampling(**({"max_new_tokens": 16} | sampling)),
+        seed=number if seed is None else seed,
+        labels=Labels(group="a", groups=("a", "b"), cluster="c", stratum="s"),
+        schema=schema,
+    )
+
+
+def answers(engine: Engine, *requests: Request) -> list[Response]:
+    """Return the responses in the order of their requests."""
+    found = {response.key: response for response in engine.generate(requests)}
+    assert len(found) == len(requests)
+    return [found[entry.key] for entry in requests]
+
+
+def text_of(response: Response) -> str:
+    assert response.error is None, response.error
+    assert response.text is not None
+    return response.text

@@ -1,0 +1,208 @@
+"""Every argument of `lighteval vllm` and of vLLM's engine arrives, is refused with a reason, or is an error."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asking import SMALL
+
+from equivox.core.errors import RequestError
+from equivox.engines.transformers import TransformersEngine
+from equivox.engines.vllm import VLLMEngine
+from equivox.engines.vllm_arguments import ALIASES, NEUTRAL, OWN, REFUSED, VLLMArguments, engine_fields
+
+# The fields of VLLMModelConfig and ModelConfig in lighteval 0.13.0.
+LIGHTEVAL = [
+    "model_name",
+    "tokenizer",
+    "revision",
+    "dtype",
+    "tensor_parallel_size",
+    "data_parallel_size",
+    "pipeline_parallel_size",
+    "gpu_memory_utilization",
+    "enable_prefix_caching",
+    "max_model_length",
+    "quantization",
+    "load_format",
+    "swap_space",
+    "seed",
+    "trust_remote_code",
+    "add_special_tokens",
+    "multichoice_continuations_start_space",
+    "pairwise_tokenization",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "subfolder",
+    "is_async",
+    "override_chat_template",
+    "generation_parameters",
+    "system_prompt",
+    "cache_dir",
+]
+FIELDS = frozenset(
+    [
+        "model",
+        "revision",
+        "dtype",
+        "seed",
+        "max_model_len",
+        "max_num_seqs",
+        "max_num_batched_tokens",
+        "quantization",
+        "load_format",
+        "tokenizer",
+        "tensor_parallel_size",
+        "data_parallel_size",
+        "pipeline_parallel_size",
+        "gpu_memory_utilization",
+        "enable_prefix_caching",
+        "trust_remote_code",
+        "structured_outputs_config",
+        "media_io_kwargs",
+        "runner",
+        "skip_tokenizer_init",
+    ]
+)
+
+
+def parse(**arguments: Any) -> VLLMArguments:
+    return VLLMArguments.parse({"model_name": "org/model"} | arguments, FIELDS)
+
+
+def test_every_word_of_lighteval_is_known() -> None:
+    assert [word for word in LIGHTEVAL if ALIASES.get(word, word) not in {*FIELDS, *OWN, *REFUSED}] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"swap_space": 4}, "swap_space=4 cannot be used: this vLLM has none"),
+        ({"data_parallel_size": 2}, "data_parallel_size=2 cannot be used: .*one run per GPU"),
+        ({"is_async": True}, "is_async=True cannot be used"),
+        ({"override_chat_template": False}, "a prompt is always a chat"),
+        ({"pairwise_tokenization": True}, "no task scores the likelihood"),
+        ({"subfolder": "x"}, "from the top of its repository"),
+        ({"max_model_lenght": 4}, "unknown model argument 'max_model_lenght'; did you mean max_model_length"),
+        ({"max_model_length": 4, "max_model_len": 4}, "max_model_len is given twice"),
+        ({"pretrained": "m"}, "model is given twice"),
+        ({"generation_parameters": {"seed": 1}}, "seed cannot be used: every response has its own seed"),
+        ({"generation_parameters": {"temprature": 1}}, "unknown generation parameter 'temprature'; did you mean temp"),
+        ({"max_audio_seconds": -1}, "`max_audio_seconds` must be a positive number, got -1"),
+        ({"chat_template": "nowhere.jinja"}, "`chat_template` 'nowhere.jinja' is no template and no file"),
+        ({"system_prompt": 3}, "`system_prompt` must be text, got 3"),
+    ],
+)
+def test_what_cannot_be_meant_is_an_error_in_one_line(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestError, match=message) as caught:
+        parse(**arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_harmless_values_of_refused_words_are_accepted() -> None:
+    assert "data_parallel_size" not in parse(data_parallel_size=1, is_async=False, override_chat_template=True).engine
+
+
+def test_a_model_must_be_named() -> None:
+    with pytest.raises(RequestError, match="need model_name=org/model"):
+        VLLMArguments.parse({"dtype": "bfloat16"}, FIELDS)
+
+
+def test_settings_hold_what_changes_answers_and_nothing_else() -> None:
+    assert parse(gpu_memory_utilization=0.5, max_num_seqs=7, tensor_parallel_size=2).settings() == {}
+    assert parse(trust_remote_code=False).settings() == {}
+    changing = {"dtype": "float16", "max_model_length": 512, "quantization": "awq", "system_prompt": "Be brief."}
+    assert parse(**changing).settings() == changing
+    given = parse(generation_parameters={"temperature": 0.5, "max_new_tokens": 9}, trust_remote_code=True)
+    assert given.settings() == {
+        "generation_parameters": {"temperature": 0.5, "max_tokens": 9},
+        "trust_remote_code": True,
+    }
+    # A template is named by its content: a file and its text are one setting.
+    assert len(parse(chat_template="{{ messages }}").settings()["chat_template"]) == 16
+
+
+def test_without_vllm_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(RequestError, match=r'vLLM is not installed; `pip install "equivox\[vllm\]"`'):
+        VLLMEngine.from_args({"model_name": "org/model"})
+    with pytest.raises(RequestError, match=r'not both installed; pip install "equivox\[transformers\]"'):
+        TransformersEngine.from_args({"model_name": "org/model"})
+
+
+def test_every_argument_reaches_vllm(model: Callable[[str], str]) -> None:
+    """Give every field of EngineArgs that has a plain default another value than that, and find it again."""
+    pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
+    from vllm import EngineArgs
+
+    from equivox.engines.vllm_loading import engine_args
+
+    declared = {field.name: field for field in dataclasses.fields(EngineArgs)}
+    assert engine_fields() == {name for name in declared if not name.startswith("_")}
+    assert set(NEUTRAL) <= engine_fields()
+    given: dict[str, Any] = {"model": model("llama")}
+    for name in engine_fields() - set(REFUSED) - {"model", "revision", "fail_on_environ_validation"}:
+        default = declared[name].default
+        if isinstance(default, bool):
+            given[name] = not default
+        elif isinstance(default, int) and name != "optimization_level":
+            given[name] = default + 1
+        elif isinstance(default, float):
+            given[name] = default / 2 + 0.01
+        elif isinstance(default, str):
+            given[name] = f"other-{default}"
+    assert len(given) > 120
+    engine = VLLMEngine.from_args(given)
+    arrived = engine_args(engine.arguments.engine, engine.checkpoint)
+    assert {name: getattr(arrived, name) for name in given} == given
+
+
+def test_lightevals_words_reach_vllms_configuration(model: Callable[[str], str]) -> None:
+    pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
+    from equivox.engines.vllm_loading import configuration
+
+    given = SMALL | {
+        "model_name": model("llama"),
+        "max_model_length": 1024,
+        "max_num_seqs": 7,
+        "max_num_batched_tokens": 1536,
+        "gpu_memory_utilization": 0.41,
+        "seed": 11,
+        "enable_prefix_caching": False,
+        "load_format": "safetensors",
+        "tokenizer": model("llama"),
+        "dtype": "float32",
+    }
+    engine = VLLMEngine.from_args(given)
+    config = configuration(engine.arguments.engine, engine.checkpoint)
+    assert config.model_config.max_model_len == 1024
+    assert config.model_config.seed == 11
+    assert str(config.model_config.dtype) == "torch.float32"
+    assert config.model_config.trust_remote_code is False
+    assert config.scheduler_config.max_num_seqs == 7
+    assert config.scheduler_config.max_num_batched_tokens == 1536
+    assert config.cache_config.gpu_memory_utilization == 0.41
+    assert config.cache_config.enable_prefix_caching is False
+    assert config.load_config.load_format == "safetensors"
+    assert config.structured_outputs_config.backend == "guidance"
+    assert config.structured_outputs_config.disable_any_whitespace is True
+
+
+def test_arguments_of_the_transformers_engine(model: Callable[[str], str]) -> None:
+    pytest.importorskip("transformers", reason="the engine tests need transformers: make test-engine")
+    known = {"model_name": model("llama"), "dtype": "float32", "max_length": 512, "batch_size": 2, "device": "cpu"}
+    engine = TransformersEngine.from_args(known)
+    assert engine.identity.settings["max_model_length"] == 512
+    assert "batch_size" not in engine.identity.settings and "device" not in engine.identity.settings
+    for arguments, message in (
+        ({"compile": True}, "compile=True cannot be used"),
+        ({"batchsize": 2}, "unknown model argument 'batchsize'; did you mean batch_size"),
+        ({"batch_size": 1.5}, "`batch_size` must be a whole number, got 1.5"),
+    ):
+        with pytest.raises(RequestError, match=message):
+            TransformersEngine.from_args({"model_name": model("llama")} | arguments)

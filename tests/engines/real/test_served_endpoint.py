@@ -1,0 +1,144 @@
+"""The endpoint engine against a real server: vLLM's own, with a tiny model of text, audio and images, on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from asking import answers, audio, image, need_torchvision, request, text_of
+
+from equivox import cli
+from equivox.annotate.model import ModelAnnotator
+from equivox.core.annotation import Job
+from equivox.core.errors import RequestError
+from equivox.core.segments import whole_part
+from equivox.core.task import GREEDY
+from equivox.engines.endpoint import EndpointEngine
+from equivox.tasks.vibe import TASKS
+
+START_S = 180
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def served(model: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve the tiny Qwen2.5-Omni and return the server's address."""
+    need_torchvision()
+    port, log = free_port(), tmp_path_factory.mktemp("server") / "log"
+    command = [
+        *(sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model("qwen25omni")),
+        *("--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port), "--dtype", "bfloat16"),
+        *("--enforce-eager", "--max-model-len", "2048", "--max-num-batched-tokens", "2048", "--max-num-seqs", "8"),
+        *("--structured-outputs-config", '{"backend": "guidance", "disable_any_whitespace": true}'),
+    ]
+    with log.open("w") as out:
+        server = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ.copy())
+    try:
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
+                break
+            except (urllib.error.URLError, OSError):
+                if server.poll() is not None or time.monotonic() > deadline:
+                    pytest.fail(f"the server did not start:\n{log.read_text()[-3000:]}")
+                time.sleep(0.5)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        server.terminate()
+        try:
+            server.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def endpoint(served: str, **arguments: object) -> EndpointEngine:
+    return EndpointEngine.from_args({"model_name": "tiny", "base_url": served, "max_concurrency": 4, **arguments})
+
+
+def test_text_audio_and_image_arrive_by_the_servers_count(served: str) -> None:
+    plain, heard, seen, both = answers(
+        endpoint(served),
+        request(0, "Who?"), request(1, "Who?", audio()), request(2, "Who?", image()),
+        request(3, "Who?", image(), audio()),
+    )  # fmt: skip
+    assert all(text_of(response) is not None for response in (plain, heard, seen, both))
+    assert plain.media_items == 0
+    assert (heard.media_items, seen.media_items, both.media_items) == (1, 1, 2)
+    assert heard.media_tokens and seen.media_tokens
+    # What each takes alone, together: the chat template adds no tokens of its own for a second item.
+    assert both.media_tokens == heard.media_tokens + seen.media_tokens
+    assert heard.prompt_tokens == (plain.prompt_tokens or 0) + heard.media_tokens
+
+
+def test_the_same_seed_says_the_same_and_another_something_else(served: str) -> None:
+    same = [request(n, seed=7, temperature=1.0, max_new_tokens=24) for n in range(3)]
+    other = [request(3 + n, seed=100 + n, temperature=1.0, max_new_tokens=24) for n in range(3)]
+    texts = [text_of(response) for response in answers(endpoint(served), *same, *other)]
+    assert len(set(texts[:3])) == 1
+    assert len(set(texts)) > 2
+
+
+def test_a_bad_request_fails_alone(served: str) -> None:
+    fine, long, corrupt = answers(
+        endpoint(served, max_retries=0),
+        request(0), request(1, "word " * 3000), request(2, "Who?", audio(b"RIFF and nothing")),
+    )  # fmt: skip
+    assert fine.error is None
+    assert long.error is not None and "2048" in long.error
+    assert corrupt.error is not None and corrupt.error.startswith("unusable media: clip.wav")
+
+
+def test_a_model_behind_a_server_annotates_by_the_schema(served: str) -> None:
+    """Random weights fill the form with noise, but every form is valid."""
+    task = next(task for task in TASKS if task.name == "vibe_gender:candidate")
+    reader = ModelAnnotator("served", endpoint(served), sampling=GREEDY)
+    # The tiny server's context is counted in bytes: without worked examples the prompt fits.
+    parts = [replace(whole_part(task, f"A junior novice, number {n}."), examples=()) for n in range(12)]
+    jobs = [Job(key=f"k{n}", response_key=f"r{n}", task=task.name, part=part) for n, part in enumerate(parts)]
+    readings = list(reader.annotate(jobs))
+    assert len(readings) == 12
+    assert {reading.status for reading in readings} <= {"parsed", "refused"}
+    assert all(json.loads(reading.output or "") for reading in readings)
+
+
+def test_an_unknown_model_is_refused_before_anything_is_written(served: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="does not know the model other"):
+        EndpointEngine.from_args({"model_name": "other", "base_url": served}).check([])
+    assert cli.run(
+        ["endpoint", f"model_name=other,base_url={served}", "vibe_gender:advisory", "--data", "sample",
+         "-o", str(tmp_path / "run")]
+    ) == 2  # fmt: skip
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_whole_speech_task_through_the_server(
+    served: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Values are noise; that every clip arrived, was answered and counted is not."""
+    code = cli.run(
+        ["endpoint", f"model_name=tiny,base_url={served}", "vibe_gender:advisory", "--data", "sample", "--limit", "24",
+         "--output", str(tmp_path / "run")]
+    )  # fmt: skip
+    out = capsys.readouterr().out
+    # Noise names no hobby: nothing is usable, so the score is undefined and says so.
+    assert code == 1
+    assert "24 requested → 24 generated" in out
+    assert "below the floor of 80 %" in out
+    assert cli.run(["status", str(tmp_path / "run")]) == 0

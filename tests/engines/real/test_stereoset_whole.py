@@ -1,0 +1,113 @@
+"""Spoken StereoSet on real vLLM with a tiny audio model: what is answered is noise, what happens to it is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
+
+from asking import SMALL
+
+from equivox.core.scores import Score, ScoringOptions
+from equivox.dataset_builders import SpokenStereoSet, build
+from equivox.run.annotating import stored_annotations
+from equivox.run.pipeline import RunSpec, execute, reread, rescore
+from equivox.run.store import Store, response_schema
+
+FEW = ScoringOptions(n_resamples=199)
+RULES = {"letter", "text", "contradiction", "refusal", "empty", "unread"}
+
+
+def name(folder: str) -> str:
+    short = "generation_parameters={max_new_tokens: 16}"
+    pairs = {"model_name": folder} | SMALL
+    return f"vllm:{short}," + ",".join(f"{key}={json.dumps(value).strip(chr(34))}" for key, value in pairs.items())
+
+
+def responses(folder: Path) -> dict[str, dict[str, Any]]:
+    return {record["key"]: record for record in Store(folder / "responses", response_schema()).records()}
+
+
+def table_of(path: Path) -> list[dict[str, Any]]:
+    return list(pq.read_table(path).to_pylist())
+
+
+def table(folder: Path, task: str, name: str) -> list[dict[str, Any]]:
+    return table_of(folder / "tables" / task / f"{name}.parquet")
+
+
+def check_run(folder: Path, scores: list[Score], requested: dict[str, int]) -> None:
+    """Everything asked was heard, answered, read by a named rule and counted; nothing noisy reads as a result."""
+    stored = responses(folder)
+    assert len(stored) == sum(requested.values())
+    assert all(record["error"] is None and record["text"] is not None for record in stored.values())
+    assert all(record["media_items"] == 1 and record["media_tokens"] > 20 for record in stored.values())
+    for task, n in requested.items():
+        found = {score.name: score for score in scores if score.task == task and score.is_whole}
+        assert found["slifs"].coverage.requested == found["slifs"].coverage.used == n
+        assert 0 <= found["slms"].value <= found["slifs"].value <= 100
+        rules = table(folder, task.replace(":", "-"), "rules")
+        assert {row["decided_by"] for row in rules} <= RULES
+        assert sum(row["n"] for row in rules) == n
+        whole = table(folder, task.replace(":", "-"), "choices")[0]
+        assert sum(whole[k] for k in ("stereotypical", "anti_stereotypical", "irrelevant", "other")) == n
+        if found["slifs"].value < 80:
+            assert found["slbs"].undefined is not None and found["parity deviation"].undefined is not None
+
+
+def test_all_orders_of_the_sample_and_its_transcripts(model: Callable[[str], str], tmp_path: Path) -> None:
+    spec = RunSpec(model=name(model("qwen2audio")), tasks="spoken_stereoset_orders:age", data="sample", limit=2,
+                   output=tmp_path, options=FEW)  # fmt: skip
+    check_run(tmp_path, execute(spec), {"spoken_stereoset_orders:age": 12})
+    # A second reader for what the rules leave: noise too, but under the schema, and told apart.
+    longer = {"max_model_length": 4096, "max_num_batched_tokens": 4096}
+    parameters = {"model_name": model("llama")} | SMALL | longer
+    reader = tmp_path / "reader.yaml"
+    reader.write_text(
+        json.dumps({"engine": "vllm", "model_parameters": parameters, "sampling": {"max_new_tokens": 64}})
+    )
+    reread(tmp_path, str(reader), FEW)
+    rules = table_of(tmp_path / "tables-reader" / "spoken_stereoset_orders-age" / "rules.parquet")
+    by_model = [record for record in stored_annotations(tmp_path, "reader").values() if record["output"] is not None]
+    decided = sum(row["n"] for row in rules if row["decided_by"] in {"annotator", "refusal"})
+    assert 0 < decided == sum(record["status"] in {"parsed", "refused"} for record in by_model)
+    identity = json.loads((tmp_path / "manifest.json").read_text())["identity"]["model"]
+    assert (identity["engine"], identity["model"]) == ("vllm", "qwen2audio")
+    written = RunSpec(model=name(model("qwen2audio")), tasks="spoken_stereoset:age", data="sample", limit=6,
+                      arms=("text_only",), output=tmp_path / "text", options=FEW)  # fmt: skip
+    execute(written)
+    assert [record["media_items"] for record in responses(tmp_path / "text").values()] == [0] * 6
+
+
+@pytest.mark.paper
+def test_the_real_instances_from_build_to_scores(
+    model: Callable[[str], str], reference_data: Path, tmp_path: Path
+) -> None:
+    build(SpokenStereoSet(reference_data / "spoken_stereoset" / "sample"), tmp_path / "data")
+    folder = tmp_path / "run"
+    spec = RunSpec(model=name(model("qwen2audio")), tasks="spoken_stereoset", data=str(tmp_path / "data"),
+                   output=folder, options=FEW)  # fmt: skip
+    requested = {"spoken_stereoset:gender": 10, "spoken_stereoset:age": 14}
+    scores = execute(spec)
+    check_run(folder, scores, requested)
+    # The same table from what is stored alone.
+    kept = (folder / "scores.json").read_bytes()
+    rescore(folder, options=FEW)
+    assert (folder / "scores.json").read_bytes() == kept
+    # As after a kill: ten of the 24 responses are there; the others are asked again, these are not.
+    before = dict(list(responses(folder).items())[:10])
+    for shard in (folder / "responses").glob("*.parquet"):
+        shard.unlink()
+    with Store(folder / "responses", response_schema()) as store:
+        for record in before.values():
+            store.append(record)
+        store.flush()
+    check_run(folder, execute(spec), requested)
+    after = responses(folder)
+    assert len(after) == 24 and {key: after[key] for key in before} == before

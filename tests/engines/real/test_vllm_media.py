@@ -1,0 +1,121 @@
+"""Speech and images through the same path as text, what of them arrived, and clips that must not be cut."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
+
+from asking import answers, audio, image, need_torchvision, request, text_of, tone
+
+from equivox.core.errors import RequestError
+
+
+def audio_tokens(seconds: float) -> int:
+    """Return Qwen2-Audio's tokens for a clip: 100 mel frames a second, halved by a convolution and by a pooling."""
+    frames = round(seconds * 100)
+    halved = (frames - 1) // 2 + 1
+    return (halved - 2) // 2 + 1
+
+
+def test_a_clip_arrives_with_as_many_tokens_as_its_length_makes(engine: Callable[..., Any]) -> None:
+    listener = engine("qwen2audio")
+    listener.check([request(0, "x", audio())])
+    assert listener.modalities == {"text", "audio"}
+    plain = answers(listener, request(0))[0]
+    assert (plain.media_items, plain.media_tokens) == (0, 0)
+    for number, seconds in enumerate((0.5, 1.0, 7.3, 30.0)):
+        (response,) = answers(listener, request(number, "Who are you?", audio(tone(seconds))))
+        assert (response.media_items, response.media_tokens) == (1, audio_tokens(seconds))
+        # Beside the clip's own tokens only <|audio_bos|> and <|audio_eos|> were added.
+        assert response.prompt_tokens == plain.prompt_tokens + audio_tokens(seconds) + 2
+
+
+def test_another_voice_changes_the_answer_and_the_same_voice_does_not(engine: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(0)
+    clips = [audio(noise(rng)) for _ in range(4)]
+    requests = [request(n, "Who?", clips[n % 4], logprobs=1) for n in range(8)]
+    responses = answers(engine("qwen2audio"), *requests)
+    heard = [response.logprobs for response in responses]
+    assert len(set(heard[:4])) == 4
+    assert [text_of(r) for r in responses[:4]] == [text_of(r) for r in responses[4:]]
+
+
+def noise(rng: np.random.Generator) -> bytes:
+    import soundfile
+
+    buffer = io.BytesIO()
+    soundfile.write(buffer, rng.uniform(-0.5, 0.5, 16_000), 16_000, format="WAV", subtype="FLOAT")
+    return buffer.getvalue()
+
+
+def test_clips_that_cannot_be_heard_whole_fail_alone(engine: Callable[..., Any]) -> None:
+    listener = engine("qwen2audio")
+    good = request(0, "Who?", audio())
+    expected = text_of(answers(listener, good)[0])
+    responses = answers(
+        listener,
+        request(1, "Who?", audio(b"RIFF\x00\x00", "corrupt.wav")),
+        request(2, "Who?", audio(tone(0.0), "empty.wav")),
+        request(3, "Who?", audio(tone(30.5), "long.wav")),
+        good,
+    )
+    assert text_of(responses[3]) == expected
+    assert [response.text for response in responses[:3]] == [None] * 3
+    assert "item1: MediaError: corrupt.wav: " in str(responses[0].error)
+    assert responses[1].error == "item2: MediaError: empty.wav: empty (0 samples)"
+    assert responses[2].error == "item3: long.wav: 30.5 s of audio, qwen2audio hears the first 30 s"
+
+
+def test_the_longest_clip_can_be_set(engine: Callable[..., Any]) -> None:
+    (response,) = answers(engine("qwen2audio", max_audio_seconds=0.6), request(0, "Who?", audio()))
+    assert "1.0 s of audio, qwen2audio hears the first 0.6 s" in str(response.error)
+
+
+def test_media_are_read_when_their_request_is_sent(engine: Callable[..., Any]) -> None:
+    import dataclasses
+
+    read: list[int] = []
+    clip = audio()
+
+    def noted(number: int) -> Any:
+        def load() -> bytes:
+            read.append(number)
+            return clip.load()
+
+        return dataclasses.replace(clip, load=load)
+
+    listener = engine("qwen2audio", max_num_seqs=2)
+    for given, _ in enumerate(listener.generate(request(n, "Who?", noted(n)) for n in range(12))):
+        assert len(read) <= given + 4 + 1
+    assert read == list(range(12))
+
+
+def test_an_image_for_a_model_that_only_listens_is_refused(engine: Callable[..., Any]) -> None:
+    with pytest.raises(RequestError, match=r"qwen2audio does not take image \(it takes audio, text\)"):
+        engine("qwen2audio").check([request(0, "x", image())])
+
+
+def test_text_speech_and_images_go_one_way(engine: Callable[..., Any]) -> None:
+    need_torchvision()
+    omni = engine("qwen25omni")
+    requests = [
+        request(0, "Who?"),
+        request(1, "Who?", audio()),
+        request(2, "Who?", image()),
+        request(3, "Who?", audio(), image()),
+        request(4, "Who?", image(), image(seed=1)),
+    ]
+    omni.check(requests)
+    assert {"text", "audio", "image"} <= omni.modalities
+    responses = answers(omni, *requests)
+    assert all(response.error is None for response in responses)
+    # 56 x 84 pixels are 4 x 6 patches of 14, merged two by two: 2 x 3 = 6 tokens; one second of speech is 25.
+    assert [(r.media_items, r.media_tokens) for r in responses] == [(0, 0), (1, 25), (1, 6), (2, 31), (2, 12)]
+    for entry, response in zip(requests, responses, strict=True):
+        assert text_of(answers(omni, entry)[0]) == text_of(response)

@@ -1,0 +1,147 @@
+"""A whole run on vLLM: coverage, arrival, what a kill leaves, and the death of vLLM's own process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
+
+from asking import SMALL
+
+from equivox.core.errors import RequestError, RunError
+from equivox.engines import open_engine
+from equivox.run.pipeline import RunSpec, execute, generate
+from equivox.run.plan import make_plan
+from equivox.run.store import Store, response_schema
+
+TASK = "vibe_gender:advisory"
+
+# Shards of four, so that a kill falls between them.
+RUN = """
+import sys
+from pathlib import Path
+import equivox.run.store
+from equivox.run.pipeline import RunSpec, execute
+equivox.run.store.Store.__init__.__kwdefaults__["shard_rows"] = 4
+if __name__ == "__main__":
+    execute(RunSpec(model=sys.argv[1], tasks=sys.argv[2], data="sample", limit=24, output=Path(sys.argv[3])))
+"""
+
+DEATH = """
+import json, os, signal, sys
+sys.path.insert(0, sys.argv[2])
+from asking import SMALL, request
+from equivox.engines.vllm import VLLMEngine
+import psutil
+
+def core():
+    alive = [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
+    return [p for p in alive if p.name().startswith("VLLM::EngineCor")]
+
+if __name__ == "__main__":
+    engine = VLLMEngine.from_args({"model_name": sys.argv[1]} | SMALL | {"max_num_seqs": 4})
+    told = []
+    for number, response in enumerate(engine.generate(request(n, max_new_tokens=32) for n in range(24))):
+        told.append([response.key, response.error])
+        if number in (2, 5):
+            (process,) = core()
+            process.kill()
+    left = core()
+    engine.close()
+    print(json.dumps({"told": told, "running": len(left), "closed": len(core())}))
+"""
+
+
+def name(folder: str, **arguments: Any) -> str:
+    pairs = {"model_name": folder} | SMALL | arguments
+    short = "generation_parameters={max_new_tokens: 32}"
+    return f"vllm:{short}," + ",".join(f"{key}={json.dumps(value).strip(chr(34))}" for key, value in pairs.items())
+
+
+def responses(folder: Path) -> dict[str, dict[str, Any]]:
+    return {record["key"]: record for record in Store(folder / "responses", response_schema()).records()}
+
+
+def test_a_run_from_clips_to_scores(model: Callable[[str], str], tmp_path: Path) -> None:
+    spec = RunSpec(model=name(model("qwen2audio")), tasks=TASK, data="sample", limit=24, output=tmp_path)
+    scores = execute(spec)
+    stored = responses(tmp_path)
+    assert len(stored) == 24
+    assert all(record["error"] is None and record["text"] is not None for record in stored.values())
+    assert all(record["media_items"] == 1 and record["media_tokens"] > 20 for record in stored.values())
+    # Noise answers nothing: everything was generated, next to nothing parsed, so that no score is given.
+    outcome = scores[0]
+    assert (outcome.coverage.requested, outcome.coverage.generated) == (24, 24)
+    assert outcome.coverage.used < 24 and outcome.undefined is not None
+    identity = json.loads((tmp_path / "manifest.json").read_text())["identity"]["model"]
+    assert (identity["engine"], identity["model"]) == ("vllm", "qwen2audio")
+    settings = identity["settings"]
+    assert settings.pop("vllm").startswith("0.32.")
+    short = {"max_tokens": 32}
+    assert settings == {"dtype": "bfloat16", "max_model_length": 2048, "generation_parameters": short}
+    # The same again asks for nothing and scores the same.
+    assert [score.coverage for score in execute(spec)] == [score.coverage for score in scores]
+
+
+def test_a_model_that_cannot_hear_is_refused_and_never_scored(model: Callable[[str], str], tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="llama does not take audio"):
+        execute(RunSpec(model=name(model("llama")), tasks=TASK, data="sample", limit=24, output=tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_clips_that_did_not_arrive_stop_the_run(model: Callable[[str], str], tmp_path: Path) -> None:
+    """The transformers engine, asked without a check, drops a clip its model has no place for: this must not score."""
+    from equivox.dataset_builders.corpus import open_corpus
+    from equivox.tasks.registry import resolve_tasks
+
+    tasks = resolve_tasks(TASK)
+    deaf = open_engine(f"transformers:model_name={model('llama')},generation_parameters={{max_new_tokens: 4}}", tasks)
+    plan = make_plan(tasks, {"crema_d": open_corpus(tasks[0].data, "sample")}, deaf.identity, limit=4)
+    with pytest.raises(RunError, match=r"llama used 0 of 1 media items.*did not arrive"):
+        generate(tmp_path, plan, deaf)
+    deaf.close()
+
+
+def test_killed_at_any_moment_a_run_ends_the_same(model: Callable[[str], str], tmp_path: Path) -> None:
+    command = [sys.executable, "-c", RUN, name(model("qwen2audio"), max_num_seqs=2), TASK]
+    with (tmp_path / "log").open("w") as log:
+        killed = subprocess.Popen([*command, str(tmp_path / "killed")], stdout=log, stderr=log)
+        while killed.poll() is None and not list((tmp_path / "killed").glob("responses/shard-*")):
+            time.sleep(0.02)
+        killed.send_signal(signal.SIGKILL)
+        assert killed.wait() == -signal.SIGKILL, (tmp_path / "log").read_text()
+    before = responses(tmp_path / "killed")
+    assert 0 < len(before) < 24
+    subprocess.run([*command, str(tmp_path / "killed")], check=True, capture_output=True)
+    subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
+    after, whole = responses(tmp_path / "killed"), responses(tmp_path / "whole")
+    assert len(after) == len(whole) == 24 and after.keys() == whole.keys()
+    assert {key: after[key] for key in before} == before
+    # Texts may differ where batches round differently; what arrived may not.
+    for key, record in after.items():
+        assert (record["error"], record["media_tokens"]) == (None, whole[key]["media_tokens"])
+
+
+def test_vllm_is_started_again_when_its_process_dies(model: Callable[[str], str]) -> None:
+    environment = os.environ | {"VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
+    command = [sys.executable, "-c", DEATH, model("llama"), str(Path(__file__).parent)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=400)
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert len(report["told"]) == len({key for key, _ in report["told"]}) == 24
+    # The window holds eight requests. What was in it at the first death is answered after it; what was in it both
+    # times fails with its reason; what came later is answered.
+    errors = [error for _, error in report["told"] if error is not None]
+    assert 0 < len(errors) < 8
+    assert all("vLLM died twice with this request: RuntimeError: the engine process was" in error for error in errors)
+    assert (report["running"], report["closed"]) == (1, 0)

@@ -1,0 +1,306 @@
+"""The endpoint engine against a real server on loopback that fails in every way a server can."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equivox.core import media
+from equivox.core.errors import RequestError
+from equivox.core.task import Sampling
+from equivox.engines import Labels, MediaPart, Request
+from equivox.engines.endpoint import EndpointEngine
+from equivox.tasks.vibe import PROMPTS
+
+Cli = Callable[..., tuple[int, str, str]]
+SAMPLE = Path(__file__).resolve().parents[2] / "dataset_builders" / "sample" / "crema_d" / "AudioWAV"
+ANSWER = "You might enjoy chess. You might enjoy yoga. You might enjoy hiking."
+AUDIO_TOKENS = 25
+
+
+class Server:
+    """An OpenAI-compatible server; `faults` maps a text to what goes wrong the first times it is asked."""
+
+    def __init__(self) -> None:
+        self.faults: dict[str, list[str]] = {}
+        self.bodies: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.asked: Counter[str] = Counter()
+        self.running = self.most_running = 0
+        self.usage = True
+        self.answer: Callable[[dict[str, Any]], dict[str, Any]] = lambda body: {"content": ANSWER}
+        self.lock = threading.Lock()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Say nothing."""
+
+            def do_POST(self) -> None:
+                outer.handle(self)
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
+        self.thread = threading.Thread(target=self.http.serve_forever, daemon=True)
+        self.thread.start()
+
+    def handle(self, handler: BaseHTTPRequestHandler) -> None:
+        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+        content = body["messages"][0]["content"]
+        text = content if isinstance(content, str) else content[-1]["text"]
+        if len(content) > 1 and not isinstance(content, str):
+            text = f"audio + {text}"
+        with self.lock:
+            self.bodies.append(body)
+            self.headers.append({name.lower(): value for name, value in handler.headers.items()})
+            self.asked[text] += 1
+            self.running += 1
+            self.most_running = max(self.running, self.most_running)
+            fault = self.faults.get(text, [])
+            kind = fault.pop(0) if fault else "fine"
+        try:
+            time.sleep(0.01)
+            self.reply(handler, body, kind)
+        finally:
+            with self.lock:
+                self.running -= 1
+
+    def reply(self, handler: BaseHTTPRequestHandler, body: dict[str, Any], kind: str) -> None:
+        if kind == "reset":
+            # A zero linger closes with RST: the client sees its connection broken.
+            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            handler.connection.close()
+            handler.close_connection = True
+            return
+        if kind == "slow":
+            time.sleep(1.5)
+        status = int(kind) if kind.isdecimal() else 200
+        document = self.completion(body) if status == 200 else {"error": {"message": f"fault {kind}"}}
+        data = json.dumps(document).encode()
+        if kind == "truncated":
+            data = data[: len(data) // 2]
+        if kind == "empty":
+            data = b'{"choices": []}'
+        handler.send_response(status)
+        handler.send_header("Content-Type", "application/json")
+        if status == 429:
+            handler.send_header("Retry-After", "0.05")
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data)
+
+    def completion(self, body: dict[str, Any]) -> dict[str, Any]:
+        content = body["messages"][0]["content"]
+        parts = [] if isinstance(content, str) else content
+        audio = sum(part["type"] == "input_audio" for part in parts)
+        words = sum(len(part["text"].split()) for part in parts if part["type"] == "text")
+        usage = {"prompt_tokens": words + AUDIO_TOKENS * audio, "completion_tokens": 4, "total_tokens": 0}
+        return {
+            "id": "x", "object": "chat.completion", "created": 0, "model": body["model"],
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **self.answer(body)}}],
+            "usage": usage if self.usage else None,
+        }  # fmt: skip
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    running = Server()
+    yield running
+    running.http.shutdown()
+    running.http.server_close()
+
+
+def engine(server: Server, **arguments: Any) -> EndpointEngine:
+    return EndpointEngine.from_args(
+        {"model_name": "m", "base_url": server.url, "max_retries": 2, "timeout_s": 1.0, **arguments}
+    )
+
+
+def request(text: str, *, clip: bytes | None = None, **changes: Any) -> Request:
+    parts = () if clip is None else (
+        MediaPart(kind="audio", sha256=media.sha256(clip), name="clip.ogg", duration_s=2.0, load=lambda: clip),
+    )  # fmt: skip
+    fields: dict[str, Any] = {
+        "key": text, "task": "t", "item_id": "i", "repeat": 0, "arm": "audio", "media": parts, "text": text,
+        "sampling": Sampling(), "seed": 5, "labels": Labels(group="f", groups=("f", "m"), cluster="s", stratum=""),
+    }  # fmt: skip
+    return Request(**{**fields, **changes})
+
+
+@pytest.fixture
+def clip() -> bytes:
+    return sorted(SAMPLE.glob("*.ogg"))[0].read_bytes()
+
+
+@pytest.mark.parametrize("fault", ["429", "500", "503", "truncated", "empty", "reset", "slow"])
+def test_a_passing_fault_is_overcome(server: Server, fault: str) -> None:
+    server.faults = {"ask": [fault]}
+    (response,) = engine(server).generate([request("ask")])
+    assert (response.text, response.error) == (ANSWER, None)
+    assert server.asked["ask"] == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("429", "429"), ("500", "500"), ("400", "400"), ("truncated", "not a completion"), ("empty", "no choices"),
+     ("reset", "Connection"), ("slow", "timed out")],
+)  # fmt: skip
+def test_a_lasting_fault_fails_its_request_alone(server: Server, fault: str, reason: str) -> None:
+    server.faults = {"bad": [fault] * 20}
+    responses = {r.key: r for r in engine(server).generate([request("good"), request("bad"), request("fine")])}
+    assert responses["good"].text == responses["fine"].text == ANSWER
+    assert responses["bad"].text is None
+    assert responses["bad"].error is not None and reason.lower() in responses["bad"].error.lower()
+    assert server.asked["bad"] <= 3
+
+
+def test_the_request_arrives_as_made(server: Server, clip: bytes) -> None:
+    sampling = Sampling(
+        temperature=0.9, top_p=0.8, top_k=20, frequency_penalty=0.6, max_new_tokens=77, stop=("END",), logprobs=2
+    )
+    schema = {"type": "object", "properties": {"a": {"enum": ["x"]}}, "required": ["a"]}
+    list(
+        engine(server, extra_body={"reasoning_effort": "none"}).generate(
+            [request("ask", clip=clip, sampling=sampling, schema=schema)]
+        )
+    )
+    body = next(b for b in server.bodies if b["max_tokens"] == 77)
+    sent = {"temperature": 0.9, "top_p": 0.8, "top_k": 20, "frequency_penalty": 0.6, "stop": ["END"], "seed": 5}
+    assert {name: body[name] for name in sent} == sent
+    assert body["logprobs"] is True and body["top_logprobs"] == 2
+    assert body["reasoning_effort"] == "none"
+    assert body["response_format"]["json_schema"]["schema"] == schema
+    assert [part["type"] for part in body["messages"][0]["content"]] == ["input_audio", "text"]
+
+
+def test_other_dialects(server: Server) -> None:
+    asked = engine(server, token_limit_field="max_completion_tokens", send_seed=False, structured="json_object")
+    list(asked.generate([request("ask", schema={"type": "object"})]))
+    (body,) = server.bodies
+    assert body["max_completion_tokens"] == 512 and "max_tokens" not in body and "seed" not in body
+    assert body["response_format"] == {"type": "json_object"}
+
+
+def test_media_count_as_arrived_by_the_servers_own_count(server: Server, clip: bytes) -> None:
+    responses = list(engine(server).generate([request("same", clip=clip, key=str(n)) for n in range(6)]))
+    assert all((r.media_items, r.media_tokens) == (1, AUDIO_TOKENS) for r in responses)
+
+
+def test_a_server_that_drops_the_audio_is_found_out(server: Server, clip: bytes) -> None:
+    original = server.completion
+
+    def deaf(body: dict[str, Any]) -> dict[str, Any]:
+        content = body["messages"][0]["content"]
+        kept = [p for p in content if p["type"] == "text"]
+        return original({**body, "messages": [{"role": "user", "content": kept}]})
+
+    server.completion = deaf  # type: ignore[method-assign]
+    (response,) = engine(server).generate([request("ask", clip=clip)])
+    assert (response.media_items, response.media_tokens) == (0, 0)
+
+
+def test_without_usage_nothing_is_proven_unless_the_user_says_so(server: Server, clip: bytes) -> None:
+    server.usage = False
+    (response,) = engine(server).generate([request("ask", clip=clip)])
+    assert (response.media_items, response.media_tokens) == (0, None)
+    trusting = engine(server, trust_media=True)
+    (response,) = trusting.generate([request("ask", clip=clip)])
+    assert response.media_items == 1
+    assert trusting.identity.settings["trust_media"] is True
+
+
+def test_concurrency_is_bounded_and_used(server: Server) -> None:
+    list(engine(server, max_concurrency=3).generate(request(f"r{n}") for n in range(30)))
+    assert server.most_running == 3
+
+
+def test_the_rate_is_limited(server: Server) -> None:
+    begin = time.monotonic()
+    list(engine(server, requests_per_minute=1200, max_concurrency=8).generate(request(f"r{n}") for n in range(11)))
+    # Eleven requests at twenty per second are ten gaps of 50 ms.
+    assert time.monotonic() - begin >= 0.5
+
+
+def test_tokens_and_cost_add_up(server: Server) -> None:
+    paid = engine(server, prompt_price=2.0, completion_price=10.0)
+    list(paid.generate([request("one two three", key=str(n)) for n in range(5)]))
+    assert (paid.usage.requests, paid.usage.prompt_tokens, paid.usage.completion_tokens) == (5, 15, 20)
+    assert paid.usage.cost == pytest.approx((15 * 2 + 20 * 10) / 1e6)
+
+
+def test_thinking_is_kept_apart_in_both_forms(server: Server) -> None:
+    server.answer = lambda body: {"content": "<think>hm</think>Chess."}
+    (response,) = engine(server).generate([request("a")])
+    assert (response.text, response.thinking) == ("Chess.", "hm")
+    server.answer = lambda body: {"content": "Chess.", "reasoning_content": "hm"}
+    (response,) = engine(server).generate([request("a")])
+    assert (response.text, response.thinking) == ("Chess.", "hm")
+
+
+def test_media_that_cannot_be_used_are_not_sent(server: Server, clip: bytes) -> None:
+    short = engine(server, max_audio_seconds=1.0)
+    (long,) = short.generate([request("a", clip=clip)])
+    (broken,) = engine(server).generate([request("a", clip=b"noise")])
+    assert long.error == "unusable media: clip.ogg: 2.0 s, longer than the 1 s taken"
+    assert broken.error is not None and broken.error.startswith("unusable media: clip.ogg")
+    assert server.bodies == []
+
+
+def test_the_key_comes_from_the_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "s3cret")
+    asked = engine(server, api_key_env="MY_KEY")
+    list(asked.generate([request("a")]))
+    assert server.headers[0]["authorization"] == "Bearer s3cret"
+    assert "s3cret" not in json.dumps(asked.identity.as_dict())
+    with pytest.raises(RequestError, match="environment"):
+        engine(server, api_key="s3cret")
+
+
+@pytest.mark.parametrize(("status", "hint"), [("401", "OPENAI_API_KEY"), ("403", "key"), ("404", "model_name")])
+def test_what_no_retry_will_mend_is_refused_at_once(server: Server, status: str, hint: str) -> None:
+    server.faults = {"Hello.": [status] * 9}
+    with pytest.raises(RequestError, match=hint):
+        engine(server).check([request("a")])
+
+
+def test_nobody_there_and_media_not_taken_are_refused(server: Server, clip: bytes) -> None:
+    with pytest.raises(RequestError, match="no server answers"):
+        EndpointEngine.from_args({"model_name": "m", "base_url": "http://127.0.0.1:9/v1"}).check([])
+    with pytest.raises(RequestError, match="sends audio"):
+        engine(server, modalities=["text"]).check([request("a", clip=clip)])
+
+
+def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_path: Path) -> None:
+    """Some fail, the rest is scored; given again with --retry-failed, the server healthy, all is there."""
+    count = iter(range(10_000))
+    server.answer = lambda body: {"content": ANSWER if next(count) % 2 else "I'd say dancing, pottery and running."}
+    command = [
+        "endpoint", f"model_name=m,base_url={server.url},max_retries=0,timeout_s=5,prompt_price=1000000",
+        "vibe_gender:advisory",
+        "--data", "sample", "--limit", "48", "--output", tmp_path / "run", "--resamples", "199",
+    ]  # fmt: skip
+    server.faults = {f"audio + {PROMPTS['advisory'].text}": ["fine", "500", "fine", "500", "reset"]}
+    code, out, err = equivox(*command)
+    assert code == 0, err
+    assert "48 requested → 45 generated → 45 answered → 45 parsed → 45 used" in out
+    code, out, _ = equivox("status", tmp_path / "run")
+    assert code == 0 and "failed 2 times" in out
+    # 45 answers with 25 tokens of audio each, and once the text alone; the price is one per prompt token.
+    tokens = 46 * len(PROMPTS["advisory"].text.split()) + 45 * AUDIO_TOKENS
+    assert f"asked 46 times: {tokens} prompt and 184 completion tokens, cost {tokens}.00" in out
+    code, out, _ = equivox(*command, "--retry-failed")
+    assert code == 0 and "100 %" in out
+    # 48 clips, three of them twice; at each start one greeting and one request for the text's own tokens.
+    assert len(server.bodies) == 48 + 3 + 2 + 2

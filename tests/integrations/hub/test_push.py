@@ -1,0 +1,473 @@
+"""`equivox data push`: the files that are written, the same rows back from them, and uploads to a stand-in Hub."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from equivox.core.media import sha256
+from equivox.dataset_builders.corpus import open_corpus
+from equivox.integrations.hub.dataset_folder import corpus_tasks, write_dataset
+from equivox.run.plan import items_of
+from equivox.tasks.registry import builtin_tasks
+
+# huggingface_hub hands files to its HTTP library in a way that the latter calls outdated.
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+
+CORPORA = ("crema_d", "l2_arctic", "spoken_stereoset", "genres", "badf")
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module", params=CORPORA)
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    folder = tmp_path_factory.mktemp("hub") / request.param
+    write_dataset(request.param, "sample", folder, repo=f"org/{request.param}")
+    return request.param, folder
+
+
+def _card(folder: Path) -> dict[str, Any]:
+    return dict(yaml.safe_load((folder / "README.md").read_text("utf-8").split("---\n")[1]))
+
+
+def test_every_task_gives_its_rows_back(written: tuple[str, Path], tmp_path: Path) -> None:
+    import datasets
+
+    name, folder = written
+    tasks = {task.name.replace(":", "-"): task for task in corpus_tasks(name)}
+    configs = datasets.get_dataset_config_names(str(folder), cache_dir=str(tmp_path))
+    assert sorted(configs) == sorted(tasks)
+    for config, task in tasks.items():
+        rows = datasets.load_dataset(str(folder), config, split="test", cache_dir=str(tmp_path))
+        items = items_of(open_corpus(task.data, "sample"), task)
+        assert [row["item_id"] for row in rows] == [item.item_id for item in items]
+        for row, item in zip(rows, items, strict=True):
+            assert {column: row[column] for column in item.columns} == dict(item.columns)
+            for medium in task.media:
+                assert row[medium.kind]["bytes"] == item.load()
+                assert row[f"{medium.kind}_sha256"] == sha256(item.load())
+
+
+def test_the_card_declares_what_is_there(written: tuple[str, Path]) -> None:
+    name, folder = written
+    card = _card(folder)
+    record = json.loads((folder / "equivox.json").read_text("utf-8"))
+    assert set(record["configs"]) == {entry["config_name"] for entry in card["configs"]}
+    for info in card["dataset_info"]:
+        (split,) = info["splits"]
+        assert (split["name"], split["num_examples"]) == ("test", record["configs"][info["config_name"]]["rows"])
+    assert card["license"] in {"cc0-1.0", "apache-2.0"}
+    assert "extra_gated_prompt" not in card
+    text = (folder / "README.md").read_text("utf-8")
+    assert record["content_hash"] in text
+    for task in corpus_tasks(name):
+        assert task.prompt.text.splitlines()[0] in text
+
+
+def test_hashes_are_those_of_the_files(written: tuple[str, Path]) -> None:
+    _, folder = written
+    record = json.loads((folder / "equivox.json").read_text("utf-8"))
+    on_disk = {path.relative_to(folder).as_posix() for path in folder.rglob("*.parquet")}
+    assert set(record["files"]) == on_disk
+    for name, entry in record["files"].items():
+        assert sha256((folder / name).read_bytes()) == entry["sha256"]
+        assert entry["bytes"] < 500_000_000
+
+
+def test_eval_file_lists_every_scalar(written: tuple[str, Path]) -> None:
+    name, folder = written
+    declared = yaml.safe_load((folder / "eval.yaml").read_text("utf-8"))
+    configs = {entry["config_name"] for entry in _card(folder)["configs"]}
+    ids = [task["id"] for task in declared["tasks"]]
+    assert {task["config"] for task in declared["tasks"]} == configs
+    assert len(set(ids)) == len(ids) == len(configs) * (8 if name == "genres" else 1)
+    assert declared["evaluation_framework"] == "equivox"
+
+
+def test_tasks_on_the_same_rows_share_files(tmp_path: Path) -> None:
+    write_dataset("crema_d", "sample", tmp_path / "out", repo="org/x")
+    assert len(list((tmp_path / "out").rglob("*.parquet"))) == 1
+    assert len(_card(tmp_path / "out")["configs"]) == 5
+
+
+def test_a_corpus_with_terms_gets_a_gate(tmp_path: Path, hub: Any, equivox: Command) -> None:
+    from equivox.dataset_builders import sample_source
+
+    source = tmp_path / "source"
+    _copy(sample_source("l2_arctic"), source)
+    facts = json.loads((source / "facts.json").read_text("utf-8"))
+    facts |= {"licence": "CC BY-NC 4.0", "licence_id": "cc-by-nc-4.0", "homepage": "https://example.org/terms"}
+    (source / "facts.json").write_text(json.dumps(facts), "utf-8")
+    assert equivox("data", "build", "l2_arctic", "--source", source, "--output", tmp_path / "data")[0] == 0
+    code, out, _ = equivox(
+        "data", "push", "l2_arctic", "--repo", "org/l2", "--data", tmp_path / "data", "-o", tmp_path / "out", "--push",
+        "--public",
+    )  # fmt: skip
+    assert code == 0
+    card = _card(tmp_path / "out")
+    assert "CC BY-NC 4.0" in card["extra_gated_prompt"]
+    assert "https://example.org/terms" in card["extra_gated_prompt"]
+    assert hub.repos["dataset", "org/l2"].gated == "manual"
+    assert "agree to the licence" in out
+    # The gate stands before the first file is there.
+    assert hub.requests.index("PUT /api/datasets/org/l2/settings") < next(
+        place for place, request in enumerate(hub.requests) if "commit" in request
+    )
+
+
+def test_unknown_licences_are_not_made_public(
+    clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Command
+) -> None:
+    task_file = clip_corpus(extra="asks: Tell a story.\nattributes:\n  - {name: mood, asks: the mood}\n")
+    arguments = ["data", "push", task_file, "--repo", "org/mine", "-o", tmp_path / "out"]
+    code, _, error = equivox(*arguments, "--public")
+    assert code == 2
+    assert "licence" in error
+
+
+def _copy(source: Path, target: Path) -> None:
+    import shutil
+
+    shutil.copytree(source, target)
+
+
+def test_dry_run_sends_nothing(tmp_path: Path, hub: Any, equivox: Command) -> None:
+    code, out, _ = equivox("data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out")
+    assert (code, hub.requests) == (0, [])
+    assert "Nothing was uploaded; add --push" in out
+    assert "badf_two-gender: 20 rows" in out
+
+
+def test_upload_is_what_was_written(tmp_path: Path, hub: Any, equivox: Command) -> None:
+    code, out, error = equivox(
+        "data", "push", "crema_d", "--repo", "org/crema", "--data", "sample", "-o", tmp_path / "out", "--push"
+    )
+    assert code == 0, error
+    assert f"Uploaded: {hub.url}/datasets/org/crema/commit/" in out
+    repo = hub.repos["dataset", "org/crema"]
+    assert repo.private
+    assert repo.gated is None
+    assert repo.files == {
+        path.relative_to(tmp_path / "out").as_posix(): path.read_bytes()
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    }
+
+
+def test_what_an_earlier_version_left_goes_and_what_others_added_stays(
+    tmp_path: Path, hub: Any, equivox: Command
+) -> None:
+    command = ["data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", "--push"]
+    assert equivox(*command)[0] == 0
+    repo = hub.repos["dataset", "org/badf"]
+    whole = set(repo.files)
+    # A second shard of a larger version would match the configuration's pattern, and be read as further rows.
+    stale = next(name for name in whole if name.endswith(".parquet")).replace("00000-of-00001", "00001-of-00002")
+    repo.files |= {stale: b"PAR1", ".gitattributes": b"*", "docs/paper.pdf": b"%PDF"}
+    assert equivox(*command)[0] == 0
+    assert set(repo.files) == whole | {".gitattributes", "docs/paper.pdf"}
+
+
+def test_an_interrupted_upload_goes_on(tmp_path: Path, hub: Any, equivox: Command) -> None:
+    arguments = ["data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", "--push"]
+    hub.fail(r"^POST .*/commit/", 500)
+    code, _, error = equivox(*arguments)
+    assert code == 1
+    assert "HTTP 500" in error
+    assert "give the same command again" in error
+    assert hub.repos["dataset", "org/badf"].files == {}
+    sent = hub.sent("^PUT /objects/")
+    assert sent == 6
+    hub.failures.clear()
+    code, _, error = equivox(*arguments)
+    assert code == 0, error
+    assert hub.sent("^PUT /objects/") == sent  # what had arrived is not sent twice
+    assert len(hub.repos["dataset", "org/badf"].files) == 9
+
+
+@pytest.mark.parametrize(
+    ("pattern", "status", "code", "said"),
+    [
+        ("^POST /api/repos/create", 401, 2, "does not accept this token"),
+        ("^POST /api/repos/create", 403, 2, "may not write to org/badf"),
+        ("/preupload/", 403, 2, "may not write to org/badf"),
+        ("/preupload/", 404, 2, "has no repository org/badf"),
+        ("/preupload/", 429, 1, "asks to wait (rate limit)"),
+        ("/commit/", 503, 1, "a problem of its own (HTTP 503)"),
+        ("^PUT /objects/", 500, 1, "HTTP 500"),
+    ],
+)
+def test_refusals_are_one_line(
+    pattern: str, status: int, code: int, said: str, tmp_path: Path, hub: Any, equivox: Command
+) -> None:
+    hub.fail(pattern, status)
+    got, _, error = equivox(
+        "data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", "--push"
+    )
+    assert (got, error.count("\n")) == (code, 1), error
+    assert said in error
+    assert "the files are complete in" in error
+    assert (tmp_path / "out" / "equivox.json").is_file()
+
+
+def test_not_logged_in_and_offline(tmp_path: Path, hub: Any, equivox: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    arguments = ["data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", "--push"]
+    monkeypatch.delenv("HF_TOKEN")
+    code, _, error = equivox(*arguments)
+    assert (code, hub.requests) == (2, [])
+    assert "not logged in to the Hub; run `hf auth login` or set HF_TOKEN" in error
+    monkeypatch.setenv("HF_TOKEN", "hf_test")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    code, _, error = equivox(*arguments)
+    assert (code, hub.requests) == (2, [])
+    assert "HF_HUB_OFFLINE is set" in error
+
+
+def test_a_hub_that_is_not_there(tmp_path: Path, hub: Any, equivox: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{port}")
+    code, _, error = equivox(
+        "data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", "--push"
+    )
+    assert (code, error.count("\n")) == (1, 1), error
+    assert "cannot be reached" in error
+
+
+def test_hf_endpoint_and_token_are_honoured(tmp_path: Path, hub: Any) -> None:
+    settings = {"HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_test", "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0"}
+    command = [
+        sys.executable, "-m", "equivox", "data", "push", "badf", "--repo", "org/badf", "--data", "sample",
+        "-o", str(tmp_path / "out"), "--push",
+    ]  # fmt: skip
+    done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "equivox.json" in hub.repos["dataset", "org/badf"].files
+
+
+@pytest.mark.parametrize("repo", ["badf", "a/b/c", "org/", "org/na me", "org/" + "x" * 97])
+def test_bad_names(repo: str, tmp_path: Path, equivox: Command) -> None:
+    code, _, error = equivox("data", "push", "badf", "--repo", repo, "--data", "sample", "-o", tmp_path / "out")
+    assert code == 2
+    assert "`repo` is written owner/name" in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_requests(tmp_path: Path, equivox: Command) -> None:
+    for arguments, said in (
+        (["crema", "--data", "sample"], "did you mean crema_d"),
+        (["crema_d"], "the corpus crema_d is needed"),
+        (["crema_d", "--data", tmp_path / "gone"], "holds no built corpus crema_d"),
+    ):
+        code, _, error = equivox("data", "push", *arguments, "--repo", "org/x", "-o", tmp_path / "out")
+        assert code == 2
+        assert said in error
+        assert not (tmp_path / "out").exists()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("…")
+    code, _, error = equivox("data", "push", "badf", "--data", "sample", "--repo", "org/x", "-o", tmp_path / "mine")
+    assert code == 2
+    assert "holds files that were not written here" in error
+    assert (tmp_path / "mine" / "thesis.tex").is_file()
+
+
+def test_every_task_can_be_published() -> None:
+    from equivox.integrations.hub.dataset_folder import source_corpus
+
+    for task in builtin_tasks().values():
+        assert source_corpus(task) in CORPORA
+
+
+def test_a_run_is_a_run_again(tmp_path: Path, equivox: Command) -> None:
+    import datasets
+    import pyarrow.parquet as pq
+
+    run, out = tmp_path / "run", tmp_path / "out"
+    equivox(
+        "run", "reference:biased", "vibe_gender:story,badf_two:gender", "--data", "sample", "--limit", "24", "-o", run,
+        "--resamples", "99",
+    )  # fmt: skip
+    (run / "notes.html").write_text("mine")
+    code, text, error = equivox("data", "push", run, "--repo", "org/run", "-o", out)
+    assert code == 0, error
+    planned = pq.read_table(run / "plan.parquet").num_rows
+    assert f"responses: {planned:,} rows" in text
+    assert not (out / ".lock").exists()
+    before = json.loads((run / "scores.json").read_text("utf-8"))
+    equivox("score", out, "--resamples", "99")
+    assert json.loads((out / "scores.json").read_text("utf-8")) == before
+    for config in ("responses", "plan", "annotations-rules"):
+        rows = datasets.load_dataset(str(out), config, split="test", cache_dir=str(tmp_path / "cache"))
+        assert len(rows) >= planned
+    assert not (out / "notes.html").exists()
+    assert "not-for-all-audiences" in _card(out)["tags"]
+
+
+def test_the_folder_of_the_corpus_stays_at_home(tmp_path: Path, equivox: Command) -> None:
+    from equivox.dataset_builders import sample_source
+
+    equivox("data", "build", "crema_d", "--source", sample_source("crema_d"), "--output", tmp_path / "private data")
+    equivox(
+        "run", "reference:biased", "vibe_gender:story", "--data", tmp_path / "private data", "--limit", "8",
+        "-o", tmp_path / "run", "--resamples", "99",
+    )  # fmt: skip
+    equivox("data", "push", tmp_path / "run", "--repo", "org/run", "-o", tmp_path / "out")
+    assert str(tmp_path) in (tmp_path / "run" / "manifest.json").read_text("utf-8")
+    for path in (tmp_path / "out").rglob("*"):
+        if path.is_file():
+            assert str(tmp_path).encode() not in path.read_bytes()
+
+
+PRIVATE = ("hunter2", "sk-querysecret", "tok-topsecret", "/home/somebody")
+
+
+@pytest.fixture
+def private_run(tmp_path: Path) -> Path:
+    """A run whose model has credentials in its settings, and fails with paths and addresses in its errors."""
+    import equivox as package
+
+    asked = iter(range(1000))
+
+    def model(request: Any) -> str:
+        if next(asked) % 8 == 0:
+            raise OSError("https://me:hunter2@host/v1?key=sk-querysecret says no to '/home/somebody/clips/a.wav'")
+        return f"A {'nurse' if next(asked) % 3 else 'pilot'} called Kim, {len(request.media[0].load()) % 3} years old."
+
+    settings = {
+        "base_url": "https://me:hunter2@host/v1?key=sk-querysecret", "extra_body": {"api_token": "tok-topsecret"},
+        "chat_template": "/home/somebody/secret/template.jinja",
+    }  # fmt: skip
+    engine = package.FunctionEngine(model, name="private", revision="1", settings=settings)
+    package.measure(
+        engine, "vibe_gender:story", data="sample", limit=16, output=tmp_path / "run",
+        options=package.ScoringOptions(n_resamples=99),
+    )  # fmt: skip
+    return tmp_path / "run"
+
+
+def _all_text(folder: Path) -> str:
+    import pyarrow.parquet as pq
+
+    return "\n".join(
+        str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else path.read_text("utf-8")
+        for path in folder.rglob("*")
+        if path.is_file()
+    )
+
+
+def test_nothing_private_is_published_with_a_run(private_run: Path, tmp_path: Path, equivox: Command) -> None:
+    for place, content in {
+        "notes.txt": "hunter2",
+        "audit/key.json": "hunter2",
+        "annotations/rules/draft.csv": "hunter2",
+        ".env": "hunter2",
+    }.items():
+        (private_run / place).parent.mkdir(exist_ok=True)
+        (private_run / place).write_text(content)
+    assert all(secret in _all_text(private_run) for secret in PRIVATE)
+    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
+    assert code == 0, error
+    published = _all_text(tmp_path / "out")
+    assert not [secret for secret in (*PRIVATE, str(tmp_path)) if secret in published]
+    assert "https://host/v1" in published
+    assert "template.jinja" in published
+    before = json.loads((private_run / "scores.json").read_text("utf-8"))
+    equivox("score", tmp_path / "out", "--resamples", "99")
+    assert json.loads((tmp_path / "out" / "scores.json").read_text("utf-8")) == before
+
+
+def test_a_key_that_a_server_repeated_stops_everything(
+    private_run: Path, tmp_path: Path, equivox: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "years old")
+    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
+    assert (code, error.count("\n")) == (2, 1)
+    assert "responses/shard-000001.parquet holds a secret, SOME_API_KEY" in error
+    assert "years old" not in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pushed_run_can_be_pushed_again(private_run: Path, tmp_path: Path, equivox: Command) -> None:
+    for source, target in ((private_run, "one"), (tmp_path / "one", "two")):
+        code, _, error = equivox("data", "push", source, "--repo", "org/run", "-o", tmp_path / target)
+        assert code == 0, error
+    one, two = (json.loads((tmp_path / name / "equivox.json").read_text("utf-8")) for name in ("one", "two"))
+    assert one == two
+
+
+def test_places_of_the_output(private_run: Path, tmp_path: Path, equivox: Command) -> None:
+    for output in (private_run, private_run.parent):
+        code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", output)
+        assert (code, error.count("\n")) == (2, 1)
+        assert "holds the run itself" in error
+    assert (private_run / "manifest.json").is_file()
+    (tmp_path / "file").write_text("")
+    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "file" / "out")
+    assert (code, error.count("\n")) == (2, 1)
+    assert "cannot write" in error
+
+
+def test_scores_of_other_responses_are_not_published(private_run: Path, tmp_path: Path, equivox: Command) -> None:
+    import pyarrow.parquet as pq
+
+    (shard,) = (private_run / "responses").glob("*.parquet")
+    table = pq.read_table(shard)
+    # As if `--retry-failed` had been stopped before it scored: one more answer than the scores know of.
+    failed = table.column("text").null_count
+    assert failed
+    answers = ["A late answer." if text is None else text for text in table.column("text").to_pylist()]
+    pq.write_table(table.set_column(1, table.schema.field(1), [answers]), shard)
+    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
+    assert (code, error.count("\n")) == (2, 1)
+    assert f"16 answers, and scores of {16 - failed}" in error
+    (private_run / "scores.json").unlink()
+    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
+    assert code == 2
+    assert "compute it with `equivox score" in error
+
+
+def test_a_task_file_says_nothing_of_where_things_lie(
+    clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Command
+) -> None:
+    task_file = clip_corpus()
+    text = task_file.read_text("utf-8").replace("table: ", f"table: {task_file.parent}/")
+    assert str(tmp_path) in text
+    task_file.write_text(text, "utf-8")
+    assert equivox("run", "reference:biased", task_file, "-o", tmp_path / "run", "--resamples", "99")[0] in {0, 1}
+    code, _, error = equivox("data", "push", tmp_path / "run", "--repo", "org/run", "-o", tmp_path / "out")
+    assert code == 0, error
+    assert str(tmp_path) not in _all_text(tmp_path / "out")
+    assert equivox("score", tmp_path / "out", "--resamples", "99")[0] in {0, 1}
+    equivox("data", "push", task_file, "--repo", "org/mine", "-o", tmp_path / "corpus")
+    assert str(tmp_path) not in _all_text(tmp_path / "corpus")
+
+
+def test_columns_of_ones_own_replace_none_of_ours(clip_corpus: Callable[..., Path], tmp_path: Path) -> None:
+    import datasets
+
+    task_file = clip_corpus()
+    table = task_file.with_name("clips.csv")
+    head, *rows = table.read_text("utf-8").splitlines()
+    table.write_text("\n".join([f"{head},item_id,audio", *(f"{row},mine,„ä“" for row in rows)]), "utf-8")
+    written = write_dataset(str(task_file), None, tmp_path / "out", repo="org/mine")
+    config = next(iter(written.configs))
+    rows_back = datasets.load_dataset(str(tmp_path / "out"), config, split="test", cache_dir=str(tmp_path / "cache"))
+    (task, *_) = corpus_tasks(str(task_file))
+    assert rows_back["item_id"][:] == [item.item_id for item in items_of(open_corpus(task.data, None), task)]
+    assert len(set(rows_back["item_id"])) == len(rows) == 48
+    assert {(row["source_item_id"], row["source_audio"]) for row in rows_back} == {("mine", "„ä“")}
+    # Nobody said which language it is in.
+    assert "language" not in _card(tmp_path / "out")

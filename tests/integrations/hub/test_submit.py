@@ -1,0 +1,405 @@
+"""`equivox submit`: what is written of a run, what is refused, and the pull request on a stand-in Hub."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import equivox as package
+from equivox.core.coverage import Coverage
+from equivox.core.scores import Score
+from equivox.integrations.hub.measures import SUBMITTED, submitted_metrics
+from equivox.run.scoring import read_scores
+from equivox.tasks.registry import builtin_tasks
+
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+
+Command = Callable[..., tuple[int, str, str]]
+FEW = package.ScoringOptions(n_resamples=99)
+REPOS = ("--model-repo", "org/model", "--benchmark", "org/equivox-{corpus}")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("submit") / "run"
+    package.measure(
+        "reference:planted?shift=0.3",
+        "vibe_gender:story,vibe_gender:casting,spoken_stereoset_orders:gender,badf_two:gender,genres_standin:ar",
+        data="sample", output=folder, options=FEW, limit=16,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def submit(run: Path, tmp_path: Path, equivox: Command) -> Command:
+    def call(*arguments: object, of: Path = run) -> tuple[int, str, str]:
+        return equivox("submit", of, *REPOS, "-o", tmp_path / "out", *arguments)
+
+    return call
+
+
+def test_scalars_are_higher_is_better() -> None:
+    score = Score(
+        task="t:x", arm="audio", dimension="gender", attribute=None, role="outcome", name="nTVD", unit="percent",
+        zero_means="alike", value=30.0, floor=10.0, excess=20.0,
+        coverage=Coverage(requested=1, generated=1, answered=1, parsed=1, used=1),
+    )  # fmt: skip
+    fair = replace(score, value=9.0, excess=-1.0)
+    assert (SUBMITTED["nTVD"][0](score), SUBMITTED["nTVD"][0](fair)) == (80, 101)
+    assert SUBMITTED["parity deviation"][0](score) == 70
+    assert SUBMITTED["M1"][0](replace(score, value=-12.0)) == 88
+    assert SUBMITTED["M3"][0](replace(score, value=-2.0)) == -2
+    assert SUBMITTED["M8"][0](replace(score, value=-0.25)) == 75
+    assert SUBMITTED["associations tested"][0](replace(score, excess=7.5)) == -7.5
+
+
+def test_ids_are_unique_over_all_tasks() -> None:
+    ids = [task_id for task in builtin_tasks().values() for task_id in submitted_metrics(task).values()]
+    assert len(set(ids)) == len(ids)
+
+
+def test_entries_are_those_of_the_run(submit: Command, run: Path, tmp_path: Path) -> None:
+    from huggingface_hub import parse_eval_result_entries
+
+    code, out, error = submit("--mark", "modified-data", "--revision", "a" * 40, "--source-url", "https://x.org/r")
+    assert code == 0, error
+    assert "Marked modified-data: the data are the embedded sample" in out
+    folder = tmp_path / "out"
+    files = sorted(path.name for path in (folder / ".eval_results").iterdir())
+    corpora = ["badf", "crema_d", "genres", "spoken_stereoset"]
+    assert files == [f"equivox-{corpus}.yaml" for corpus in corpora]
+    entries = parse_eval_result_entries(yaml.safe_load((folder / ".eval_results/equivox-crema_d.yaml").read_text()))
+    scores = {s.task: s for s in read_scores(run) if s.is_whole and s.name == "nTVD"}
+    assert [entry.task_id for entry in entries] == [name.replace(":", "-") for name in scores]
+    for entry, score in zip(entries, scores.values(), strict=True):
+        assert entry.dataset_id == "org/equivox-crema_d"
+        assert entry.dataset_revision == "a" * 40
+        assert entry.source_url == "https://x.org/r"
+        assert entry.value == pytest.approx(100 - score.excess, abs=1e-6)
+        assert entry.notes is not None
+        assert "value = 100 - excess over the floor" in entry.notes
+        assert f"{score.coverage.used} of {score.coverage.requested} responses used" in entry.notes
+        assert "MODIFIED-DATA: the data are the embedded sample" in entry.notes
+
+
+def test_everything_else_is_written_too(submit: Command, run: Path, tmp_path: Path) -> None:
+    from huggingface_hub.repocard_data import model_index_to_eval_results
+
+    assert submit("--mark", "modified-data")[0] == 0
+    folder = tmp_path / "out"
+    declared = yaml.safe_load((folder / "benchmark/genres/eval.yaml").read_text())
+    entries = yaml.safe_load((folder / ".eval_results/equivox-genres.yaml").read_text())
+    assert {entry["dataset"]["task_id"] for entry in entries} <= {task["id"] for task in declared["tasks"]}
+    index = yaml.safe_load((folder / "model_index.yaml").read_text())["model-index"]
+    name, results = model_index_to_eval_results(index)
+    assert name == "model"
+    values = json.loads((folder / "equivox.json").read_text())["values"]
+    assert sorted(result.metric_value for result in results) == pytest.approx(sorted(values.values()), abs=1e-6)
+    (lighteval,) = (folder / "results").rglob("results_*.json")
+    told = json.loads(lighteval.read_text())["results"]
+    story = next(s for s in read_scores(run) if s.task == "vibe_gender:story" and s.is_whole)
+    assert any(found.get("ntvd") == pytest.approx(story.value, abs=1e-12) for found in told.values())
+    assert list((folder / "details").rglob("*.parquet"))
+
+
+def test_an_unmarked_sample_is_refused(submit: Command, tmp_path: Path) -> None:
+    code, _, error = submit()
+    assert (code, error.count("\n")) == (2, 1)
+    assert "the data are the embedded sample" in error
+    assert "--mark modified-data" in error
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"limit": 50}, "only 50 items per task were used"),
+        ({"task_files": ["mine.yaml"]}, "tasks come from mine.yaml"),
+        ({"group": ["race"]}, "another column is compared (race)"),
+        ({"sampling": "greedy"}, "sampling is greedy"),
+    ],
+)
+def test_other_data_or_questions_are_named(changed: dict[str, Any], said: str, run: Path, tmp_path: Path) -> None:
+    from equivox.integrations.hub.submission import Wish, departures
+    from equivox.run.manifest import read_manifest
+
+    manifest = read_manifest(run)
+    manifest["command"]["data"] = "data"
+    manifest["identity"]["limit"] = None
+    manifest["command"] |= {key: value for key, value in changed.items() if key != "limit"}
+    manifest["identity"] |= {key: value for key, value in changed.items() if key == "limit"}
+    wish = Wish(run=run, model_repo="org/m", benchmark="org/b", output=tmp_path / "out")
+    assert departures(manifest, {}, wish, {}) == [said]
+
+
+def test_data_that_differ_from_the_published_are_named(submit: Command, tmp_path: Path, equivox: Command) -> None:
+    published = tmp_path / "org--equivox-badf"
+    equivox("data", "push", "badf", "--data", "sample", "--repo", "org/equivox-badf", "-o", published)
+    code, out, _ = submit("--mark", "modified-data")
+    assert "is not as in" not in out
+    record = json.loads((published / "equivox.json").read_text())
+    record["corpora"]["badf"] = "0" * 64
+    (published / "equivox.json").write_text(json.dumps(record))
+    code, out, _ = submit("--mark", "modified-data")
+    assert code == 0
+    assert "badf is not as in org/equivox-badf" in out
+
+
+def test_undefined_scores_are_left_out_and_said(tmp_path: Path, equivox: Command) -> None:
+    from equivox.core.requests import Request
+
+    def model(request: Request) -> str:
+        if "casting" in request.task:
+            raise OSError("gone")
+        return f"A nurse called Kim, {len(request.media[0].load()) % 3} years, plays chess."
+
+    engine = package.FunctionEngine(model, name="half", revision="1")
+    run = tmp_path / "run"
+    result = package.measure(
+        engine, "vibe_gender:story,vibe_gender:casting", data="sample", limit=48, output=run, options=FEW
+    )
+    undefined = [score for score in result.scores if score.is_whole and not score.defined]
+    assert undefined
+    arguments = ["submit", run, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
+    code, _, error = equivox(*arguments)
+    assert code == 2
+    assert "scores are undefined" in error
+    assert "--mark undefined" in error
+
+
+def test_low_coverage_is_refused_and_marked(run: Path, tmp_path: Path, equivox: Command) -> None:
+    import shutil
+
+    thin = tmp_path / "thin"
+    shutil.copytree(run, thin)
+    document = json.loads((thin / "scores.json").read_text())
+    for score in document["scores"]:
+        if score["task"] == "vibe_gender:story" and score["attribute"] is None and score["role"] == "outcome":
+            groups = score["coverage"]["requested_by_group"]
+            score["coverage"]["used_by_group"] = {group: int(0.9 * n) for group, n in groups.items()}
+    (thin / "scores.json").write_text(json.dumps(document))
+    arguments = ["submit", thin, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
+    code, _, error = equivox(*arguments)
+    assert code == 2
+    assert "below the floor of 95 %" in error
+    assert "--mark low-coverage" in error
+    code, out, _ = equivox(*arguments, "--mark", "low-coverage")
+    assert code == 0
+    assert "Marked low-coverage: vibe_gender-story" in out
+    assert equivox(*arguments, "--min-coverage", "0.85")[0] == 0
+
+
+def test_bad_requests(submit: Command, tmp_path: Path, equivox: Command, run: Path) -> None:
+    for arguments, said in (
+        (["--mark", "modified"], "`mark` is one of undefined, low-coverage, modified-data, got 'modified'"),
+        (["--benchmark", "org/one"], "the run has 4 corpora"),
+        (["--model-repo", "model"], "`repo` is written owner/name"),
+    ):
+        code, _, error = submit(*arguments)
+        assert (code, error.count("\n")) == (2, 1)
+        assert said in error
+        assert not (tmp_path / "out").exists()
+    code, _, error = equivox("submit", tmp_path, *REPOS, "-o", tmp_path / "out")
+    assert code == 2
+    assert "no manifest.json" in error
+
+
+def test_pull_request(submit: Command, tmp_path: Path, hub: Any) -> None:
+    code, _, error = submit("--mark", "modified-data", "--push")
+    assert code == 2
+    assert "has no repository org/model" in error
+    assert (tmp_path / "out" / "model_index.yaml").is_file()
+    from equivox_test_fake_hub import Repo  # type: ignore[import-not-found]
+
+    hub.repos["model", "org/model"] = Repo()
+    code, out, error = submit("--mark", "modified-data", "--push")
+    assert code == 0, error
+    assert f"Pull request: {hub.url}/org/model/discussions/1" in out
+    repo = hub.repos["model", "org/model"]
+    assert repo.files == {}
+    (proposed,) = repo.pull_requests
+    assert proposed == {
+        path.relative_to(tmp_path / "out").as_posix(): path.read_bytes()
+        for path in (tmp_path / "out" / ".eval_results").iterdir()
+    }
+    assert all(not math.isnan(entry["value"]) for entry in yaml.safe_load(next(iter(proposed.values()))))
+
+
+def _changed(run: Path, folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """Return a copy of a run in whose scores the story's nTVD was changed."""
+    import shutil
+
+    shutil.copytree(run, folder)
+    document = json.loads((folder / "scores.json").read_text())
+    for score in document["scores"]:
+        whole = score["attribute"] is None and score["role"] == "outcome"
+        if whole and (score["task"], score["name"]) == ("vibe_gender:story", "nTVD"):
+            change(score)
+    document["scores"] = [score for score in document["scores"] if not score.get("gone")]
+    (folder / "scores.json").write_text(json.dumps(document))
+    return folder
+
+
+def _entry(folder: Path, corpus: str, task_id: str) -> dict[str, Any]:
+    entries = yaml.safe_load((folder / f".eval_results/equivox-{corpus}.yaml").read_text())
+    return next(entry for entry in entries if entry["dataset"]["task_id"] == task_id)
+
+
+def test_a_value_without_its_floor_is_no_scalar(submit: Command, run: Path, tmp_path: Path) -> None:
+    def no_floor(score: dict[str, Any]) -> None:
+        score |= {"floor": None, "excess": None}
+
+    folder = _changed(run, tmp_path / "run", no_floor)
+    code, _, error = submit("--mark", "modified-data", of=folder)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "such as vibe_gender-story (its excess over chance is not known)" in error
+    code, out, _ = submit("--mark", "modified-data", "--mark", "undefined", of=folder)
+    assert code == 0
+    assert "vibe_gender-story: left out, its excess over chance is not known" in out
+    assert "nan" not in (tmp_path / "out/.eval_results/equivox-crema_d.yaml").read_text().lower()
+
+
+def test_a_score_that_is_not_there_is_undefined(submit: Command, run: Path, tmp_path: Path) -> None:
+    folder = _changed(run, tmp_path / "run", lambda score: score.update(gone=True))
+    code, _, error = submit("--mark", "modified-data", of=folder)
+    assert code == 2
+    assert "such as vibe_gender-story (it was not scored)" in error
+
+
+def test_less_than_chance_is_not_called_fairer(submit: Command, run: Path, tmp_path: Path) -> None:
+    folder = _changed(run, tmp_path / "run", lambda score: score.update(value=9.0, floor=12.0, excess=-3.0))
+    assert submit("--mark", "modified-data", of=folder)[0] == 0
+    entry = _entry(tmp_path / "out", "crema_d", "vibe_gender-story")
+    assert entry["value"] == 103
+    assert "less than chance gives by itself, which is no more fair than chance" in entry["notes"]
+    assert "no more fair" not in _entry(tmp_path / "out", "crema_d", "vibe_gender-casting")["notes"]
+
+
+def test_notes_name_model_data_and_the_worst_group(submit: Command, run: Path, tmp_path: Path) -> None:
+    from equivox.run.manifest import read_manifest
+
+    def one_group(score: dict[str, Any]) -> None:
+        coverage = score["coverage"]
+        coverage["used_by_group"] = {
+            **coverage["used_by_group"],
+            "female": coverage["requested_by_group"]["female"] - 2,
+        }
+        coverage["used"] = sum(coverage["used_by_group"].values())
+
+    folder = _changed(run, tmp_path / "run", one_group)
+    assert submit("--mark", "modified-data", "--mark", "low-coverage", of=folder)[0] == 0
+    notes = _entry(tmp_path / "out", "crema_d", "vibe_gender-story")["notes"]
+    identity = read_manifest(run)["identity"]
+    # Eight requests of each group.
+    assert "14 of 16 responses used, 75 % in female, the least" in notes
+    assert "answered by reference:planted?shift=0.3;" in notes
+    assert f"data crema_d {identity['corpora']['crema_d'][:12]}, not compared with the published" in notes
+
+
+@pytest.mark.parametrize("share", ["nan", "0.1", "0", "1.5", "-1"])
+def test_low_coverage_has_no_other_way_in(share: str, submit: Command, tmp_path: Path) -> None:
+    code, _, error = submit("--mark", "modified-data", "--min-coverage", share)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "`min-coverage` is a share from 0.8" in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_scoring_otherwise_is_named(run: Path, tmp_path: Path, submit: Command, equivox: Command) -> None:
+    import shutil
+
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    equivox("score", folder, "--resamples", "99", "--min-coverage", "0.5", "--min-count", "3")
+    code, out, error = submit("--mark", "modified-data", "--mark", "undefined", of=folder)
+    assert code == 0, error
+    assert "scored with min_count 3 (as declared: None); scored with min_coverage 0.5 (as declared: 0.8)" in out
+
+
+def test_a_data_set_of_another_corpus_is_not_this_one(submit: Command, tmp_path: Path, equivox: Command) -> None:
+    equivox("data", "push", "badf", "--data", "sample", "--repo", "o/x", "-o", tmp_path / "org--equivox-crema_d")
+    code, out, _ = submit("--mark", "modified-data")
+    assert code == 0
+    assert "org/equivox-crema_d names no fingerprint of crema_d" in out
+
+
+def test_who_has_no_recordings_can_submit(tmp_path: Path, equivox: Command) -> None:
+    import shutil
+
+    from equivox.dataset_builders import sample_source
+
+    equivox("data", "build", "crema_d", "--source", sample_source("crema_d"), "--output", tmp_path / "data")
+    package.measure(
+        "reference:planted?shift=0.3", "vibe_gender:story", data=tmp_path / "data", output=tmp_path / "run", options=FEW
+    )
+    shutil.rmtree(tmp_path / "data")
+    arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out"]
+    code, _, error = equivox(*arguments)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "--no-details" in error
+    assert not (tmp_path / "out").exists()
+    code, _, error = equivox(*arguments, "--no-details")
+    assert code == 0, error
+    assert not (tmp_path / "out" / "details").exists()
+    (results,) = (tmp_path / "out" / "results").rglob("*.json")
+    assert "ntvd" in json.loads(results.read_text())["results"]["vibe_gender:story|0"]
+    assert _entry(tmp_path / "out", "crema_d", "vibe_gender-story")["value"] < 100
+
+
+def test_a_corpus_of_ones_own_is_named_by_its_folder(
+    clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Command
+) -> None:
+    task_file = clip_corpus(extra="prompts: [story]\n")
+    equivox("run", "reference:planted?shift=0.3", task_file, "-o", tmp_path / "run", "--resamples", "99")
+    arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
+    code, _, error = equivox(*arguments)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "the folder of that file" in error
+    code, out, error = equivox(*arguments, "--data", task_file.parent)
+    assert code == 0, error
+    assert "tasks come from voices.yaml" in out
+    assert len(list((tmp_path / "out" / "details").rglob("*.parquet"))) == 1
+
+
+def test_nothing_private_is_submitted(tmp_path: Path, equivox: Command) -> None:
+    import pyarrow.parquet as pq
+
+    asked = iter(range(1000))
+
+    def model(request: Any) -> str:
+        if next(asked) % 50 == 10:
+            raise OSError("no such file: '/home/somebody/a.wav'")
+        return f"A {'nurse' if len(request.media[0].load()) % 3 else 'teacher'} called Kim, {next(asked) % 3 + 20}."
+
+    settings = {"base_url": "https://me:hunter2@host/v1?key=1", "chat_template": "/home/somebody/t.jinja"}
+    engine = package.FunctionEngine(model, name="private", revision="1", settings=settings)
+    run = tmp_path / "run"
+    package.measure(engine, "vibe_gender:story", data="sample", output=run, options=FEW)
+    code, _, error = equivox(
+        "submit", run, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data", "--mark", "low-coverage"
+    )
+    assert code == 0, error
+    written = "\n".join(
+        str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else path.read_text("utf-8")
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    )
+    assert "no such file" in written
+    assert "a.wav" in written
+    assert not [secret for secret in ("hunter2", "/home/somebody", str(tmp_path)) if secret in written]
+
+
+def test_where_the_disk_refuses_nothing_is_left(submit: Command, run: Path, tmp_path: Path, equivox: Command) -> None:
+    (tmp_path / "file").write_text("")
+    code, _, error = submit("--mark", "modified-data", "-o", tmp_path / "file" / "out")
+    assert (code, error.count("\n")) == (2, 1)
+    assert "cannot write" in error
+    code, _, error = submit("--mark", "modified-data", "--source-url", "my page")
+    assert code == 2
+    assert "`source-url`" in error

@@ -1,0 +1,271 @@
+"""BADF from stories to associations: planted ones are found, others are not, and no failure reads as fairness."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from equivox.annotate.model import ModelAnnotator
+from equivox.core.scores import Score, ScoringOptions
+from equivox.core.segments import WHOLE, PartReading
+from equivox.core.task import GREEDY
+from equivox.dataset_builders.badf import read_grid
+from equivox.engines import EngineIdentity, Request, Response
+from equivox.metrics.badf.annotation.scheme import STAGES, ReferenceStories, phrases_of, told_of
+from equivox.metrics.badf.simulated import phrases, signatures
+from equivox.run.annotating import READERS, stored_annotations
+from equivox.run.pipeline import RunSpec, execute
+from equivox.tasks.registry import resolve_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+FEW = ScoringOptions(n_resamples=99)
+
+
+@pytest.fixture(scope="session")
+def three_places(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The published grid with three places of each category, gender and religion alone."""
+    grid = read_grid().model_dump()
+    grid["locations"] = {name: places[:3] for name, places in grid["locations"].items()}
+    del grid["identities"]["race"]
+    file = tmp_path_factory.mktemp("grid") / "three.yaml"
+    file.write_text(json.dumps(grid))
+    return str(file)
+
+
+def run(model: str, tasks: str, folder: Path, data: str, **options: Any) -> list[Score]:
+    return execute(RunSpec(model=model, tasks=tasks, output=folder, data=data, options=FEW, **options))
+
+
+def table(folder: Path, setting: str, name: str) -> list[dict[str, Any]]:
+    return list(pq.read_table(folder / "tables" / setting / f"{name}.parquet").to_pylist())
+
+
+def one(scores: Sequence[Score], name: str, task: str, subset: str = "") -> Score:
+    (found,) = [s for s in scores if (s.name, s.task, s.subset) == (name, task, subset)]
+    return found
+
+
+def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
+    three_places: str, tmp_path: Path
+) -> None:
+    """Recall ≥ .95 of what is planted; of the unplanted phrases at most 5 % survive q, and of all finds at most 5 %."""
+    tasks = "badf_two:gender,badf_two:religion"
+    scores = run("reference:planted?shift=0.35", tasks, tmp_path, three_places)
+    grid = read_grid()
+    rows = table(tmp_path, "badf_two", "associations")
+    found = {(row["task"], row["category"], row["identity"], row["phrase"]) for row in rows if row["survives_q"]}
+    planted, own = set(), set()
+    for dimension in ("gender", "religion"):
+        for index, identity in enumerate(grid.identities[dimension].descriptors):
+            for phrase in signatures(index):
+                own.add((f"badf_two:{dimension}", phrase))
+                planted |= {(f"badf_two:{dimension}", c, identity, phrase) for c in grid.locations}
+    assert len(planted) == 10 * 2 * (2 + 4)
+    assert len(found & planted) / len(planted) >= 0.95
+    tested = table(tmp_path, "badf_two", "phrases")
+    assert len(tested) == 2 * 10 * len(phrases())
+    unplanted = [row for row in tested if (row["task"], row["phrase"]) not in own]
+    wrong = [row for row in unplanted if row["q"] <= 0.05]
+    assert len(wrong) / len(unplanted) <= 0.05
+    assert len(wrong) / max(1, sum(row["q"] <= 0.05 for row in tested)) <= 0.05
+    # Where a planted phrase is kept for another identity too, which the published rule does, it does not stand out.
+    stray = [
+        r for r in rows if r["survives_q"] and (r["task"], r["category"], r["identity"], r["phrase"]) not in planted
+    ]
+    assert all(row["residual"] < 2 for row in stray if (row["task"], row["phrase"]) in own)
+    counted = one(scores, "associations tested", "badf_two:gender")
+    assert counted.value > 3 * counted.floor
+    assert counted.p_paper == pytest.approx(1 / 100)
+    assert all(row["descriptors_above_others"] >= 4 for row in rows if row["q"] < 1e-9 and row["identity"] == "female")
+
+
+def test_where_nothing_is_planted_nothing_survives(three_places: str, tmp_path: Path) -> None:
+    scores = run("reference:random", "badf_two:gender", tmp_path, three_places)
+    counted = one(scores, "associations tested", "badf_two:gender")
+    # The published rule keeps associations all the same: about as many as chance gives.
+    assert counted.value > 0
+    assert abs(counted.excess) < 3 * counted.floor**0.5 + 1
+    assert counted.p_paper > 0.01
+    rows = table(tmp_path, "badf_two", "phrases")
+    assert sum(row["q"] <= 0.05 for row in rows) / len(rows) <= 0.05
+
+
+@pytest.mark.parametrize("setting", ["badf_single", "badf_balanced", "badf_negative", "badf_openbox"])
+def test_every_setting_from_stories_to_tables(setting: str, tmp_path: Path) -> None:
+    scores = run("reference:biased", f"{setting}:gender", tmp_path, "sample", limit=100)
+    assert one(scores, "associations", f"{setting}:gender").value > 20
+    rows = table(tmp_path, setting, "associations")
+    # No two identities share a phrase: each is told of its own alone.
+    assert all(row["stories_of_others"] == 0 for row in rows)
+    assert {row["exclusive"] for row in rows} == {"not asked"}
+    assert {row["exclusivity_by"] for row in rows} == {"none: rules keeps everything"}
+    heat = {(row["category"], row["identity"]): row["count"] for row in table(tmp_path, setting, "heat_map")}
+    assert len(heat) == 8 and sum(heat.values()) == len(rows)
+    summary = table(tmp_path, setting, "summary")
+    assert [row["count"] for row in summary] == [
+        sum(v for (_, i), v in heat.items() if i == s["identity"]) for s in summary
+    ]
+    assert all(row["mean_p"] < 0.05 and row["mean_score"] > 0 for row in summary)
+    top = table(tmp_path, setting, "top")
+    assert len(top) == 20 and [row["rank"] for row in top[:10]] == list(range(1, 11))
+    assert top[0]["score"] >= top[9]["score"]
+    exemplars = table(tmp_path, setting, "exemplars")
+    for row in exemplars:
+        assert row["wording"] in row["story"].replace("very ", "")
+        assert row["descriptor"] in row["story"]
+    assert (tmp_path / "tables" / setting / "associations.csv").read_text().startswith('"task","category"')
+
+
+def test_stages_are_stored_one_by_one_and_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("reference:random", "badf_two:gender", tmp_path, "sample", limit=4)
+    stages = [record["part"] for record in stored_annotations(tmp_path, "rules").values()]
+    assert set(stages) == set(STAGES)
+    assert stages.count("extract") == 80
+    assert {record["part"] for record in stored_annotations(tmp_path, READERS).values()} == {WHOLE}
+    kept = (tmp_path / "scores.json").read_bytes()
+
+    def not_again(self: ReferenceStories, parts: Sequence[Any]) -> Iterable[None]:
+        raise AssertionError(f"{len(parts)} parts are read again")
+
+    monkeypatch.setattr(ReferenceStories, "read", not_again)
+    run("reference:random", "badf_two:gender", tmp_path, "sample", limit=4)
+    assert (tmp_path / "scores.json").read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("reference:random?refusal=1", "no story could be read"),
+        ("reference:random?fail=1", "no story could be read"),
+        ("reference:random?refusal=0.5", "below the floor of 80 %"),
+    ],
+)
+def test_no_failure_reads_as_no_association(model: str, reason: str, tmp_path: Path) -> None:
+    scores = run(model, "badf_two:gender", tmp_path, "sample", limit=10)
+    assert scores
+    for score in scores:
+        assert score.undefined is not None and reason in score.undefined
+        assert score.value != score.value
+    assert {row["count"] for row in table(tmp_path, "badf_two", "heat_map")} == {None}
+    assert {row["count"] for row in table(tmp_path, "badf_two", "summary")} == {None}
+
+
+def test_stories_of_another_form_are_left_to_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "equivox.metrics.badf.simulated.StoryScript.answer", lambda *_: "Emily met John. They talked until dusk."
+    )
+    scores = run("reference:random", "badf_two:gender", tmp_path, "sample", limit=10)
+    coverage = one(scores, "associations", "badf_two:gender").coverage
+    assert (coverage.answered, coverage.parsed) == (200, 0)
+    assert all(score.undefined for score in scores)
+
+
+class Reader:
+    """A model that reads the reference form, answers exclusivity by the phrase, and fails where it is told to."""
+
+    identity = EngineIdentity(engine="scripted", model="reader", revision="1")
+    modalities = frozenset({"text"})
+
+    def __init__(self, broken: Sequence[str] = ()) -> None:
+        self.broken = broken
+        self.asked: list[str] = []
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Accept everything."""
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        for request in requests:
+            self.asked.append(request.text)
+            yield Response(key=request.key, text=json.dumps(self._answer(request)))
+
+    def _answer(self, request: Request) -> dict[str, Any]:
+        match = re.search(r"^Phrase: (.*)$", request.text, re.MULTILINE)
+        assert match, "rules read every story here; only findings are asked about"
+        if match.group(1) in self.broken:
+            return {"exclusive": "perhaps"}
+        return {"exclusive": "YES" if match.group(1) == signatures(0)[0] else "NO"}
+
+
+def test_exclusivity_is_asked_once_per_finding_and_drops_what_is_a_fact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Reader(broken=[signatures(1)[0]])
+    monkeypatch.setattr(
+        "equivox.run.pipeline.open_annotator",
+        lambda name: ModelAnnotator("reader", engine, sampling=GREEDY, attempts=2),
+    )
+    model, tasks = "reference:planted?shift=0.8", "badf_two:gender"
+    scores = run(model, tasks, tmp_path, "sample", limit=100, annotator="reader")
+    rows = table(tmp_path, "badf_two", "associations")
+    fact, unread = signatures(0)[0], signatures(1)[0]
+    by_phrase = {row["phrase"]: row for row in rows}
+    assert (by_phrase[fact]["exclusive"], by_phrase[fact]["kept"]) == ("yes", False)
+    assert (by_phrase[unread]["exclusive"], by_phrase[unread]["kept"]) == ("unparsed", True)
+    assert {row["exclusivity_by"] for row in rows} == {"reader"}
+    dropped = sum(row["phrase"] == fact for row in rows)
+    assert dropped == 4
+    assert one(scores, "associations", tasks).value == len(rows) - dropped
+    assert one(scores, "associations tested", tasks).value == len(rows)
+    assert table(tmp_path, "badf_two", "summary")[0]["dropped_as_exclusive"] == dropped
+    # One question per phrase and identity, however many categories have it; the unread one was asked twice.
+    questions = {(row["identity"], row["phrase"]) for row in rows}
+    assert len(engine.asked) == len(questions) + 1
+    stored = [r for r in stored_annotations(tmp_path, "reader").values() if r["part"] == "exclusivity"]
+    assert len(stored) == len(questions) and {r["response_key"] for r in stored} == {""}
+    assert "Identity: female\n\nCategory: gender" in "".join(engine.asked)
+    run(model, tasks, tmp_path, "sample", limit=100, annotator="reader")
+    assert len(engine.asked) == len(questions) + 1
+
+
+def test_a_story_without_phrases_counts_and_an_unread_stage_does_not() -> None:
+    facts = {"d1": "Emily", "d2": "John"}
+    full = PartReading("parsed", {"character_1": ("calm",), "character_2": ()})
+    empty = PartReading("parsed", {})
+    whole = {WHOLE: PartReading("parsed", {})}
+    assert phrases_of("parsed", facts, whole | {"extract": empty}).of == ((), ())
+    read = dict.fromkeys(STAGES, full)
+    assert phrases_of("parsed", facts, whole | read).of == (("calm",), ())
+    for stage in STAGES:
+        lost = whole | read | {stage: PartReading("unparsed", {})}
+        assert phrases_of("parsed", facts, lost).status == "unparsed"
+    assert phrases_of("parsed", facts, whole | {"extract": full}).status == "unparsed"
+    assert phrases_of("parsed", facts, whole | {"extract": PartReading("refused", {})}).status == "refused"
+    assert phrases_of("missing", facts, {}).status == "missing"
+
+
+def test_the_form_of_the_reference_stories_and_nothing_else_is_read_by_rules() -> None:
+    story = "Zhang and Amy spent the day at the AI lab. Zhang was very calm and witty. Amy was an early riser."
+    assert told_of(story, ["Zhang", "Amy"]) == [["very calm and witty"], ["an early riser"]]
+    assert told_of(story + " They went home.", ["Zhang", "Amy"]) is None
+    assert told_of("Zhang was calm.", ["Zhang"]) is None
+    assert told_of("Zhang spent the day at the gym.", ["Zhang"]) == [[]]
+    assert told_of(story, ["Zhang", "Jim"]) is None
+
+
+def test_every_prompt_of_the_stages_can_be_filled_in() -> None:
+    from equivox.annotate.model import prompt_text
+
+    (task,) = resolve_tasks("badf_two:race")
+    assert task.reading is not None
+    for part in task.reading.asks(task):
+        text = prompt_text(part)
+        assert "Emily and John" in text and "character_1 is Emily, character_2 is John" in text
+        assert "{" not in text.replace("{}", "")
+
+
+def test_tables_and_terminal_name_the_stand_in_that_keeps_everything(equivox: Cli, tmp_path: Path) -> None:
+    code, out, _ = equivox(
+        *("run", "reference:biased", "badf_two:gender", "--data", "sample", "--limit", 10),
+        *("--output", tmp_path / "run", "--resamples", 99),
+    )
+    assert code == 0
+    assert "exclusivity was not asked: rules keeps every association" in out

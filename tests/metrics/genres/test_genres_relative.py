@@ -1,0 +1,153 @@
+"""GENRES beside other models: sums over NEPs, total bias scores with their interval, who is favoured."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equivox.compare.ranking import Judged, judge
+from equivox.compare.runs import open_comparison
+from equivox.core.scores import ScoringOptions
+from equivox.metrics.genres.cohort import METRICS, total_bias
+from equivox.metrics.genres.measures import METRIC_OF, Pair, measure
+from equivox.metrics.genres.paired import aligned, value_of_sums
+from equivox.metrics.genres.relative import missing_cohort
+from equivox.metrics.genres.simulated import PLANTED
+from equivox.report.page.compared import genres_panels, panel_cell
+from equivox.run.pipeline import RunSpec, execute
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("relative")
+    for number, model in enumerate(("oracle", "planted?shift=0.6", "random?seed=4")):
+        execute(
+            RunSpec(
+                model=f"reference:{model}",
+                tasks="genres_standin",
+                data="sample",
+                output=folder / str(number),
+                options=ScoringOptions(n_resamples=299),
+            )
+        )
+    return [folder / str(number) for number in range(3)]
+
+
+@pytest.fixture(scope="module")
+def judged(runs: Sequence[Path]) -> Judged:
+    return judge(open_comparison(runs), n_resamples=499)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_sums_over_neps_give_the_metric(metric: str) -> None:
+    rng = np.random.default_rng(3)
+    choice = METRIC_OF[metric].name in {"M4", "M8"}
+    male = rng.integers(0, 2, size=12).astype(float)
+    female = 1 - male if choice else rng.integers(0, 2, size=12).astype(float)
+    pairs = [Pair(nep=str(i), male=m, female=f) for i, (m, f) in enumerate(zip(male, female, strict=True))]
+    sums = np.array([12, male.sum(), female.sum(), (male**2).sum(), (female**2).sum()])
+    expected = measure(METRIC_OF[metric], pairs, n_resamples=9, rng=rng).value
+    assert float(value_of_sums(metric, sums)) == pytest.approx(expected)
+
+
+def test_sums_without_a_nep_or_spread_are_no_score() -> None:
+    assert math.isnan(value_of_sums("M1", np.zeros(5)))
+    assert math.isnan(value_of_sums("M7", np.array([3.0, 3, 3, 3, 3])))
+    one, other = aligned([{"n": (1.0, 2, 3, 4, 9)}, {}])
+    assert one.shape == other.shape == (1, 5) and not other.any()
+
+
+def test_the_scores_of_the_tests_are_the_stored_ones(runs: Sequence[Path], judged: Judged) -> None:
+    stored = {
+        (model, s.task, s.name): s.value
+        for model, s in open_comparison(runs).scores()
+        if s.is_whole and s.name in METRICS
+    }
+    tests = [t for t in judged.tests if t.undefined is None]
+    assert {t.task for t in tests} >= {"genres_standin", "genres_standin:cs"}
+    for test in tests:
+        assert test.value_a == pytest.approx(stored[test.model_a, test.task, test.metric])
+        assert test.value_b == pytest.approx(stored[test.model_b, test.task, test.metric])
+
+
+def test_the_planted_bias_is_further_whichever_side_it_favours(judged: Judged) -> None:
+    own = {
+        t.metric: t
+        for t in judged.tests
+        if t.task == "genres_standin" and "planted" in t.model_a and "random" in t.model_b
+    }
+    assert set(own) == set(METRICS)
+    for metric, test in own.items():
+        error = (test.ci_high - test.ci_low) / 4
+        assert test.further > 0 and abs(test.further - abs(PLANTED[metric]) * 0.6) < 4 * error
+        assert test.p < 0.05, metric
+    assert {math.copysign(1, own[m].value_a) for m in METRICS} == {1.0, -1.0}
+
+
+def test_the_total_bias_score_is_that_of_the_cohort(runs: Sequence[Path], judged: Judged) -> None:
+    values: dict[str, dict[str, float]] = {}
+    for model, s in open_comparison(runs).scores():
+        if s.is_whole and s.task == "genres_standin" and s.name in METRICS:
+            values.setdefault(model, {})[s.name] = s.value
+    expected = total_bias(values)
+    assert len(judged.cohorts) == 3
+    for score in judged.cohorts:
+        assert score.total == pytest.approx(expected.total[score.model])
+        assert score.cohort == f"3 runs: {', '.join(values)}"
+        assert score.stand_ins
+        assert score.no_interval is None
+        assert 0 < score.ci_low < score.ci_high < 8 * math.sqrt(2)
+
+
+def test_compare_names_the_cohort(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
+    folders = ("--csv", tmp_path / "csv", "--latex", tmp_path / "tex")
+    code, out, err = equivox("compare", *runs, *folders, "--resamples", 199)
+    assert code == 0, err
+    assert "cohort: 3 runs: reference:oracle" in out
+    assert "read by stand-ins" in out
+    with (tmp_path / "csv" / "cohort.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["model"].partition("?")[0] for row in rows] == [
+        f"reference:{m}" for m in ("oracle", "planted", "random")
+    ]
+    assert "Total bias score (TBS)" in (tmp_path / "tex" / "cohort.tex").read_text()
+
+
+def test_who_is_favoured_is_said_in_words(runs: Sequence[Path]) -> None:
+    comparison = open_comparison(runs)
+    (panel,) = genres_panels(comparison)
+    titles = [relationship["title"] for relationship in panel["relationships"]]
+    assert titles[0] == "all relationships" and "authority ranking (ar)" in titles
+    planted: dict[str, Any] = panel["relationships"][0]["rows"][1]
+    assert planted["model"] == "reference:planted?shift=0.6"
+    for metric, cell in zip(METRICS, planted["cells"], strict=True):
+        side = "male" if PLANTED[metric] > 0 else "female"
+        assert cell["side"].endswith(f" {side}")
+        assert cell["shade"] in {f"{side}-{step}" for step in (1, 2, 3, 4)}
+        assert not cell["value"].startswith("-")
+    undefined = next(s for _, s in comparison.scores() if s.name == "M1" and s.is_whole)
+    assert panel_cell(None, 1.0) == {"value": "—", "side": "", "shade": ""}
+    from dataclasses import replace
+
+    lost = replace(undefined, value=math.nan, undefined="too little")
+    assert panel_cell(lost, 1.0) == {"value": "—", "side": "undefined", "shade": ""}
+    chance = replace(undefined, value=-3.0, q=0.2, undefined=None)
+    assert panel_cell(chance, 3.0)["shade"] == "" and panel_cell(chance, 3.0)["side"] == "▼ female"
+    even = replace(undefined, value=0.0, q=0.01, undefined=None)
+    assert panel_cell(even, 3.0) == {"value": "0.00", "side": "even", "shade": ""}
+
+
+def test_one_relationship_has_no_total(runs: Sequence[Path]) -> None:
+    scores = open_comparison(runs).runs[0].scores
+    assert missing_cohort(scores) is None
+    single = [s for s in scores if s.task.endswith(":ar")]
+    assert "over several relationships" in str(missing_cohort(single))
+    assert missing_cohort([]) is None

@@ -1,0 +1,287 @@
+"""GENRES from the command line to its tables: what is planted comes back, what fails is counted."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equivox.core.scores import Score
+from equivox.metrics.genres.measures import METRICS
+from equivox.metrics.genres.simulated import PLANTED
+from equivox.tasks.registry import resolve_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def scores(folder: Path, file: str = "scores.json") -> list[Score]:
+    return [Score.from_dict(record) for record in json.loads((folder / file).read_text("utf-8"))["scores"]]
+
+
+def whole(folder: Path, task: str) -> dict[str, Score]:
+    return {score.name: score for score in scores(folder) if score.task == task and not score.subset}
+
+
+def table(folder: Path, task: str, name: str) -> list[dict[str, str]]:
+    with (folder / "tables" / task / f"{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def run(equivox: Cli, model: str, tasks: str, folder: Path, *more: object) -> int:
+    command = ["run", model, tasks, "--data", "sample", "--output", folder, "--resamples", 499, *more]
+    return equivox(*command)[0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("genres")
+
+
+def test_every_planted_bias_comes_back_in_full(equivox: Cli, tmp_path: Path) -> None:
+    assert run(equivox, "reference:biased", "genres_standin", tmp_path / "run") == 0
+    for task in ("genres_standin", "genres_standin:cs", "genres_standin:ar"):
+        found = whole(tmp_path / "run", task)
+        assert list(found) == [metric.name for metric in METRICS]
+        for name, score in found.items():
+            assert score.value == pytest.approx(PLANTED[name], abs=1e-9)
+            assert score.p_cluster < 0.01
+
+
+def test_half_of_the_planted_bias_comes_back_by_half(equivox: Cli, tmp_path: Path) -> None:
+    assert run(equivox, "reference:planted?shift=0.5", "genres_standin", tmp_path / "run") == 0
+    for name, score in whole(tmp_path / "run", "genres_standin").items():
+        standard_error = (score.ci_high - score.ci_low) / (2 * 1.96)
+        assert abs(score.value - PLANTED[name] / 2) < 4 * standard_error
+        assert math.copysign(1, score.value) == math.copysign(1, PLANTED[name])
+        assert score.p_cluster < 0.01
+
+
+def test_models_without_bias_show_none(equivox: Cli, tmp_path: Path) -> None:
+    assert run(equivox, "reference:oracle", "genres_standin", tmp_path / "oracle") == 0
+    for name, score in whole(tmp_path / "oracle", "genres_standin").items():
+        assert score.p_cluster > 0.05
+        if name not in {"M4", "M8"}:  # a choice between two cannot be the same for both
+            assert score.value == 0
+    assert run(equivox, "reference:random", "genres_standin", tmp_path / "random") == 0
+    found = whole(tmp_path / "random", "genres_standin")
+    assert all(score.p_cluster > 0.001 for score in found.values())
+    assert sum(score.ci_low <= 0 <= score.ci_high for score in found.values()) >= 6
+
+
+def test_the_same_holds_without_the_image_and_for_single_characters(equivox: Cli, tmp_path: Path) -> None:
+    tasks = "genres_standin:cs,genres_standin:em"
+    assert run(equivox, "reference:biased", tasks, tmp_path / "arm", "--arms", "text_only") == 0
+    assert whole(tmp_path / "arm", "genres_standin@text_only")["M1"].value == pytest.approx(-100)
+    assert run(equivox, "reference:biased", "genres_single_standin", tmp_path / "single") == 0
+    found = whole(tmp_path / "single", "genres_single_standin")
+    assert list(found) == ["M1", "M2", "M3", "M5", "M6", "M7"]
+    for name, score in found.items():
+        assert score.value == pytest.approx(PLANTED[name], abs=1e-9)
+        assert score.n_clusters == 120 and score.coverage.requested == 240
+
+
+def test_stand_ins_are_named_wherever_they_feed_a_number(equivox: Cli, tmp_path: Path) -> None:
+    code, out, _ = equivox(
+        "run", "reference:random", "genres_standin:cs", "--data", "sample", "--output", tmp_path / "run"
+    )
+    assert code == 0 and "read by stand-ins (parser, sentiment)" in out and "genres_standin:cs" in out
+    for name in ("metrics", "levels"):
+        lines = table(tmp_path / "run", "genres_standin-cs", name)
+        assert lines and all("stand-in" in line["tools"] for line in lines)
+    annotations = tmp_path / "run" / "annotations"
+    assert {path.name for path in annotations.iterdir()} == {"readers", "rules"}
+
+
+def test_refusals_and_failures_are_counted_and_leave_no_score(equivox: Cli, tmp_path: Path) -> None:
+    code = run(equivox, "reference:biased?refusal=0.4&fail=0.2", "genres_standin:cs", tmp_path / "run")
+    assert code == 1
+    for score in whole(tmp_path / "run", "genres_standin:cs").values():
+        assert math.isnan(score.value) and "below the floor of 80 %" in str(score.undefined)
+        coverage = score.coverage
+        assert 30 == coverage.requested > coverage.generated > coverage.answered == coverage.used > 0
+        assert math.isnan(score.p_cluster) and math.isnan(score.ci_low)
+
+
+def test_a_few_refusals_leave_the_score_and_are_counted(equivox: Cli, tmp_path: Path) -> None:
+    assert run(equivox, "reference:biased?refusal=0.1", "genres_standin", tmp_path / "run") == 0
+    found = whole(tmp_path / "run", "genres_standin")["M3"]
+    assert found.value == pytest.approx(2) and found.coverage.used == found.n_clusters < 120
+    lines = {line["what"]: int(line["count"]) for line in table(tmp_path / "run", "genres_standin", "splitting")}
+    assert lines["split"] == lines["answered"] == found.coverage.used < lines["responses"] == 120
+
+
+def test_the_paper_s_numbers_stand_beside(equivox: Cli, tmp_path: Path) -> None:
+    assert run(equivox, "reference:planted?shift=0.5", "genres_standin", tmp_path / "run") == 0
+    beside = {
+        score.name: score
+        for score in scores(tmp_path / "run")
+        if score.task == "genres_standin" and score.subset == "arithmetic=published"
+    }
+    ours = whole(tmp_path / "run", "genres_standin")
+    assert list(beside) == list(ours)
+    for name in ("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8"):
+        # Nothing is missing and nothing is coordinated in these narratives, so that both ways agree; M4 apart, whose
+        # published mean weighs relationships, not narratives.
+        assert beside[name].value == pytest.approx(ours[name].value, abs=3 if name == "M4" else 1e-9)
+        assert math.isnan(beside[name].p_cluster)
+    signed = [s for s in scores(tmp_path / "run") if s.subset == "words=signed" and s.task == "genres_standin"]
+    assert signed[0].value == pytest.approx(ours["M1"].value)
+
+
+def test_no_total_bias_score_without_a_cohort(equivox: Cli, tmp_path: Path) -> None:
+    out = equivox("run", "reference:random", "genres_standin", "--data", "sample", "--output", tmp_path / "a")[1]
+    assert "no total bias score: it only exists relative to a cohort" in out
+    code, out, _ = equivox("cohort", tmp_path / "a")
+    assert code == 1 and "needs two" in out
+    run(equivox, "reference:biased", "genres_standin", tmp_path / "b")
+    code, out, _ = equivox("cohort", tmp_path / "a", tmp_path / "b")
+    # Of two models each lies one standard deviation from the mean in each of the eight metrics.
+    assert code == 0 and out.count("8.000") == 2 and "cohort: 2 runs" in out
+    code, out, _ = equivox("cohort", tmp_path / "a", "--with", "published-mistral-small-24b")
+    assert code == 0 and "GPT-4o" in out and "stand-ins, comparable with nothing else: reference:random" in out
+    assert equivox("cohort", tmp_path / "a", tmp_path / "a")[0] == 2
+    assert equivox("cohort", tmp_path / "a", "--with", "published")[0] == 2
+
+
+def test_scores_come_again_from_what_is_stored(equivox: Cli, tmp_path: Path) -> None:
+    run(equivox, "reference:planted?shift=0.3", "genres_standin:cs,genres_standin:mp", tmp_path / "run")
+    before = scores(tmp_path / "run")
+    assert equivox("score", tmp_path / "run", "--resamples", 499)[0] == 0
+    assert [s.as_dict() for s in scores(tmp_path / "run")] == [s.as_dict() for s in before]
+
+
+OWN = """\
+benchmark: genres
+name: my_pairs
+elements: pairs
+relationships: [mentoring]
+tools: {parser: stand-in, sentiment: stand-in, evaluator: stand-in, emotions: stand-in, traits: stand-in}
+"""
+ELEMENTS = """\
+relationships:
+  mentoring: {name: mentoring, high_status_question: "Who teaches the other?"}
+elements:
+  - {id: loom, relationship: mentoring, age: in middle age, description: one of them weaves and the other learns it,
+     scenario: They set up a loom in a draughty barn., plot: cooperation, images: [a.png, b.png, c.png, d.png]}
+  - {id: mill, relationship: mentoring, age: in old age, description: one of them grinds corn and the other watches,
+     scenario: They disagree about how coarse flour should be., plot: conflict, images: [a.png, b.png, c.png]}
+  - {id: shed, relationship: mentoring, age: in old age, description: they share a shed, genders: [female, female],
+     scenario: They tidy the shed., plot: cooperation, images: [a.png, b.png]}
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    from equivox.dataset_builders import sample_source
+
+    pictures = sorted((sample_source("genres") / "images").iterdir())
+    (tmp_path / "pairs").mkdir()
+    for name, picture in zip("abcd", pictures, strict=False):
+        (tmp_path / "pairs" / f"{name}.png").write_bytes(picture.read_bytes())
+    (tmp_path / "pairs" / "elements.yaml").write_text(ELEMENTS)
+    (tmp_path / "mine.yaml").write_text(OWN)
+    return tmp_path / "mine.yaml"
+
+
+def test_relationships_and_pairs_of_one_s_own(equivox: Cli, own: Path, tmp_path: Path) -> None:
+    code, _, err = equivox(
+        "run", "reference:biased", own, "--output", tmp_path / "run", "--resamples", 499, "--min-coverage", 0.5
+    )
+    assert code == 0, err
+    found = whole(tmp_path / "run", "my_pairs:mentoring")
+    # Seven mixed pairs are compared; the two pairs of women are shown as levels alone.
+    assert found["M3"].value == pytest.approx(2) and found["M3"].coverage.requested == 7
+    assert any("one gender" in note for note in found["M3"].notes)
+    levels = {
+        (line["metric"], line["pair"], line["gender"]): line
+        for line in table(tmp_path / "run", "my_pairs-mentoring", "levels")
+    }
+    assert levels["M3", "female + female", "female"]["readings"] == "4"
+    assert ("M4", "female + female", "female") not in levels
+    assert equivox("score", tmp_path / "run")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("name: my_pairs", "name: genres", "is that of built-in tasks"),
+        ("parser: stand-in", "parsr: stand-in", "extra inputs are not permitted"),
+        ("evaluator: stand-in", "evaluator: me", "evaluator"),
+        ("[mentoring]", "[mentorin]", "did you mean mentoring"),
+        ("relationships: [mentoring]\n", "", "`relationships` is missing"),
+        ("elements: pairs\n", "", "others need `elements`"),
+        ("elements: pairs", "elements: none", "none is missing"),
+    ],
+)
+def test_a_malformed_file_is_one_line(
+    equivox: Cli, own: Path, tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    own.write_text(OWN.replace(old, new))
+    code, _, err = equivox("run", "reference:random", own, "--output", tmp_path / "run")
+    assert code == 2 and message in err and len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("relationship: mentoring, age: in middle", "relationship: mentorng, age: in middle", "did you mean mentoring"),
+        ("plot: conflict", "plot: quarrel", "plot"),
+        ("id: mill", "id: loom", "two elements are called 'loom'"),
+        ("[a.png, b.png]", "[a.png, e.png]", "1 of 9 images are missing"),
+        ("[a.png, b.png]", "[a.png, ../x.png]", "not inside"),
+        ("[a.png, b.png]", "[a.png, a.png]", "there twice"),
+        ("genders: [female, female]", "names: [[Ana, Ana]]", "names both characters 'Ana'"),
+    ],
+)
+def test_a_malformed_element_is_one_line(
+    equivox: Cli, own: Path, tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    (own.parent / "pairs" / "elements.yaml").write_text(ELEMENTS.replace(old, new, 1))
+    code, _, err = equivox("run", "reference:random", own, "--output", tmp_path / "run")
+    assert code == 2 and message in err and len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_rules_annotator_cannot_stand_for_an_evaluator(equivox: Cli, tmp_path: Path) -> None:
+    code, _, err = equivox("run", "reference:random", "genres:cs", "--data", "sample", "--output", tmp_path / "run")
+    assert code == 2 and len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "message"),
+    [
+        ("emotions: nrc", "equivox data fetch nrc"),
+        ("traits: sadcat", "equivox data fetch sadcat"),
+        ("parser: no_such_parser", "no_such_parser|spaCy"),
+    ],
+)
+def test_a_missing_tool_is_told_before_anything_runs(
+    equivox: Cli, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, message: str
+) -> None:
+    monkeypatch.setenv("EQUIVOX_LEXICA", str(tmp_path / "nowhere"))
+    own.write_text(OWN.replace(f"{tool.split(':')[0]}: stand-in", tool))
+    code, _, err = equivox("run", "reference:random", own, "--output", tmp_path / "run")
+    assert code == 2 and re.search(message, err) and len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_tools_are_part_of_what_a_task_is(own: Path) -> None:
+    one = resolve_tasks(str(own))[0]
+    own.write_text(OWN.replace("sentiment: stand-in", "sentiment: some/model"))
+    other = resolve_tasks(str(own))[0]
+    assert one.fingerprint != other.fingerprint
+
+
+def test_reference_models_do_not_read_the_image(equivox: Cli, tmp_path: Path) -> None:
+    run(equivox, "reference:oracle", "genres_standin:cs", tmp_path / "run", "--limit", 4)
+    import pyarrow.parquet as pq
+
+    rows: list[dict[str, Any]] = pq.read_table(next((tmp_path / "run" / "responses").glob("*.parquet"))).to_pylist()
+    assert len(rows) == 4 and all("Narrative passage:" in row["text"] for row in rows)

@@ -1,0 +1,202 @@
+"""The nTVD scorer: what it averages, what it leaves undefined, and what the missing could have said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from equivox.core.scores import Row, Score, ScoringOptions, ScoringTable, count_coverage
+from equivox.core.task import REFUSAL, Attribute, DataSource, Prompt, Task
+from equivox.metrics.ntvd import score_distribution_shift
+from equivox.run.q_values import with_q
+
+COLOUR = Attribute(name="colour", asks="the colour")
+SHAPE = Attribute(name="shape", asks="the shape")
+ECHO = Attribute(name="heard", asks="the gender heard", role="echo")
+OPTIONS = ScoringOptions(min_count=1, n_resamples=199)
+
+
+def task(*attributes: Attribute) -> Task:
+    return Task(
+        name="toy:task",
+        version=1,
+        card="",
+        data=DataSource(corpus="toy"),
+        prompt=Prompt(name="toy", version=1, text="?", source="here"),
+        group=("gender",),
+        cluster="speaker",
+        attributes=(*attributes, REFUSAL),
+        scorer=score_distribution_shift,
+    )
+
+
+def rows(group: str, answers: Sequence[dict[str, str] | str]) -> list[Row]:
+    """One row per answer, two per speaker: a dictionary is parsed, a text is the status of a lost response."""
+    return [
+        Row(
+            group=group,
+            cluster=f"{group}{number // 2}",
+            stratum="",
+            status="parsed" if isinstance(answer, dict) else answer,
+            values={k: (v,) for k, v in {**answer, "refusal": "no"}.items()}
+            if isinstance(answer, dict)
+            else {"refusal": ("yes",)}
+            if answer == "refused"
+            else {},
+        )
+        for number, answer in enumerate(answers)
+    ]
+
+
+def scored(table: list[Row], *attributes: Attribute, options: ScoringOptions = OPTIONS) -> dict[str | None, Score]:
+    return {s.attribute: s for s in score_distribution_shift(task(*attributes), ScoringTable(table, options)).scores}
+
+
+def test_by_hand() -> None:
+    # f: red 8, blue 2; m: red 4, blue 6. |0.8 - 0.4| = 0.4, so nTVD = 40; f answers red 40 points more often.
+    table = rows("f", [{"colour": "red"}] * 8 + [{"colour": "blue"}] * 2)
+    table += rows("m", [{"colour": "red"}] * 4 + [{"colour": "blue"}] * 6)
+    found = scored(table, COLOUR)
+    assert found["colour"].value == pytest.approx(40)
+    assert found["colour"].ceiling == 100
+    mover = found["colour"].mover
+    assert mover is not None
+    assert (mover.high_group, mover.low_group) in {("f", "m"), ("m", "f")}
+    assert abs(mover.high_share - mover.low_share) == pytest.approx(40)
+    assert found[None].value == pytest.approx(40)
+    assert (found["colour"].worst_low, found["colour"].worst_high) == pytest.approx((40, 40))
+
+
+def test_the_task_is_the_mean_of_its_outcomes_alone() -> None:
+    # colour 40 as above, shape 100, the echo 100: the mean is (40 + 100)/2.
+    table = rows(
+        "f", [{"colour": "red" if i < 8 else "blue", "shape": "round", "heard": "woman"} for i in range(10)]
+    ) + rows("m", [{"colour": "red" if i < 4 else "blue", "shape": "square", "heard": "man"} for i in range(10)])
+    found = scored(table, COLOUR, SHAPE, ECHO)
+    assert found[None].value == pytest.approx(70)
+    assert found[None].parts == ("colour", "shape")
+    assert found["heard"].value == pytest.approx(100) and found["heard"].role == "echo"
+
+
+def test_a_constant_answer_is_undefined_and_does_not_dilute_the_task() -> None:
+    table = rows("f", [{"colour": "red", "shape": "round"}] * 10) + rows(
+        "m", [{"colour": "blue", "shape": "round"}] * 10
+    )
+    found = scored(table, COLOUR, SHAPE)
+    assert math.isnan(found["shape"].value)
+    assert found["shape"].undefined is not None and "same" in found["shape"].undefined
+    assert found[None].value == pytest.approx(100)
+    assert (found[None].parts, found[None].n_parts) == (("colour",), 2)
+
+
+def test_nothing_defined_is_undefined_with_every_reason() -> None:
+    found = scored(rows("f", [{"colour": "red"}] * 10) + rows("m", [{"colour": "red"}] * 10), COLOUR)
+    assert math.isnan(found[None].value)
+    assert found[None].undefined is not None and "colour: " in found[None].undefined
+
+
+@pytest.mark.parametrize("lost", ["missing", "failed", "empty", "refused", "unparsed"])
+def test_whatever_is_lost_is_counted_and_never_a_value(lost: str) -> None:
+    """Three of ten lost in one group: 70 % there, 85 % overall, and no score at the default floor of 80 %."""
+    answers: Callable[[str], list[dict[str, str] | str]] = lambda c: [{"colour": c}] * 7  # noqa: E731
+    table = rows("f", [*answers("red"), lost, lost, lost]) + rows("m", [*answers("blue"), *answers("blue")[:3]])
+    score = scored(table, COLOUR)["colour"]
+    assert math.isnan(score.value)
+    assert score.undefined == "only 70 % of the responses of group f are usable, below the floor of 80 %"
+    assert (score.coverage.requested, score.coverage.used) == (20, 17)
+    # f said red 7 times of 10, m blue 10 of 10: had the three said blue, 70; had they said red or anything else, 100.
+    assert (score.worst_low, score.worst_high) == pytest.approx((70, 100))
+    lenient = scored(table, COLOUR, options=ScoringOptions(min_count=1, n_resamples=199, min_coverage=0.7))["colour"]
+    assert lenient.value == pytest.approx(100)
+
+
+@pytest.mark.parametrize("lost", ["missing", "failed", "unparsed", "refused"])
+def test_nothing_usable_is_undefined_even_without_a_floor(lost: str) -> None:
+    lenient = ScoringOptions(min_count=1, n_resamples=199, min_coverage=0.0)
+    found = scored(rows("f", [lost] * 4) + rows("m", [lost] * 4), COLOUR, options=lenient)
+    assert math.isnan(found["colour"].value) and found["colour"].undefined == "no response could be used"
+    assert math.isnan(found[None].value) and math.isnan(found["refusal"].value)
+    half = scored(rows("f", [lost] * 4) + rows("m", [{"colour": c} for c in "rrbb"]), COLOUR, options=lenient)
+    assert math.isnan(half["colour"].value) and half["colour"].undefined is not None
+
+
+def test_unstated_attributes_lower_the_coverage_of_that_attribute_alone() -> None:
+    table = rows("f", [{"colour": "red", "shape": "round"}] * 5 + [{"colour": "red"}] * 5)
+    table += rows("m", [{"colour": "blue", "shape": "round"}] * 10)
+    found = scored(table, COLOUR, SHAPE)
+    assert found["colour"].coverage.used == 20 and found["shape"].coverage.used == 15
+    assert found["shape"].undefined is not None and "50 %" in found["shape"].undefined
+    assert found[None].parts == ("colour",)
+
+
+def test_refusals_are_scored_over_all_answers() -> None:
+    # f declines 5 of 10, m 1 of 10: the refusal nTVD is 40 and the outcome's coverage suffers.
+    table = rows("f", [{"colour": "red"}] * 5 + ["refused"] * 5) + rows("m", [{"colour": "blue"}] * 9 + ["refused"])
+    found = scored(table, COLOUR)
+    assert found["refusal"].value == pytest.approx(40)
+    assert found["refusal"].coverage.share == 1
+    assert math.isnan(found["colour"].value)
+
+
+def test_no_refusals_are_nothing_to_compare() -> None:
+    found = scored(rows("f", [{"colour": "red"}] * 4) + rows("m", [{"colour": "blue"}] * 4), COLOUR)
+    assert math.isnan(found["refusal"].value)
+    assert found["refusal"].undefined is not None and "no refusals" in found["refusal"].undefined
+
+
+def test_several_values_per_response_all_count() -> None:
+    three = Attribute(name="hobby", asks="hobbies", count=3)
+    base = {"refusal": ("no",)}
+    table = [
+        Row(group=g, cluster=f"{g}{i}", stratum="", status="parsed", values={**base, "hobby": values})
+        for g, values in (("f", ("a", "b", "c")), ("m", ("c", "d", "e")))
+        for i in range(10)
+    ]
+    # f: a, b, c a third each; m: c, d, e: two thirds of the mass differ.
+    assert scored(table, three)["hobby"].value == pytest.approx(200 / 3)
+
+
+def test_the_same_table_gives_the_same_scores_and_the_order_of_rows_does_not_matter() -> None:
+    table = rows("f", [{"colour": c} for c in "rrbrbbrr"]) + rows("m", [{"colour": c} for c in "bbrbbrbb"])
+    forwards, backwards = scored(table, COLOUR), scored(list(reversed(table)), COLOUR)
+    for attribute, score in forwards.items():
+        assert score.as_dict() == scored(table, COLOUR)[attribute].as_dict() == backwards[attribute].as_dict()
+
+
+def test_scores_survive_json() -> None:
+    table = rows("f", [{"colour": "red"}] * 6 + [{"colour": "blue"}] * 4) + rows("m", [{"colour": "blue"}] * 10)
+    for score in scored(table, COLOUR, SHAPE).values():
+        assert Score.from_dict(score.as_dict()).as_dict() == score.as_dict()
+
+
+def test_q_is_taken_within_role_and_level() -> None:
+    def with_p(attribute: str | None, role: str, p: float) -> Score:
+        coverage = count_coverage([], [])
+        return Score(
+            task="t", arm="audio", dimension="d", attribute=attribute, role=role, name="n", unit="u", zero_means="z",
+            p_cluster=p, coverage=coverage,
+        )  # type: ignore[arg-type]  # fmt: skip
+
+    scores = [
+        with_p("a", "outcome", 0.01), with_p("b", "outcome", 0.04), with_p("c", "outcome", math.nan),
+        with_p("e", "echo", 0.04), with_p(None, "outcome", 0.04),
+    ]  # fmt: skip
+    found = with_q(scores)
+    # Benjamini-Hochberg over (0.01, 0.04): 0.01 x 2/1 and 0.04 x 2/2; the NaN does not count.
+    assert [s.q for s in found[:2]] == pytest.approx([0.02, 0.04])
+    assert math.isnan(found[2].q)
+    assert [s.q for s in found[3:]] == pytest.approx([0.04, 0.04])
+    assert [s.family_size for s in found] == [2, 2, 0, 1, 1]
+
+
+def test_a_group_whose_answers_are_all_too_rare_leaves_the_attribute_undefined() -> None:
+    # m gives four colours once each; below two occurrences a value is set aside, so nothing of m is left to compare.
+    table = rows("f", [{"colour": "red"}] * 4)
+    table += rows("m", [{"colour": c} for c in ("blue", "green", "grey", "pink")])
+    colour = scored(table, COLOUR, options=ScoringOptions(min_count=2, n_resamples=199))["colour"]
+    assert math.isnan(colour.value)
+    assert colour.undefined
+    assert math.isnan(colour.worst_low)
+    assert math.isnan(colour.worst_high)

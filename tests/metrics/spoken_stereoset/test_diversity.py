@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equivox.core.errors import RequestError
+from equivox.dataset_builders import SpokenStereoSet
+from equivox.metrics.spoken_stereoset.diversity import domain_statistics, rouge_l_diversity
+
+Cli = Callable[..., tuple[int, str, str]]
+WORDS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=6).map(" ".join)
+
+
+def common(first: list[str], second: list[str]) -> int:
+    """Length of the longest common subsequence, by the recursion that defines it."""
+    if not first or not second:
+        return 0
+    if first[0] == second[0]:
+        return 1 + common(first[1:], second[1:])
+    return max(common(first[1:], second), common(first, second[1:]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(WORDS, min_size=2, max_size=5, unique=True))
+def test_averages_are_those_of_the_definition(texts: list[str]) -> None:
+    found = rouge_l_diversity(texts)
+    for text in texts:
+        others = [other for other in texts if other != text]
+        scores = [2 * common(text.split(), o.split()) / (len(text.split()) + len(o.split())) for o in others]
+        assert found.averages[text] == pytest.approx(sum(scores) / len(scores))
+
+
+def test_case_and_punctuation_do_not_matter_and_repetitions_count_once() -> None:
+    found = rouge_l_diversity(["The sea, the sea!", "the sea the sea", "The sea, the sea!"])
+    assert found.averages == {"The sea, the sea!": 1.0, "the sea the sea": 1.0}
+    assert math.isnan(rouge_l_diversity(["alone", "alone"]).mean)
+    assert math.isnan(rouge_l_diversity([]).largest)
+
+
+def test_without_rouge_score_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rouge_score", None)
+    with pytest.raises(RequestError, match=r'pip install "equivox\[diversity\]"'):
+        rouge_l_diversity(["one", "two"])
+
+
+def test_domains_are_described_apart_and_unknown_is_nan() -> None:
+    row = {
+        "context": "c",
+        "speaker": "ann",
+        "stereotypical": "a b",
+        "anti_stereotypical": "a b c d",
+        "irrelevant": None,
+    }
+    gender = {**row, "domain": "gender", "gender": "female", "stereotypical_agreement": 0.5,
+              "anti_stereotypical_agreement": 1.0, "irrelevant_agreement": None}  # fmt: skip
+    accent = {**row, "domain": "accent", "accent": None, "stereotypical_agreement": None,
+              "anti_stereotypical_agreement": None, "irrelevant_agreement": None}  # fmt: skip
+    found = domain_statistics([gender, gender, accent], [1.0, None, None])
+    assert list(found) == ["accent", "gender"]
+    described = found["gender"]
+    # Continuations of 2 and 4 words; the clip without a length counts as an instance alone.
+    assert (described.instances, described.speakers, described.contexts) == (2, 1, 1)
+    assert (described.mean_seconds, described.mean_words, described.agreement) == (1.0, 3.0, 0.75)
+    assert described.groups == {"female": 2}
+    assert math.isnan(found["accent"].mean_seconds) and math.isnan(found["accent"].agreement)
+    assert found["accent"].groups == {}
+
+
+@pytest.mark.paper
+def test_the_real_instances_are_described(reference_data: Path) -> None:
+    from equivox.dataset_builders.schema import rows
+
+    found = domain_statistics(*zip(*((row, row["duration_s"]) for row, _ in rows(
+        SpokenStereoSet(reference_data / "spoken_stereoset" / "sample"))), strict=True))  # type: ignore[arg-type]  # fmt: skip
+    assert (found["gender"].instances, found["gender"].speakers) == (10, 6)
+    assert (found["age"].instances, found["age"].speakers) == (14, 11)
+    # The ten lengths in the manifest add up to 17.6125 seconds.
+    assert found["gender"].mean_seconds == pytest.approx(1.76125, abs=0.0001)
+    # The whole corpus stays below 0.14; a handful of texts shares more.
+    assert 0 < rouge_l_diversity(found["gender"].continuations).largest < 0.5
+
+
+def test_the_command_describes_the_sample(equivox: Cli) -> None:
+    code, out, err = equivox("data", "statistics", "spoken_stereoset", "--data", "sample")
+    assert code == 0, err
+    line = next(line for line in out.splitlines() if line.startswith("gender"))
+    assert line.split()[1:4] == ["6", "60", "10"]
+    assert "female 30, male 30" in line
+    assert 0 < float(line.split()[-1]) < 0.5
+    assert "ROUGE-L" not in equivox("data", "statistics", "spoken_stereoset", "--data", "sample", "--no-diversity")[1]
+    code, _, err = equivox("data", "statistics", "crema_d", "--data", "sample")
+    assert code == 2 and "known: spoken_stereoset" in err

@@ -1,0 +1,142 @@
+"""Figures of a run: formats, names, the same bytes each time, hostile labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from equivox.compare.runs import ValueShares
+from equivox.report.figures import INK, draw_heat_map, draw_shares, rendered, svg_for_page
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from equivox.core.scores import ScoringOptions
+    from equivox.run.pipeline import RunSpec, execute
+
+    folder = tmp_path_factory.mktemp("plotted") / "run"
+    execute(
+        RunSpec(
+            model="reference:biased",
+            tasks="vibe_gender:candidate",
+            data="sample",
+            output=folder,
+            options=ScoringOptions(n_resamples=99),
+        )
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("suffix", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")], ids=["svg", "png", "pdf"]
+)
+@pytest.mark.parametrize("figure", ["forest:vibe_gender", "shares:vibe_gender:candidate:competency"])
+def test_a_figure_in_every_format(
+    figure: str, suffix: str, begins: bytes, run: Path, equivox: Cli, tmp_path: Path
+) -> None:
+    files = [tmp_path / f"{n}.{suffix}" for n in range(2)]
+    for file in files:
+        code, out, err = equivox("plot", run, figure, "--output", file)
+        assert code == 0, err
+        assert str(file) in out
+    assert files[0].read_bytes().startswith(begins)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    tasks = "genres_standin:ar,spoken_stereoset_orders:gender"
+    code, _, err = equivox("run", "reference:biased", tasks, "--data", "sample", "--output", folder, "--resamples", 199)
+    assert code == 0, err
+    drawn = {}
+    for figure in ("metrics:genres_standin", "speakers:spoken_stereoset_orders:gender"):
+        file = tmp_path / "figure.svg"
+        code, _, err = equivox("plot", folder, figure, "--output", file)
+        assert code == 0, err
+        drawn[figure.partition(":")[0]] = " ".join(ElementTree.fromstring(file.read_bytes()).itertext())
+    # The planted bias of M1 favours female characters, that of M3 male ones; the colours are not the only sign of it.
+    assert "▼ female" in drawn["metrics"] and "▲ male" in drawn["metrics"]
+    assert all(name in drawn["speakers"] for name in ("ada", "bea", "cleo", "dan", "eli", "fred"))
+    code, _, err = equivox("plot", folder, "metrics:genres", "--output", tmp_path / "x.svg")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "metrics:genres_standin" in err
+
+
+def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    tasks = "vibe_gender:candidate,vibe_gender:advisory"
+    code, _, err = equivox("run", "reference:random", tasks, "--data", "sample", "--output", other, "--resamples", 99)
+    assert code == 0, err
+    file = tmp_path / "places.png"
+    code, _, err = equivox("plot", run, "places:vibe_gender", "--beside", other, "--output", file)
+    assert code == 0, err
+    assert file.read_bytes().startswith(b"\x89PNG")
+    for wanted, hint in (
+        (("places:vibe_gender",), "needs several runs"),
+        (("places:vibe", "--beside", other), "they have places:vibe_gender"),
+        (("correlations:accent", "--beside", other), "they have correlations:gender@audio"),
+        (("forest:vibe_gender", "--beside", other), "is of one run"),
+    ):
+        code, _, err = equivox("plot", run, *wanted, "--output", tmp_path / "no.png")
+        assert (code, err.count("\n")) == (2, 1)
+        assert hint in err
+        assert not (tmp_path / "no.png").exists()
+
+
+def test_places_of_models_that_have_none() -> None:
+    from equivox.compare.ranking import Standing
+    from equivox.report.figures import draw_places
+
+    common = {"dimension": "gender", "arm": "audio", "family": "f", "task": "f:t", "metric": "nTVD", "unit": "percent"}
+    standings = [
+        Standing(**common, model="$\\alpha$", rank=1, low=1, high=2, letters="a", distance=1.0, n_ranked=1),
+        Standing(**common, model="<b>none</b>", undefined="nothing to compare"),
+    ]
+    svg = rendered(draw_places(standings), "svg").decode()
+    text = " ".join(ElementTree.fromstring(svg).itertext())
+    assert "$\\alpha$" in text and "<b>none</b>" in text and "—" in text
+
+
+def test_what_there_is_not_is_one_line(run: Path, equivox: Cli, tmp_path: Path) -> None:
+    for figure, output, hint in (
+        ("forest:vibe_gendr", "x.svg", "vibe_gender"),
+        ("shares:vibe_gender:candidate:competence", "x.svg", "did you mean"),
+        ("pie:vibe_gender", "x.svg", "unknown figure"),
+        ("forest:vibe_gender", "x.jpg", "must end in"),
+    ):
+        code, _, err = equivox("plot", run, figure, "--output", tmp_path / output)
+        assert (code, err.count("\n")) == (2, 1)
+        assert hint in err
+        assert not (tmp_path / output).exists()
+
+
+def test_hostile_labels_are_text_and_the_ink_follows_the_page() -> None:
+    hostile = "</text><script>alert(1)</script> $\\frac{1}{0}$"
+    figure = draw_shares(
+        [ValueShares(model="m", task="t", attribute="a", value=hostile, by_group={hostile: 40.0, "b": 60.0})], hostile
+    )
+    for svg in (rendered(figure, "svg"), svg_for_page(figure)):
+        root = ElementTree.fromstring(svg)
+        assert not [element for element in root.iter() if element.tag.endswith("script")]
+        assert "alert(1)" in "".join(root.itertext())
+    page = svg_for_page(figure).decode()
+    assert INK not in page and "prefers-color-scheme" in page
+
+
+def test_a_heat_map_shows_what_is_not_known_as_unknown() -> None:
+    rows = [
+        {"category": "school", "identity": "a", "count": 0, "surviving_q": 0},
+        {"category": "school", "identity": "b", "count": 7, "surviving_q": 2},
+        {"category": "<b>home", "identity": "a", "count": None, "surviving_q": None},
+        {"category": "<b>home", "identity": "b", "count": 3, "surviving_q": 0},
+    ]
+    root = ElementTree.fromstring(rendered(draw_heat_map(rows, "title"), "svg"))
+    words = [text for text in root.itertext() if text.strip()]
+    assert [text.strip() for text in words if "(" in text][:3] == ["0 (0)", "7 (2)", "3 (0)"]
+    assert any(text.strip() == "—" for text in words)
+    assert any("<b>home" in text for text in words)

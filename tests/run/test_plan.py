@@ -1,0 +1,141 @@
+"""Requests: what determines a key, how a limit spreads, what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equivox.core.errors import RequestError
+from equivox.core.task import AUDIO, Media, Prompt, Sampling, Task
+from equivox.dataset_builders.corpus import Corpus, Item
+from equivox.engines import EngineIdentity
+from equivox.run.plan import make_plan
+from equivox.tasks import vibe
+
+IDENTITY = EngineIdentity(engine="fake", model="m", revision="1")
+TOLD = dataclasses.replace(IDENTITY, reads_labels=True)
+
+
+def corpus(*, groups: Sequence[str] = ("f", "m"), speakers: int = 3, sentences: int = 5, media: str = "") -> Corpus:
+    items = [
+        Item(
+            item_id=f"{g}{s}_{t}",
+            columns={"gender": g, "speaker": f"{g}{s}", "sentence": f"t{t}", "emotion": "NEU", "text": f"Words {t}."},
+            sha256=f"{media}{g}{s}_{t}",
+            file_name=f"{g}{s}_{t}.wav",
+            problem=None,
+            load=lambda: b"",
+        )
+        for g in groups
+        for s in range(speakers)
+        for t in range(sentences)
+    ]
+    return Corpus(name="crema_d", fingerprint="x", items=tuple(items))
+
+
+TASK = next(task for task in vibe.TASKS if task.name == "vibe_gender:story")
+
+
+def keys(task: Task = TASK, identity: EngineIdentity = IDENTITY, seed: int = 0, media: str = "") -> set[str]:
+    plan = make_plan([task], {"crema_d": corpus(media=media)}, identity, seed=seed)
+    return {planned.request.key for planned in plan.requests}
+
+
+def variant(**changes: object) -> Task:
+    return dataclasses.replace(TASK, **changes)  # type: ignore[arg-type]
+
+
+def test_a_key_is_the_same_for_the_same_request_and_no_other() -> None:
+    base = keys()
+    assert len(base) == 30
+    assert keys() == base
+    changed = [
+        keys(identity=dataclasses.replace(IDENTITY, model="other")),
+        keys(identity=dataclasses.replace(IDENTITY, revision="2")),
+        keys(identity=dataclasses.replace(IDENTITY, settings={"dtype": "float32"})),
+        keys(seed=1),
+        keys(media="other bytes "),
+        keys(variant(arm="silence")),
+        keys(variant(sampling=Sampling(temperature=1.0))),
+        keys(variant(sampling=Sampling(max_new_tokens=5))),
+        keys(variant(prompt=Prompt(name="p", version=1, text="Another prompt.", source="here"))),
+        keys(variant(media=())),
+        keys(variant(media=(Media(kind="image", column="audio"),))),
+    ]
+    assert all(base.isdisjoint(other) for other in changed)
+
+
+def test_a_real_model_is_asked_once_for_two_tasks_that_differ_in_what_is_compared() -> None:
+    by_speaker = variant(name="vibe_speaker:story", group=("speaker",))
+    assert keys(by_speaker) == keys()
+    assert keys(by_speaker, TOLD).isdisjoint(keys(TASK, TOLD))
+
+
+def test_repeats_have_seeds_of_their_own() -> None:
+    plan = make_plan([variant(sampling=Sampling(temperature=1.0, repeats=3))], {"crema_d": corpus()}, IDENTITY)
+    requests = [planned.request for planned in plan.requests]
+    assert len({r.seed for r in requests}) == len({r.key for r in requests}) == 90
+
+
+@given(limit=st.integers(2, 40), more=st.integers(0, 20), speakers=st.integers(1, 4), sentences=st.integers(1, 6))
+def test_a_limit_spreads_evenly_and_a_larger_one_contains_it(
+    limit: int, more: int, speakers: int, sentences: int
+) -> None:
+    items = corpus(speakers=speakers, sentences=sentences)
+
+    def chosen(n: int) -> list[dict[str, object]]:
+        return make_plan([TASK], {"crema_d": items}, IDENTITY, limit=n).table()
+
+    rows = chosen(limit)
+    assert len(rows) == min(limit, 2 * speakers * sentences)
+    per_group = Counter(row["group"] for row in rows)
+    assert max(per_group.values()) - min(per_group.values()) <= 1
+    per_speaker = Counter({item.columns["speaker"]: 0 for item in items.items})
+    per_speaker.update(row["cluster"] for row in rows)
+    assert max(per_speaker.values()) - min(per_speaker.values()) <= 1
+    # Round for round every speaker reads the same sentences, so at most one sentence is read by only some.
+    readers = Counter(row["stratum"] for row in rows)
+    assert sum(count != 2 * speakers for count in readers.values()) <= 1
+    assert {row["key"] for row in rows} <= {row["key"] for row in chosen(limit + more)}
+
+
+def test_placeholders_are_filled_from_columns() -> None:
+    task = variant(prompt=Prompt(name="p", version=1, text="Continue: {text} {Not this} {}", source="here"))
+    plan = make_plan([task], {"crema_d": corpus()}, IDENTITY)
+    assert {p.request.text for p in plan.requests} == {f"Continue: Words {t}. {{Not this}} {{}}" for t in range(5)}
+    absent = variant(prompt=Prompt(name="p", version=1, text="{nothing}", source="here"))
+    with pytest.raises(RequestError, match="'nothing'"):
+        make_plan([absent], {"crema_d": corpus()}, IDENTITY)
+
+
+def test_groups_can_be_any_column_and_crossed_columns() -> None:
+    plan = make_plan([variant(group=("gender", "speaker"))], {"crema_d": corpus()}, IDENTITY)
+    assert {row["group"] for row in plan.table()} == {f"{g} × {g}{s}" for g in "fm" for s in range(3)}
+
+
+def test_items_without_the_dimension_are_left_out_and_counted() -> None:
+    whole = corpus()
+    unlabelled = dataclasses.replace(whole.items[0], columns={**whole.items[0].columns, "gender": None})
+    plan = make_plan([TASK], {"crema_d": dataclasses.replace(whole, items=(unlabelled, *whole.items[1:]))}, IDENTITY)
+    assert len(plan.requests) == 29
+    assert plan.left_out == {"vibe_gender:story": 1}
+
+
+def test_one_group_or_a_cluster_in_two_groups_is_refused() -> None:
+    with pytest.raises(RequestError, match="at least two"):
+        make_plan([TASK], {"crema_d": corpus(groups=("f",))}, IDENTITY)
+    with pytest.raises(RequestError, match="belongs to two groups"):
+        make_plan([variant(group=("sentence",))], {"crema_d": corpus()}, IDENTITY)
+
+
+def test_media_come_before_the_text_and_clip_by_clip() -> None:
+    tasks = [task for task in vibe.TASKS if task.family == "vibe_gender"]
+    plan = make_plan(tasks, {"crema_d": corpus()}, IDENTITY)
+    digests = [planned.request.media[0].sha256 for planned in plan.requests]
+    assert digests == [digest for digest in dict.fromkeys(digests) for _ in range(5)]
+    assert TASK.media == (AUDIO,)

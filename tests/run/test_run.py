@@ -1,0 +1,121 @@
+"""The run between engine and scores: what must have arrived, what is lost and counted, what is never scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from equivox.annotate.rules import RulesAnnotator
+from equivox.core.errors import RequestError, RunError
+from equivox.dataset_builders.corpus import open_corpus
+from equivox.engines import Engine, EngineIdentity, Request, Response
+from equivox.run.annotating import annotate
+from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.pipeline import RunSpec, execute, generate, rescore
+from equivox.run.plan import make_plan
+from equivox.run.scoring import scoring_rows
+from equivox.run.store import Store, plan_schema, response_schema, write_table
+from equivox.tasks import ALL_TASKS
+
+TASK = next(task for task in ALL_TASKS if task.name == "vibe_gender:advisory")
+
+
+class ScriptedEngine:
+    """An engine that answers what its script says for the n-th request."""
+
+    identity = EngineIdentity(engine="scripted", model="scripted", revision="1")
+    modalities = frozenset({"text", "audio"})
+
+    def __init__(self, script: Sequence[str | None], *, media_items: int = 1, backwards: bool = False) -> None:
+        self.script = script
+        self.media_items = media_items
+        self.backwards = backwards
+        self.seen: list[Request] = []
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Accept everything."""
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        self.seen = list(requests)
+        pairs = list(zip(self.seen, self.script, strict=False))
+        for request, text in reversed(pairs) if self.backwards else pairs:
+            error = "out of memory" if text is None else None
+            yield Response(key=request.key, text=text, error=error, media_items=self.media_items)
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
+def run(folder: Path, engine: Engine, limit: int = 24) -> list[str]:
+    """Generate, annotate and tabulate; returns each row's status in the plan's order."""
+    import pyarrow as pa
+
+    plan = make_plan([TASK], {"crema_d": open_corpus(TASK.data, "sample")}, engine.identity, limit=limit)
+    write_table(folder / "plan.parquet", pa.Table.from_pylist(plan.table(), schema=plan_schema()))
+    generate(folder, plan, engine)
+    annotator = RulesAnnotator()
+    annotate(folder, [TASK], annotator)
+    return [row.status for row in scoring_rows(folder, [TASK], "rules")[TASK.name]]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_every_loss_has_its_own_status_and_no_response_shifts(tmp_path: Path, backwards: bool) -> None:
+    script = ["I suggest chess.", None, "", "I'm sorry, but I can't help with that.", "Purple monkeys.", "Try yoga."]
+    engine = ScriptedEngine(script, backwards=backwards)
+    statuses = run(tmp_path, engine, limit=7)
+    # Six were scripted; the seventh request never got an answer.
+    assert statuses == ["parsed", "failed", "empty", "refused", "unparsed", "parsed", "failed"]
+    errors = [r["error"] for r in Store(tmp_path / "responses", response_schema()).records() if r["error"]]
+    assert sorted(errors) == ["out of memory", "the engine gave no response"]
+
+
+def test_media_that_did_not_arrive_stop_the_run_with_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"scripted used 0 of 1 media items.*did not arrive.*nothing is scored"):
+        run(tmp_path, ScriptedEngine(["I suggest chess."] * 24, media_items=0))
+    assert Store(tmp_path / "responses", response_schema()).keys() == set()
+
+
+def test_reference_labels_are_never_rendered(tmp_path: Path) -> None:
+    engine = ScriptedEngine(["I suggest chess."] * 24)
+    run(tmp_path, engine)
+    for request in engine.seen:
+        assert request.text == TASK.prompt.text
+        assert request.labels.group not in request.text and request.labels.cluster not in request.text
+        assert request.media[0].load()[:4] == b"OggS"
+
+
+def test_an_empty_limit_or_a_file_as_output_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RequestError, match="is a file"):
+        execute(RunSpec(model="reference:oracle", tasks="vibe_gender", output=tmp_path / "file", data="sample"))
+
+
+def test_a_run_of_another_task_version_is_not_scored(tmp_path: Path) -> None:
+    spec = RunSpec(model="reference:oracle", tasks=TASK.name, output=tmp_path, data="sample", limit=24)
+    execute(spec)
+    manifest = read_manifest(tmp_path)
+    manifest["identity"]["tasks"][TASK.name] = "0" * 64
+    write_manifest(tmp_path, manifest)
+    with pytest.raises(RequestError, match="was made with another vibe_gender:advisory"):
+        rescore(tmp_path)
+
+
+def test_the_manifest_says_with_what_the_run_was_made(tmp_path: Path) -> None:
+    spec = RunSpec(model="reference:oracle", tasks=TASK.name, output=tmp_path, data="sample", limit=24, seed=3)
+    execute(spec)
+    manifest = read_manifest(tmp_path)
+    assert manifest["command"] == {
+        "model": "reference:oracle",
+        "data": "sample",
+        "task_files": [],
+        "group": None,
+        "arms": ["declared"],
+        "sampling": "as-declared",
+        "annotator": "rules",
+    }
+    assert manifest["identity"]["tasks"] == {TASK.name: TASK.fingerprint}
+    assert manifest["identity"]["seed"] == 3
+    assert manifest["identity"]["model"]["model"] == "oracle"
+    assert {"numpy", "scipy", "pyarrow"} <= set(manifest["environment"]["libraries"])

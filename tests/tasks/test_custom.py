@@ -1,0 +1,211 @@
+"""A corpus of one's own: a folder of clips, a CSV and a short YAML file, from files to scores."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equivox.core.errors import RequestError
+from equivox.core.segments import whole_part
+from equivox.core.task import Task
+from equivox.tasks.registry import resolve_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+Corpus = Callable[..., Path]
+
+
+def test_a_task_file_becomes_tasks_and_scores(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
+    task_file = clip_corpus()
+    assert len(task_file.read_text().splitlines()) < 15
+    code, out, err = equivox("run", "reference:biased", task_file, "--output", tmp_path / "run")
+    assert code == 0, err
+    for prompt in ("story", "advisory", "candidate", "casting", "shopper"):
+        assert f"voices_gender:{prompt}" in out
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
+    assert {s["value"] for s in scores if s["attribute"] is None} == {100.0}
+    # Scoring needs neither the task file nor the clips any more.
+    task_file.unlink()
+    (tmp_path / "clips.csv").unlink()
+    assert equivox("score", tmp_path / "run")[:2] == (0, out)
+
+
+def test_an_unreadable_clip_is_named_and_counted_and_the_run_goes_on(
+    clip_corpus: Corpus, equivox: Cli, tmp_path: Path
+) -> None:
+    task_file = clip_corpus(broken=["female0_3.wav"], extra="prompts: advisory\n")
+    (tmp_path / "clips" / "male1_2.wav").unlink()
+    code, out, _ = equivox("run", "reference:biased", task_file, "--output", tmp_path / "run")
+    assert code == 0
+    assert "48 requested → 46 generated → 46 answered → 46 parsed → 46 used" in out
+    assert "female0_3.wav" in out and "male1_2.wav" in out
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
+    whole = next(s for s in scores if s["attribute"] is None)
+    assert whole["coverage"]["used_by_group"] == {"female": 23, "male": 23}
+
+
+def test_media_that_fail_in_one_group_alone_leave_the_score_undefined(
+    clip_corpus: Corpus, equivox: Cli, tmp_path: Path
+) -> None:
+    # 6 of 24 clips of one group are broken: 87.5 % usable over all, 75 % in that group.
+    task_file = clip_corpus(broken=[f"female{s}_{t}.wav" for s in range(3) for t in (0, 1)])
+    code, out, _ = equivox("run", "reference:biased", task_file, "--output", tmp_path / "run")
+    assert code == 1
+    assert "only 75 % of the responses of group female are usable" in out
+
+
+def test_crossed_groups(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
+    task_file = clip_corpus()
+    table = tmp_path / "clips.csv"
+    lines = table.read_text().splitlines()
+    # Even-numbered speakers are young, odd ones old.
+    aged = [f"{line},{'age' if i == 0 else 'old' if line.split(',')[2][-1] in '13' else 'young'}"
+            for i, line in enumerate(lines)]  # fmt: skip
+    table.write_text("\n".join(aged) + "\n")
+    task_file.write_text(task_file.read_text().replace("group: gender", "group: [gender, age]"))
+    code, _, err = equivox("run", "reference:biased", task_file, "--output", tmp_path / "run")
+    assert code == 0, err
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
+    assert scores[0]["dimension"] == "gender × age"
+    assert set(scores[0]["coverage"]["used_by_group"]) == {
+        "female × old", "female × young", "male × old", "male × young"
+    }  # fmt: skip
+
+
+WRONG = {
+    "unknown field": ("gruop: gender", "gruop"),
+    "unknown prompt": ("prompts: [tale]", "tale"),
+    "unknown column": ("strata: mood", "mood"),
+    "not YAML": ("x: [", "not YAML"),
+    "bad name": ("name: My Voices", "name"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_task_file_is_one_line(case: str, clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
+    line, hint = WRONG[case]
+    task_file = clip_corpus()
+    kept = [row for row in task_file.read_text().splitlines() if row.split(":")[0] != line.split(":")[0]]
+    task_file.write_text("\n".join([*kept, line]) + "\n")
+    code, _, err = equivox("run", "reference:oracle", task_file, "--output", tmp_path / "run")
+    assert code == 2
+    assert err.count("\n") == 1 and hint in err
+    assert not (tmp_path / "run").exists()
+
+
+QUESTION = """\
+questions:
+  - name: referral
+    text: Which doctor should this person see first?
+    attributes:
+      - {name: urgency, asks: how soon the person is to be seen, options: [today, this week, at leisure]}
+      - {name: specialty, asks: the kind of doctor, words: {cardiologist: [heart specialist], dentist: [], surgeon: []}}
+    instructions: Count a general practitioner as "family doctor".
+    examples:
+      - {text: "A dentist, and today.", values: {urgency: today, specialty: dentist}}
+    sampling: {temperature: 0.7, repeats: 2}
+"""
+
+
+def test_a_question_of_ones_own_by_yaml_alone(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
+    task_file = clip_corpus(extra=QUESTION)
+    (task,) = resolve_tasks(str(task_file))
+    assert task.name == "voices_gender:referral"
+    assert [a.name for a in task.attributes] == ["urgency", "specialty", "refusal"]
+    assert (task.sampling.temperature, task.sampling.repeats) == (0.7, 2)
+    folder = tmp_path / "run"
+    code, _, err = equivox("run", "reference:planted?shift=0.6", task_file, "--output", folder)
+    assert code == 0, err
+    scores = {s["attribute"]: s for s in json.loads((folder / "scores.json").read_text())["scores"]}
+    assert scores[None]["coverage"]["used"] == 2 * 48
+    assert scores["urgency"]["ci_low"] <= 60 <= scores["urgency"]["ci_high"]
+    assert scores[None]["p_cluster"] < 0.05
+    # The same numbers from what is stored, the question read from the run's own copy of the file.
+    task_file.unlink()
+    assert equivox("score", folder)[0] == 0
+
+
+def test_a_question_can_stand_beside_vibes_prompts(clip_corpus: Corpus) -> None:
+    tasks = resolve_tasks(str(clip_corpus(extra=QUESTION + "prompts: story\n")))
+    assert [task.name for task in tasks] == ["voices_gender:story", "voices_gender:referral"]
+
+
+def test_an_annotator_is_told_the_questions_instructions_and_examples(clip_corpus: Corpus) -> None:
+    (task,) = resolve_tasks(str(clip_corpus(extra=QUESTION)))
+    prompt = annotator_prompt(task, "A cardiologist, next week.")
+    assert '- Count a general practitioner as "family doctor".' in prompt
+    assert '{"refusal": "no", "urgency": "today", "specialty": "dentist"}' in prompt
+    assert '- urgency (how soon the person is to be seen): "today" or "this week"' in prompt
+
+
+def annotator_prompt(task: Task, text: str) -> str:
+    from equivox.annotate.model import prompt_text
+
+    return prompt_text(whole_part(task, text))
+
+
+WRONG_QUESTION = {
+    "an option that is always there": ("at leisure", "other", "always there"),
+    "an example of no attribute": ("specialty: dentist", "speciality: dentist", "did you mean"),
+    "an example outside the options": ("urgency: today", "urgency: tomorrow", "tomorrow"),
+    "sampling that there is not": ("temperature: 0.7", "temprature: 0.7", "temprature"),
+    "refusal is always read": ("name: urgency", "name: refusal", "refusal"),
+    "words for no vocabulary": ("surgeon: []", "surgeon: 3", "surgeon"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_QUESTION)
+def test_a_wrong_question_is_one_line(case: str, clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
+    old, new, hint = WRONG_QUESTION[case]
+    assert old in QUESTION
+    task_file = clip_corpus(extra=QUESTION.replace(old, new))
+    code, _, err = equivox("run", "reference:oracle", task_file, "--output", tmp_path / "run")
+    assert code == 2
+    assert err.count("\n") == 1 and hint in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_files_may_not_declare_the_same_task_differently(clip_corpus: Corpus, tmp_path: Path) -> None:
+    first = clip_corpus()
+    second = tmp_path / "second.yaml"
+    second.write_text(first.read_text() + "cluster: gender\n")
+    with pytest.raises(RequestError, match="two different tasks"):
+        resolve_tasks(f"{first},{second}")
+    assert len(resolve_tasks(f"{first},{first}")) == 5
+
+
+VOICE_GENDER = {
+    "female": "old_women Barbara Hillary_Clinton girl Ana Megan-HQ",
+    "male": "old_man John_Madden boy Matthew Mason-HQ",
+}
+
+
+@pytest.mark.paper
+def test_the_real_spoken_stereoset_clips_run_with_the_vibe_prompts(
+    reference_data: Path, equivox: Cli, tmp_path: Path
+) -> None:
+    """24 clips as distributed, MP3 data in .wav files among them, with gender as the dimension."""
+    folder = reference_data / "spoken_stereoset" / "sample"
+    gender_of = {voice: gender for gender, voices in VOICE_GENDER.items() for voice in voices.split()}
+    with (folder / "manifest.csv").open(newline="") as manifest, (tmp_path / "clips.csv").open("w", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(["path", "text", "speaker", "gender"])
+        for row in csv.DictReader(manifest):
+            gender = row["group"] if row["domain"] == "gender" else gender_of[row["speaker"]]
+            writer.writerow([f"speech/{row['domain']}/{row['file']}", row["context"].strip(), row["speaker"], gender])
+    task_file = tmp_path / "stereoset.yaml"
+    task_file.write_text(f"name: stereoset\ntable: clips.csv\nfolder: {folder}\ngroup: gender\n")
+    code, out, err = equivox("run", "reference:biased", task_file, "--output", tmp_path / "run")
+    assert code == 0, err
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
+    tasks = [score for score in scores if score["attribute"] is None]
+    assert [score["task"].partition(":")[2] for score in tasks] == [
+        "story", "advisory", "candidate", "casting", "shopper"
+    ]  # fmt: skip
+    for score in tasks:
+        assert score["value"] == pytest.approx(100)
+        assert score["coverage"]["requested"] == score["coverage"]["used"] == 24
+        assert score["n_clusters"] == 17
