@@ -45,9 +45,9 @@ def request(number: int, text: str, *media: MediaPart, tokens: int = TOKENS) -> 
     return Request(
         key=f"{number}",
         task="benchmark",
-        item_id=f"item{number}",
+        sample_id=f"item{number}",
         repeat=0,
-        arm="text",
+        condition="text",
         media=media,
         text=text,
         sampling=Sampling(max_new_tokens=tokens, temperature=1.0),

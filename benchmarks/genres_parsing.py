@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from benchmarks.genres_responses import responses
-from equivox.core.segments import Part
+from equivox.core.segments import Segment
 from equivox.metrics.genres.annotation.readers import SEPARATOR, LanguageReader
 from equivox.metrics.genres.annotation.splitting import split_response
 from equivox.metrics.genres.annotation.tools import Tools
@@ -49,7 +49,7 @@ def main(folder: Path, model: str | None) -> int:
     """Print seconds and memory."""
     told = responses(folder, "qwen2v5VL3b")
     parts = [
-        Part(
+        Segment(
             name="language",
             text=split_response(t.text, t.names).narrative,
             attributes=(),

@@ -1,6 +1,6 @@
 """Time and memory of a report and of a comparison of 100,000 responses each: `python -m benchmarks.report`.
 
-Two reference models answer a corpus of tiny look-alike clips; what is timed is the report of one run alone, with
+Two simulated models answer a corpus of tiny look-alike clips; what is timed is the report of one run alone, with
 examples and without, and the tests between the two runs. Peak memory is the kernel's high-water mark of each process.
 """
 
@@ -51,7 +51,7 @@ def main() -> None:
             start = time.perf_counter()
             execute(
                 RunSpec(
-                    model=f"reference:planted?shift={shift}",
+                    model=f"simulated:planted?shift={shift}",
                     tasks="vibe_gender,vibe_accent",
                     data=str(folder / "data"),
                     output=folder / name,

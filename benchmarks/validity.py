@@ -362,7 +362,7 @@ does not claim more than the data hold. {verdict}
 
 ### Planted reference
 
-The reference model moves a fifth of each group's answers to a value of its own, so that the truth is 20
+The simulated model moves a fifth of each group's answers to a value of its own, so that the truth is 20
 exactly. Through `distribution_shift` itself:
 
 {planted}

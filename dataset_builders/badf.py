@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from equivox.core.errors import RequestError
 from equivox.core.task import Column, DataSource, digest
-from equivox.dataset_builders.corpus import SAMPLE, Corpus, Item, text_item
+from equivox.dataset_builders.corpus import SAMPLE, Corpus, Sample, text_sample
 
 CORPUS = "badf"
 PUBLISHED_FILE = "badf_identities.yaml"
@@ -158,16 +158,16 @@ def open_grid(source: DataSource, data: str | Path | None) -> Corpus:
 
 
 def _corpus(grid: Grid, *, note: str) -> Corpus:
-    items = tuple(_items(grid))
+    samples = tuple(_samples(grid))
     return Corpus(
         name=CORPUS,
         fingerprint=digest(grid.model_dump()),
-        items=items,
+        samples=samples,
         notes=(note,) if note else (),
     )
 
 
-def _items(grid: Grid) -> Iterator[Item]:
+def _samples(grid: Grid) -> Iterator[Sample]:
     for name, dimension in grid.identities.items():
         everybody: Sequence[tuple[Character, ...]] = [
             *((one,) for one in characters(dimension)),
@@ -176,10 +176,10 @@ def _items(grid: Grid) -> Iterator[Item]:
         for met in everybody:
             for category, places in grid.locations.items():
                 for place in places:
-                    yield _item(grid, name, met, category, place)
+                    yield _sample(grid, name, met, category, place)
 
 
-def _item(grid: Grid, name: str, met: Sequence[Character], category: str, place: str) -> Item:
+def _sample(grid: Grid, name: str, met: Sequence[Character], category: str, place: str) -> Sample:
     dimension = grid.identities[name]
     alone = len(met) == 1
     columns: dict[str, Column] = {
@@ -198,7 +198,7 @@ def _item(grid: Grid, name: str, met: Sequence[Character], category: str, place:
         **_group(grid, name, met),
     }
     words = [name, columns["who"], category, place]
-    return text_item("/".join(str(word).replace("/", " ") for word in words), columns)
+    return text_sample("/".join(str(word).replace("/", " ") for word in words), columns)
 
 
 def _group(grid: Grid, name: str, met: Sequence[Character]) -> Mapping[str, Any]:

@@ -28,7 +28,7 @@ from equivox.dataset_builders.base import (
     speakers_with,
 )
 
-TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "item_id")
+TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "sample_id")
 """Names of columns that a build, or its publication, adds; a table's column of that name becomes `source_<name>`."""
 _OWN = ("path", "text", "speaker", "clip_id")
 _FIELD = re.compile(r"\{([^{}]+)\}")

@@ -1,6 +1,6 @@
-"""A corpus as a run sees it: items with their columns, and media read when they are needed.
+"""A corpus as a run sees it: samples with their columns, and media read when they are needed.
 
-The same items come from three places: a corpus built to parquet, the embedded sample, and a folder of clips with a
+The same samples come from three places: a corpus built to parquet, the embedded sample, and a folder of clips with a
 CSV. Only the way in which bytes are read differs.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,20 +24,20 @@ SAMPLE = "sample"
 """What `--data` calls the embedded sample."""
 
 _MEDIA = ("audio", "image")
-_NOT_COLUMNS = frozenset({"clip_id", "item_id", "sampling_rate", "duration_s"}) | {
+_NOT_COLUMNS = frozenset({"clip_id", "sample_id", "sampling_rate", "duration_s"}) | {
     f"{kind}{suffix}" for kind in _MEDIA for suffix in ("", "_sha256", "_problem")
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class Sample:
     """One row of a corpus: its columns, and its clip or image, if it has one, by content digest.
 
-    `problem` says why that cannot be used, None when it can; an item with a problem stays in the plan and is counted
+    `problem` says why that cannot be used, None when it can; an sample with a problem stays in the plan and is counted
     in coverage.
     """
 
-    item_id: str
+    sample_id: str
     columns: Mapping[str, Column]
     sha256: str
     file_name: str
@@ -48,16 +48,16 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """A named set of items; `fingerprint` changes whenever a row or a clip does, `notes` say what is odd."""
+    """A named set of samples; `fingerprint` changes whenever a row or a clip does, `notes` say what is odd."""
 
     name: str
     fingerprint: str
-    items: tuple[Item, ...]
+    samples: tuple[Sample, ...]
     notes: tuple[str, ...] = ()
 
     def require(self, columns: Sequence[str], *, task: str) -> None:
-        """Raise RequestError unless every item has each of `columns`."""
-        known = set(self.items[0].columns) if self.items else set()
+        """Raise RequestError unless every sample has each of `columns`."""
+        known = set(self.samples[0].columns) if self.samples else set()
         for column in columns:
             if column not in known:
                 raise RequestError(
@@ -67,16 +67,26 @@ class Corpus:
 
 
 Opener = Callable[[DataSource, "str | Path | None"], Corpus]
+"""A source and what `--data` says → the corpus."""
 
 
-def _open_badf(source: DataSource, data: str | Path | None) -> Corpus:
+@cache
+def openers() -> Mapping[str, Opener]:
+    """Return what opens the corpora that are not read as clips or images are, by the builder's name.
+
+    A package adds one by an entry point in the group `equivox.dataset_builders` that is a function of this kind.
+    """
+    from importlib.metadata import entry_points
+
     from equivox.dataset_builders.badf import open_grid
+    from equivox.dataset_builders.genres import open_genres
 
-    return open_grid(source, data)
-
-
-OPENERS: dict[str, Opener] = {"badf": _open_badf}
-"""Corpora that are not clips, by name: each from its source and what `--data` says."""
+    found: dict[str, Opener] = {"badf": open_grid, "genres": open_genres}
+    for entry in entry_points(group="equivox.dataset_builders"):
+        added = entry.load()
+        if not isinstance(added, type):
+            found.setdefault(entry.name, added)
+    return found
 
 
 def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
@@ -85,8 +95,12 @@ def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
     `data` is `sample`, or the folder into which `equivox data build` wrote (it holds `<corpus>/build.json`). A source
     with a table of its own needs no `data`.
     """
-    if source.corpus in OPENERS:
-        return OPENERS[source.corpus](source, data)
+    opener = openers().get(source.builder or source.corpus)
+    return open_clips(source, data) if opener is None else opener(source, data)
+
+
+def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
+    """Return a corpus of clips or images: listed in a custom table, of the embedded sample, or built to parquet."""
     if source.table is not None:
         from equivox.dataset_builders import ClipFolder
 
@@ -122,7 +136,7 @@ def from_builder(builder: Builder) -> Corpus:
     """Return the corpus that `builder` reads from its source, without a build in between."""
     from equivox.dataset_builders.schema import read_clip, read_image
 
-    items = []
+    samples = []
     for clip in builder.clips():
         duration_s = None
         if builder.MEDIA == "image":
@@ -130,9 +144,9 @@ def from_builder(builder: Builder) -> Corpus:
         else:
             data, facts = read_clip(clip)
             problem, duration_s = facts.problem, facts.duration_s or None
-        items.append(
-            Item(
-                item_id=clip.clip_id,
+        samples.append(
+            Sample(
+                sample_id=clip.clip_id,
                 columns={"text": clip.text, "speaker": clip.speaker, **clip.columns},
                 sha256=_digest(data, clip.clip_id),
                 file_name=clip.path.name,
@@ -144,7 +158,7 @@ def from_builder(builder: Builder) -> Corpus:
     return Corpus(
         name=builder.facts.name,
         fingerprint=builder.fingerprint(),
-        items=tuple(items),
+        samples=tuple(samples),
         notes=tuple(builder.differences()),
     )
 
@@ -162,42 +176,42 @@ def _from_parquet(name: str, folder: Path) -> Corpus:
     import pyarrow.parquet as pq
 
     build = json.loads((folder / "build.json").read_text("utf-8"))
-    items: list[Item] = []
+    samples: list[Sample] = []
     for shard in sorted(folder.glob("train-*.parquet")):
         names = pq.read_schema(shard).names
         kind = next((kind for kind in _MEDIA if kind in names), None)
         reader = None if kind is None else _ShardReader(shard, kind)
         for row, record in enumerate(pq.read_table(shard, columns=[c for c in names if c != kind]).to_pylist()):
-            items.append(_item(record, reader, row))
-    if not items:
+            samples.append(_sample(record, reader, row))
+    if not samples:
         raise RequestError(f"`--data` {folder} holds no rows; build the corpus {name} again")
     return Corpus(
         name=name,
         fingerprint=build["fingerprint"],
-        items=tuple(items),
+        samples=tuple(samples),
         notes=tuple(build.get("differences", ())),
     )
 
 
-def _item(record: dict[str, Any], reader: _ShardReader | None, row: int) -> Item:
-    item_id = record["clip_id"] if "clip_id" in record else record["item_id"]
+def _sample(record: dict[str, Any], reader: _ShardReader | None, row: int) -> Sample:
+    sample_id = record["clip_id"] if "clip_id" in record else record["sample_id"]
     columns = {key: value for key, value in record.items() if key not in _NOT_COLUMNS}
     if reader is None:
-        return text_item(item_id, columns)
-    return Item(
-        item_id=item_id,
+        return text_sample(sample_id, columns)
+    return Sample(
+        sample_id=sample_id,
         columns=columns,
-        sha256=record[f"{reader.kind}_sha256"] or _digest(None, item_id),
-        file_name=item_id,
-        problem=_named(item_id, record[f"{reader.kind}_problem"]),
+        sha256=record[f"{reader.kind}_sha256"] or _digest(None, sample_id),
+        file_name=sample_id,
+        problem=_named(sample_id, record[f"{reader.kind}_problem"]),
         duration_s=record.get("duration_s"),
         load=lambda: reader.read(row),
     )
 
 
-def text_item(item_id: str, columns: Mapping[str, Column]) -> Item:
-    """Return an item that has neither clip nor image."""
-    return Item(item_id=item_id, columns=columns, sha256="", file_name="", problem=None, load=_no_media)
+def text_sample(sample_id: str, columns: Mapping[str, Column]) -> Sample:
+    """Return an sample that has neither clip nor image."""
+    return Sample(sample_id=sample_id, columns=columns, sha256="", file_name="", problem=None, load=_no_media)
 
 
 def _no_media() -> bytes:

@@ -16,15 +16,18 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.hashing import digest
+from equivox.core.task import DataSource
 from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Scan, found_instead, listed
 
 if TYPE_CHECKING:
+    from equivox.dataset_builders.corpus import Corpus
     from equivox.dataset_builders.genres_elements import ElementsForm
 
 RELATIONSHIPS: Mapping[str, str] = {
@@ -94,10 +97,8 @@ def nep_columns(element: Element) -> dict[str, str]:
 
 def nep_prompt(element: Element, names: Sequence[str]) -> str:
     """Return the text prompt of a NEP: the template filled with an element and two names, the first named first."""
-    from equivox.tasks.prompts import load_prompts
-
     filled = {**nep_columns(element), "name_1": names[0], "name_2": names[1]}
-    return load_prompts("genres")["narrative"].text.format(**filled)
+    return str(protocol()["prompts"]["narrative"]["text"]).format(**filled)
 
 
 @cache
@@ -107,7 +108,9 @@ def protocol() -> dict[str, Any]:
 
     import yaml
 
-    return dict(yaml.safe_load(resources.files("equivox.tasks.prompts").joinpath("genres.yaml").read_text("utf-8")))
+    return dict(
+        yaml.safe_load(resources.files("equivox").joinpath("tasks", "prompts", "genres.yaml").read_text("utf-8"))
+    )
 
 
 def plot_requests() -> Mapping[str, str]:
@@ -378,3 +381,24 @@ def declared_neps(declared: ElementsForm) -> Iterator[tuple[Element, Sequence[st
             high_status_question=own.high_status_question if own else "",
         )
         yield element, entry.images, entry.names or lists, entry.genders
+
+
+def open_genres(source: DataSource, data: str | Path | None) -> Corpus:
+    """Return the NEPs of one relationship (`source.where`): built, of the sample, or in a folder of one's own."""
+    from equivox.dataset_builders.corpus import from_builder, open_clips
+
+    if source.table is not None:
+        whole = from_builder(Genres(source.table.parent))
+    else:
+        whole = open_clips(DataSource(corpus="genres"), data)
+    relationship = str(source.where["relationship"])
+    samples = tuple(sample for sample in whole.samples if sample.columns["relationship"] == relationship)
+    if not samples:
+        known = sorted({str(sample.columns["relationship"]) for sample in whole.samples})
+        raise RequestError(
+            f"{source.corpus}: no element has the relationship {relationship!r}{nearest(relationship, known)}; "
+            f"there are {', '.join(known)}"
+        )
+    return replace(
+        whole, name=source.corpus, fingerprint=digest([whole.fingerprint, relationship]), samples=samples, notes=()
+    )

@@ -10,7 +10,7 @@ cluster
     The unit that carries the group (a speaker): labels are exchangeable between clusters, not between responses.
 stratum
     What is held equal between groups (the sentence).
-arm
+condition
     A variant of a task for control (audio, text_only, silence, shuffled).
 request, response
     One generation asked for, and what came back; a failure is a response too.

@@ -90,33 +90,36 @@ class Result:
         if table == "scores":
             return pandas.DataFrame([score.as_row() for score in self.scores])
         if table == "responses":
-            return pandas.DataFrame(self._response_rows())
+            return self._responses()
         raise RequestError(
             f"`table` is one of {', '.join(get_args(Table))}, got {table!r}{nearest(table, get_args(Table))}"
         )
 
-    def _response_rows(self) -> list[dict[str, Any]]:
-        from equivox.run.pipeline import run_tasks
-        from equivox.run.scoring import scoring_rows
+    def _responses(self) -> pandas.DataFrame:
+        import pandas
 
-        tasks = run_tasks(self.folder)
-        annotator = str(self.manifest["command"]["annotator"])
-        return [
-            {
-                "task": task,
-                "item_id": row.item_id,
-                "repeat": row.repeat,
-                "group": row.group,
-                "cluster": row.cluster,
-                "stratum": row.stratum,
-                **row.facts,
-                "status": row.status,
-                "text": row.text,
-                **{name: list(values) for name, values in row.values.items()},
-            }
-            for task, rows in scoring_rows(self.folder, tasks, annotator).items()
-            for row in rows
-        ]
+        from equivox.run.annotating import stored_texts
+        from equivox.run.pipeline import run_tasks
+        from equivox.run.scoring import open_samples
+
+        tables = []
+        texts = stored_texts(self.folder)
+        samples = open_samples(self.folder, run_tasks(self.folder), str(self.manifest["command"]["annotator"]))
+        for task, own in samples.items():
+            whole = {name: _plain(name) for name in own.columns if _plain(name)}
+            table = own.read(list(whole)).rename_columns(list(whole.values())).to_pandas()
+            table.insert(0, "task", task)
+            table["text"] = table.pop("key").map(texts)
+            tables.append(table)
+        return pandas.concat(tables, ignore_index=True)
+
+
+def _plain(column: str) -> str:
+    """Return the name of a column of samples in a table for people; empty for those of single segments."""
+    kind, dot, name = column.partition(".")
+    if not dot:
+        return column
+    return name if kind == "metadata" or (kind == "values" and "." not in name) else ""
 
 
 def measure(
@@ -128,7 +131,7 @@ def measure(
     limit: int | None = None,
     seed: int = 0,
     annotator: str = "rules",
-    arms: str = "declared",
+    conditions: str = "declared",
     group: str | None = None,
     sampling: str = "as-declared",
     options: ScoringOptions | None = None,
@@ -140,7 +143,7 @@ def measure(
     Parameters
     ----------
     model
-        As on the command line (`reference:biased`, `vllm:model_name=…`, a name or file of `configs/models`), or an
+        As on the command line (`simulated:biased`, `vllm:model_name=…`, a name or file of `configs/models`), or an
         engine of one's own, such as `equivox.FunctionEngine`, which stays open.
     tasks
         Names, families or task files, separated by commas; or tasks from `load_task`.
@@ -148,7 +151,7 @@ def measure(
         Where the run goes: a new or empty folder, or one with the same run, which is resumed.
     data
         `sample`, or the folder that `equivox data build` wrote into.
-    limit, seed, annotator, arms, group, sampling, retry_failed
+    limit, seed, annotator, conditions, group, sampling, retry_failed
         As the options of `equivox run`.
     options
         How scores are computed.
@@ -162,18 +165,20 @@ def measure(
     RunError
         The run could not go on; what was done is in `output`.
     """
-    from equivox.core.variants import parse_arms, parse_group
+    from equivox.core.variants import parse_conditions, parse_group
     from equivox.run.pipeline import RunSpec, execute
+    from equivox.tasks.registry import resolve_tasks
 
+    chosen = resolve_tasks(tasks) if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
     spec = RunSpec(
         model=model if isinstance(model, str) else f"{model.identity.engine}:{model.identity.model}",
-        tasks=tasks if isinstance(tasks, str) else _names([tasks] if isinstance(tasks, Task) else list(tasks)),
+        tasks=chosen,
         output=Path(output),
         data=None if data is None else str(data),
         limit=limit,
         seed=seed,
         group=None if group is None else parse_group(group),
-        arms=parse_arms(arms),
+        conditions=parse_conditions(conditions),
         sampling=sampling,
         annotator=annotator,
         options=options or ScoringOptions(),
@@ -190,16 +195,3 @@ def open_run(folder: str | Path) -> Result:
 
     read_manifest(Path(folder))
     return Result(Path(folder), read_scores(Path(folder)))
-
-
-def _names(tasks: Sequence[Task]) -> str:
-    """Return the names of tasks as a selection, once it is sure that the names mean these tasks."""
-    from equivox.tasks.registry import resolve_tasks
-
-    for task in tasks:
-        if resolve_tasks(task.name) != [task]:
-            raise RequestError(
-                f"{task.name} was changed after it was loaded: a run must be able to find its tasks again; "
-                "write what differs into a task file and give its path"
-            )
-    return ",".join(task.name for task in tasks)

@@ -16,15 +16,15 @@ Cannot say: which names carry an identity for whom: ten names stand for two gend
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from equivox.core.task import REFUSAL, DataSource, Patch, Sampling, Task
+from equivox.core.task import DataSource, Patch, Sampling, Task
 from equivox.dataset_builders.badf import CORPUS, PAIR, SINGLE
-from equivox.metrics.badf import StoryReading, StoryScript, exclusivity_questions, score_setting, scored_together
+from equivox.metrics.badf import METRIC, SimulatedStories, StoryScheme
 from equivox.tasks.prompts import load_prompts
 
 PROMPTS = load_prompts("badf")
-READING = StoryReading(PROMPTS)
+SCHEME = StoryScheme(prompts=PROMPTS)
 PUBLISHED_SAMPLING = Sampling(temperature=0.9, top_p=1.0, frequency_penalty=0.6, max_new_tokens=2048)
 REPEATS: Mapping[str, Mapping[str, int]] = {
     # Alone, a character is asked for as often as it is met in pairs.
@@ -72,23 +72,19 @@ def badf_task(family: str, dimension: str) -> Task:
         version=1,
         card=__doc__,
         data=DataSource(corpus=CORPUS, where={"dimension": dimension, "characters": setting.characters}),
-        prompt=PROMPTS[setting.prompt],
+        prompt=replace(PROMPTS[setting.prompt], patch=setting.patch),
         media=(),
-        arm="text",
-        arms=("text",),
+        condition="text",
+        conditions=("text",),
         group=(dimension,) if alone else (),
         compares="" if alone else dimension,
         cluster="who",
         strata=("category", "loc"),
-        keeps=("d1", "d2", "identity_1", "identity_2", "category", "loc", "identities", "stratum"),
+        metadata=("d1", "d2", "identity_1", "identity_2", "category", "loc", "identities", "stratum"),
         sampling=Sampling(**sampling),
-        attributes=(REFUSAL,),
-        reading=READING,
-        script=StoryScript(),
-        patch=setting.patch,
-        scorer=scored_together,
-        follow_up=exclusivity_questions(PROMPTS["exclusivity"]),
-        overall=score_setting,
+        annotation=SCHEME,
+        simulate=SimulatedStories(),
+        metric=METRIC,
     )
 
 

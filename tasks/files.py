@@ -21,7 +21,7 @@ questions:                   # optional: prompts of one's own
     sampling: {temperature: 0.7, repeats: 3}                          # optional: greedy, once, by default
 card: Who recorded this, under which licence, and what it cannot say.
 
-An open attribute needs `words` only for the annotator `rules` and for reference models.
+An open attribute needs `words` only for the annotator `rules` and for simulated models.
 """
 
 from __future__ import annotations

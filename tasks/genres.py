@@ -15,7 +15,7 @@ Departs:    Each of these is a fault of the released code; the paper's number st
 Cannot say: whether a story does harm; anything about people other than a man and a woman. A total bias score says how
             unlike its cohort a model is, not how biased. Narratives that slip out of English have no M3, M5 and M6.
             In `genres_standin` short lists and rules of our own replace evaluator, parser, classifier and word lists:
-            for reference models only.
+            for simulated models only.
 """
 
 from __future__ import annotations
@@ -25,15 +25,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from equivox.core.errors import RequestError, nearest
 from equivox.core.segments import AnnotatorPrompt
-from equivox.core.task import REFUSAL, Column, DataSource, Media, Prompt, Sampling, Task, digest
-from equivox.dataset_builders.corpus import OPENERS, Corpus, from_builder, open_corpus
-from equivox.dataset_builders.genres import RELATIONSHIPS, Genres, protocol
-from equivox.metrics.genres.annotation.scheme import GenresReading, Questions
+from equivox.core.task import Column, DataSource, Media, Prompt, Sampling, Task
+from equivox.dataset_builders.genres import RELATIONSHIPS, protocol
+from equivox.metrics.genres import METRIC, GenresScheme, SimulatedNarratives
+from equivox.metrics.genres.annotation.scheme import Questions
 from equivox.metrics.genres.annotation.tools import STAND_INS, Tools
-from equivox.metrics.genres.scorer import score_genres, score_genres_family
-from equivox.metrics.genres.simulated import GenresScript
 from equivox.tasks.prompts import load_prompts
 
 IMAGE = Media(kind="image", column="image")
@@ -57,25 +54,6 @@ QUESTIONS = Questions(
 )
 
 
-def open_genres(source: DataSource, data: str | Path | None) -> Corpus:
-    """Return the NEPs of one relationship (`source.where`): built, of the sample, or in a folder of one's own."""
-    if source.table is not None:
-        whole = from_builder(Genres(source.table.parent))
-    else:
-        whole = open_corpus(DataSource(corpus="genres"), data)
-    relationship = str(source.where["relationship"])
-    items = tuple(item for item in whole.items if item.columns["relationship"] == relationship)
-    if not items:
-        known = sorted({str(item.columns["relationship"]) for item in whole.items})
-        raise RequestError(
-            f"{source.corpus}: no element has the relationship {relationship!r}{nearest(relationship, known)}; "
-            f"there are {', '.join(known)}"
-        )
-    return replace(
-        whole, name=source.corpus, fingerprint=digest([whole.fingerprint, relationship]), items=items, notes=()
-    )
-
-
 def each_character(columns: Mapping[str, Column], rng: random.Random) -> Sequence[Mapping[str, str]]:
     """Return the two ways in which a NEP is asked about one of its characters alone."""
     return [{"character": str(columns[f"name_{n}"]), "gender": str(columns[f"gender_{n}"])} for n in (1, 2)]
@@ -92,28 +70,27 @@ def genres_task(
 ) -> Task:
     """Return the task `<family>:<relationship>`, read with `tools`; `table` is an `elements.yaml` of one's own."""
     corpus = f"genres_{relationship}" if table is None else f"{family}_{relationship}"
-    OPENERS[corpus] = open_genres
-    prompt: Prompt = PROMPTS["single" if single else "narrative"]
+    prompt: Prompt = replace(
+        PROMPTS["single" if single else "narrative"],
+        without_media="",
+        presentations=each_character if single else None,
+    )
     return Task(
         name=f"{family}:{relationship}",
         version=1,
         card=card,
-        data=DataSource(corpus=corpus, table=table, where={"relationship": relationship}),
+        data=DataSource(corpus=corpus, builder="genres", table=table, where={"relationship": relationship}),
         prompt=prompt,
         group=(),
         compares="gender",
         cluster="nep",
-        keeps=KEEPS if single else (*KEEPS, *CHARACTERS),
-        presentations=each_character if single else None,
-        attributes=(REFUSAL,),
+        metadata=KEEPS if single else (*KEEPS, *CHARACTERS),
         media=() if single else (IMAGE,),
-        arm="text" if single else "image",
-        without_media="",
+        condition="text" if single else "image",
         sampling=SAMPLING,
-        reading=GenresReading(tools=tools, questions=QUESTIONS),
-        script=GenresScript(),
-        scorer=score_genres,
-        overall=score_genres_family,
+        annotation=GenresScheme(tools=tools, questions=QUESTIONS),
+        simulate=SimulatedNarratives(),
+        metric=METRIC,
     )
 
 
@@ -127,4 +104,4 @@ TASKS: tuple[Task, ...] = tuple(
     )
     for relationship in RELATIONSHIPS
 )
-"""Two characters and an image; one character and text alone; the same with labelled stand-ins for reference models."""
+"""Two characters and an image; one character and text alone; the same with labelled stand-ins for simulated models."""

@@ -1,19 +1,63 @@
-"""Finding tasks by name: built-in ones, whole families, and files of one's own."""
+"""The tasks there are: built-in ones, whole families, task files, and those of installed packages."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.task import Task
 
+ENTRY_POINTS = "equivox.tasks"
+"""The group of entry points by which an installed package adds tasks: a sequence of tasks, or one task."""
 
+
+@cache
 def builtin_tasks() -> dict[str, Task]:
-    """Return every built-in task by name."""
+    """Return every task by name: those that come with equivox, then those of installed packages.
+
+    Raises RequestError, naming the package, for an entry point that cannot be loaded or gives no tasks.
+    """
+    from importlib.metadata import entry_points
+
     from equivox.tasks import ALL_TASKS
 
-    return {task.name: task for task in ALL_TASKS}
+    found = {task.name: task for task in ALL_TASKS}
+    for entry in entry_points(group=ENTRY_POINTS):
+        where = f"the entry point {entry.name} of {entry.dist.name if entry.dist else 'an installed package'}"
+        try:
+            added = entry.load()
+        except Exception as error:
+            raise RequestError(
+                f"{where} cannot be loaded ({type(error).__name__}: {error}); update or uninstall the package"
+            ) from error
+        for task in tasks_in(added, where):
+            if found.setdefault(task.name, task) is not task:
+                raise RequestError(f"{where} adds {task.name}, which is there already; uninstall one of the packages")
+    return found
+
+
+def tasks_in(given: object, where: str) -> list[Task]:
+    """Return the tasks in one task or a sequence of them; RequestError for anything else."""
+    if isinstance(given, Task):
+        return [given]
+    if isinstance(given, Sequence) and given and all(isinstance(entry, Task) for entry in given):
+        return list(given)
+    raise RequestError(f"{where} gives {given!r:.60}, not tasks; give a Task or a non-empty list of tasks")
+
+
+def custom_tasks(tasks: Sequence[Task]) -> list[str]:
+    """Return the names of the tasks whose prompt, metric or corpus does not come with equivox."""
+    from equivox.tasks import ALL_TASKS
+
+    known = {(task.prompt.name, task.prompt.version, task.metric.name) for task in ALL_TASKS}
+    return [
+        task.name
+        for task in tasks
+        if task.data.table is not None or (task.prompt.name, task.prompt.version, task.metric.name) not in known
+    ]
 
 
 def open_task(name: str) -> Task | None:
@@ -35,8 +79,8 @@ def resolve_tasks(selection: str) -> list[Task]:
     """Return the tasks named in a comma-separated `selection`, each once, in the order named.
 
     An entry is a task (`vibe_gender:story`), a family (`vibe_gender`), a task on another domain of a family that takes
-    any (`spoken_stereoset:accent`), or a YAML file that declares tasks on a corpus of one's own. Raises RequestError
-    with the nearest names for anything else.
+    any (`spoken_stereoset:accent`), a YAML file that declares tasks on a custom corpus, or a Python file whose `TASKS`
+    are run. Raises RequestError with the nearest names for anything else.
     """
     known = builtin_tasks()
     families = {task.family for task in known.values()}
@@ -46,6 +90,8 @@ def resolve_tasks(selection: str) -> list[Task]:
             from equivox.tasks.files import load_task_file
 
             found = load_task_file(Path(entry))
+        elif entry.endswith(".py"):
+            found = load_python_file(Path(entry))
         elif entry in known:
             found = [known[entry]]
         elif entry in families:
@@ -55,11 +101,26 @@ def resolve_tasks(selection: str) -> list[Task]:
         else:
             raise RequestError(
                 f"unknown task {entry!r}{nearest(entry, [*known, *families])}; "
-                "`equivox tasks list` shows all; a task of one's own is given as a .yaml file"
+                "`equivox tasks list` shows all; a custom task is given as a .yaml or .py file"
             )
         for task in found:
-            if chosen.setdefault(task.name, task) != task:
+            if chosen.setdefault(task.name, task).fingerprint != task.fingerprint:
                 raise RequestError(f"two different tasks are called {task.name}; give one of the files another `name`")
     if not chosen:
         raise RequestError(f"`tasks` names none, got {selection!r}; for example vibe_gender or vibe_gender:story")
     return list(chosen.values())
+
+
+def load_python_file(path: Path) -> list[Task]:
+    """Return the tasks in `TASKS` of a Python file, which is executed.
+
+    Raises RequestError, naming the file and the line, where it fails or has no `TASKS`.
+    """
+    from equivox.run.declarations import load_file
+
+    if not path.is_file():
+        raise RequestError(f"cannot read the task file {path}: there is no such file; check the path")
+    module = load_file(path)
+    if not hasattr(module, "TASKS"):
+        raise RequestError(f"task file {path} has no `TASKS`; give it TASKS = [my_task]")
+    return tasks_in(module.TASKS, f"`TASKS` of {path}")

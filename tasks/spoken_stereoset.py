@@ -19,10 +19,11 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from equivox.core.task import REFUSAL, Column, DataSource, Presentations, Sampling, Task
+from equivox.core.task import Column, DataSource, Presentations, Sampling, Task
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.metrics.spoken_stereoset import CHOICE, ChoiceReading, ChoiceScript, score_choices
+from equivox.metrics.spoken_stereoset import METRIC, ChoiceScheme, SimulatedChoices
 from equivox.metrics.spoken_stereoset.annotation.scheme import LETTERS, placeholder
 from equivox.tasks.prompts import load_prompts
 
@@ -57,19 +58,17 @@ def stereoset_task(family: str, domain: str) -> Task:
         version=1,
         card=__doc__,
         data=DataSource(corpus="spoken_stereoset", where={"domain": domain}),
-        prompt=PROMPTS["choice"],
+        prompt=replace(PROMPTS["choice"], presentations=FAMILIES[family]),
         group=(domain,),
         cluster="speaker",
         strata=("context",),
-        keeps=("turn",),
-        presentations=FAMILIES[family],
+        metadata=("turn",),
         sampling=PUBLISHED_SAMPLING,
-        attributes=(CHOICE, REFUSAL),
-        reading=ChoiceReading(),
-        script=ChoiceScript(),
-        scorer=score_choices,
-        # Dealing the groups to other speakers would change nothing here: what is the stereotype is written in the row.
-        arms=("audio", "text_only", "silence"),
+        annotation=ChoiceScheme(),
+        simulate=SimulatedChoices(),
+        metric=METRIC,
+        # Permuting the groups would change nothing here: which option is the stereotype stands in the corpus.
+        conditions=("audio", "text_only", "silence"),
     )
 
 

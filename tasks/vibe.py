@@ -16,8 +16,8 @@ Cannot say: Whether a difference harms anyone, or whether it would show in anoth
 
 from __future__ import annotations
 
-from equivox.core.task import REFUSAL, Attribute, DataSource, Task
-from equivox.metrics.ntvd import score_distribution_shift
+from equivox.core.task import AnnotationScheme, Attribute, DataSource, Task
+from equivox.metrics.ntvd import METRIC
 from equivox.tasks.prompts import load_examples, load_prompts
 
 CREMA_D = DataSource(corpus="crema_d")
@@ -146,9 +146,8 @@ def vibe_task(
         group=group,
         cluster=cluster,
         strata=strata,
-        attributes=(*ATTRIBUTES[prompt], REFUSAL),
-        examples=EXAMPLES[prompt],
-        scorer=score_distribution_shift,
+        annotation=AnnotationScheme(attributes=ATTRIBUTES[prompt], examples=EXAMPLES[prompt]),
+        metric=METRIC,
     )
 
 

@@ -20,7 +20,7 @@ FEW = equivox.ScoringOptions(n_resamples=99)
 def test_a_few_lines(tmp_path: Path) -> None:
     task = equivox.load_task("vibe_gender:story")
     result = equivox.measure(
-        "reference:planted?shift=0.3", task, data="sample", output=tmp_path / "run", limit=48, options=FEW
+        "simulated:planted?shift=0.3", task, data="sample", output=tmp_path / "run", limit=48, options=FEW
     )
     scores = result.to_pandas()
     assert len(scores) == len(result.scores)
@@ -38,17 +38,17 @@ def test_a_few_lines(tmp_path: Path) -> None:
     (occupation,) = (score for score in result.scores if score.attribute == "occupation")
     assert occupation.value == pytest.approx(by_hand)
     assert result.undefined == {}
-    assert result.manifest["command"]["model"] == "reference:planted?shift=0.3"
+    assert result.manifest["command"]["model"] == "simulated:planted?shift=0.3"
 
 
 def test_it_is_the_command_line(tmp_path: Path, equivox: object) -> None:
     assert callable(equivox)
     arguments = ["vibe_gender:story", "--data", "sample", "--limit", "24", "--resamples", "99"]
-    equivox("run", "reference:biased", *arguments, "--output", tmp_path / "cli")
+    equivox("run", "simulated:biased", *arguments, "--output", tmp_path / "cli")
     from equivox.api import measure, open_run
 
     here = measure(
-        "reference:biased", "vibe_gender:story", data="sample", limit=24, output=tmp_path / "api", options=FEW
+        "simulated:biased", "vibe_gender:story", data="sample", limit=24, output=tmp_path / "api", options=FEW
     )
     assert [s.as_dict() for s in here.scores] == [s.as_dict() for s in read_scores(tmp_path / "cli")]
     assert [s.as_dict() for s in open_run(tmp_path / "cli").scores] == [s.as_dict() for s in here.scores]
@@ -68,7 +68,7 @@ def test_a_function_is_a_model_and_is_asked_once(tmp_path: Path) -> None:
     assert len(asked) == len(responses) > 0
     assert set(responses["text"]) == {"They are calm."}
     assert result.undefined  # one answer to everything shows no difference and no fairness
-    assert all(request.text and not request.labels.group and not request.labels.facts for request in asked)
+    assert all(request.text and not request.labels.group and not request.labels.metadata for request in asked)
 
 
 def test_a_model_that_does_not_listen_is_not_scored(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_names(tmp_path: Path) -> None:
 def test_a_changed_task_is_refused(tmp_path: Path) -> None:
     task = replace(equivox.load_task("vibe_gender:story"), version=99)
     with pytest.raises(equivox.RequestError, match="was changed after it was loaded"):
-        equivox.measure("reference:biased", task, data="sample", output=tmp_path / "run")
+        equivox.measure("simulated:biased", task, data="sample", output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

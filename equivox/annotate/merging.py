@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from equivox.core.scores import Merge, Row
+from equivox.core.samples import Samples
+from equivox.core.scores import Merge, ScoringOptions
 from equivox.core.task import Task
 
 _WORD = re.compile(r"\w+")
@@ -29,47 +30,52 @@ class MergedValue:
     n: int
 
 
-def merge_values(
-    rows: Mapping[str, Sequence[Row]], tasks: Sequence[Task], *, merge: Merge, encoder: str, threshold: float
-) -> tuple[dict[str, list[Row]], list[MergedValue]]:
-    """Return `rows` (by task) with the values of open attributes merged, and what was counted as what.
+def merge_samples(
+    samples: Mapping[str, Samples], tasks: Sequence[Task], options: ScoringOptions
+) -> tuple[dict[str, Samples], list[MergedValue]]:
+    """Return `samples` (by task) with the values of open attributes merged, and which value counts as which.
 
-    Values are pooled over all tasks that read an attribute of one name, so that a value means the same in every arm.
-    Closed choices stay as they are. With `embedding`, lemmas are merged first.
+    Values are pooled over all tasks that annotate an attribute of one name, so that a value means the same in every
+    condition. Closed choices stay as they are. With `embedding`, lemmas are merged first.
     """
-    open_in = {task.name: {a.name for a in task.attributes if not a.options} for task in tasks}
+    import numpy as np
+
     counts: dict[str, Counter[str]] = {}
-    for name, members in rows.items():
-        for row in members:
-            for attribute in open_in[name] & row.values.keys():
-                counts.setdefault(attribute, Counter()).update(row.values[attribute])
+    for task in tasks:
+        for attribute in open_attributes(task):
+            values = samples[task.name].values(attribute)
+            found = np.bincount(values.codes, minlength=len(values.names)).tolist()
+            counts.setdefault(attribute, Counter()).update(dict(zip(values.names, found, strict=True)))
     counts_as = {
-        attribute: merged(values, merge=merge, encoder=encoder, threshold=threshold)
+        attribute: merged(values, merge=options.merge, encoder=options.encoder, threshold=options.merge_threshold)
         for attribute, values in sorted(counts.items())
     }
-    changed = {
-        name: [replace(row, values=_renamed(row.values, counts_as, open_in[name])) for row in members]
-        for name, members in rows.items()
-    }
-    found = [
+    found_ = [
         MergedValue(attribute, value, counts_as[attribute][value], n)
         for attribute, values in sorted(counts.items())
         for value, n in sorted(values.items(), key=lambda entry: (-entry[1], entry[0]))
     ]
-    return changed, found
+    return {task.name: _with(samples[task.name], task, counts_as) for task in tasks}, found_
 
 
-def rows_as_scored(rows: Sequence[Row], task: Task, records: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Return `rows` with the values of open attributes as they counted when the run was scored.
+def open_attributes(task: Task) -> list[str]:
+    """Return the names of the attributes of `task` that have no options."""
+    return [attribute.name for attribute in task.attributes if not attribute.options]
+
+
+def as_scored(samples: Samples, task: Task, records: Sequence[Mapping[str, Any]]) -> Samples:
+    """Return `samples` with the values of open attributes as they counted when the run was scored.
 
     `records` is the run's table `open_values`; a wording that it does not hold counts as itself.
     """
-    open_in = {a.name for a in task.attributes if not a.options}
-    counts_as: dict[str, dict[str, str]] = {name: {} for name in open_in}
+    counts_as: dict[str, dict[str, str]] = {}
     for record in records:
-        if record["attribute"] in open_in:
-            counts_as[record["attribute"]][record["value"]] = record["counts_as"]
-    return [replace(row, values=_renamed(row.values, counts_as, open_in)) for row in rows]
+        counts_as.setdefault(record["attribute"], {})[record["value"]] = record["counts_as"]
+    return _with(samples, task, counts_as)
+
+
+def _with(samples: Samples, task: Task, counts_as: Mapping[str, Mapping[str, str]]) -> Samples:
+    return samples.with_counts_as({name: counts_as[name] for name in open_attributes(task) if name in counts_as})
 
 
 def merged(values: Mapping[str, int], *, merge: Merge, encoder: str = "", threshold: float = 1.0) -> dict[str, str]:
@@ -106,13 +112,3 @@ def lemmas(value: str) -> str:
     from simplemma import lemmatize
 
     return _WORD.sub(lambda match: lemmatize(match.group(), lang="en").casefold(), value)
-
-
-def _renamed(
-    values: Mapping[str, tuple[str, ...]], counts_as: Mapping[str, Mapping[str, str]], open_: set[str]
-) -> dict[str, tuple[str, ...]]:
-    return {
-        # Two wordings of one thing in one response are one value of it.
-        name: tuple(dict.fromkeys(counts_as[name].get(value, value) for value in given)) if name in open_ else given
-        for name, given in values.items()
-    }

@@ -17,7 +17,7 @@ from equivox.configs import load_config
 from equivox.core.annotation import Annotation, AnnotatorIdentity, Job
 from equivox.core.redact import redacted
 from equivox.core.requests import Engine, Labels, Request
-from equivox.core.segments import Part, reading_of
+from equivox.core.segments import Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
 from equivox.engines.messages import split_thinking
 
@@ -54,9 +54,9 @@ class ModelAnnotator:
     def check(self, tasks: Sequence[Task]) -> None:
         """Refuse what the model or its server cannot do with these tasks; weights are not loaded."""
         jobs = [
-            Job(key=f"{task.name} {part.name}", response_key="", task=task.name, part=part)
+            Job(key=f"{task.name} {segment.name}", response_key="", task=task.name, segment=segment)
             for task in tasks
-            for part in reading_of(task).asks(task)
+            for segment in task.annotation.asks(task)
         ]
         self._engine.check([self._request(job, 0) for job in jobs])
 
@@ -64,7 +64,7 @@ class ModelAnnotator:
         """Yield the reading of each job as it is done; a response that says nothing is not sent."""
         pending: dict[str, Job] = {}
         for job in jobs:
-            if _words(job.part):
+            if _words(job.segment):
                 pending[job.key] = job
             else:
                 yield _annotation(job, "empty", attempts=0)
@@ -73,7 +73,7 @@ class ModelAnnotator:
             for response in self._engine.generate(self._request(job, attempt) for job in list(pending.values())):
                 job = pending[response.key.rpartition("/")[0]]
                 outputs[job.key] = response.text if response.error is None else f"error: {response.error}"
-                filled = _validated(job.part, response.text)
+                filled = _validated(job.segment, response.text)
                 if filled is not None:
                     del pending[job.key]
                     yield _read(job, filled, str(response.text), attempt + 1)
@@ -93,15 +93,15 @@ class ModelAnnotator:
         return Request(
             key=f"{job.key}/{attempt}",
             task=job.task,
-            item_id=job.response_key,
+            sample_id=job.response_key,
             repeat=attempt,
-            arm="annotation",
+            condition="annotation",
             media=(),
-            text=prompt_text(job.part),
+            text=prompt_text(job.segment),
             sampling=sampling,
             seed=int(digest([job.key, attempt])[:8], 16),
             labels=_NOBODY,
-            schema=json_schema(job.part.attributes),
+            schema=json_schema(job.segment.attributes),
         )
 
 
@@ -110,21 +110,21 @@ def _standard_prompt() -> Mapping[str, Any]:
     return dict(load_config("annotators/prompt.yaml"))
 
 
-def prompt_text(part: Part) -> str:
-    """Return what a model that annotates is asked about `part`."""
-    fields = "\n".join(_field_line(attribute) for attribute in part.attributes)
-    if part.prompt is not None:
-        return part.prompt.text.format(**part.extra, fields=fields, response=_words(part))
+def prompt_text(segment: Segment) -> str:
+    """Return what a model that annotates is asked about `segment`."""
+    fields = "\n".join(_field_line(attribute) for attribute in segment.attributes)
+    if segment.prompt is not None:
+        return segment.prompt.text.format(**segment.extra, fields=fields, response=_words(segment))
     standard = _standard_prompt()
-    worked = "\n\n".join(_worked(example, part.attributes) for example in part.examples)
+    worked = "\n\n".join(_worked(example, segment.attributes) for example in segment.examples)
     shown = standard["with_examples" if worked else "without_examples"].format(examples=worked)
-    rules = "".join(f"- {line.strip()}\n" for line in part.instructions.splitlines() if line.strip())
-    filled = standard["text"].format(fields=fields, response=_words(part), instructions=rules, examples=shown)
+    rules = "".join(f"- {line.strip()}\n" for line in segment.instructions.splitlines() if line.strip())
+    filled = standard["text"].format(fields=fields, response=_words(segment), instructions=rules, examples=shown)
     return str(filled)
 
 
-def _words(part: Part) -> str:
-    return split_thinking(part.text)[0].strip()
+def _words(segment: Segment) -> str:
+    return split_thinking(segment.text)[0].strip()
 
 
 def _worked(example: WorkedExample, attributes: Sequence[Attribute]) -> str:
@@ -153,7 +153,7 @@ def _field_line(attribute: Attribute) -> str:
     return f"- {attribute.name} ({attribute.asks}): {what}"
 
 
-def _validated(part: Part, text: str | None) -> Mapping[str, Any] | None:
+def _validated(segment: Segment, text: str | None) -> Mapping[str, Any] | None:
     """Return the filled form, or None when `text` is not one; code fences around it are tolerated."""
     from pydantic import ValidationError
 
@@ -161,14 +161,14 @@ def _validated(part: Part, text: str | None) -> Mapping[str, Any] | None:
         return None
     answer = split_thinking(text)[0].strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
-        return response_form(part.attributes).model_validate(json.loads(answer), strict=True).model_dump()
+        return response_form(segment.attributes).model_validate(json.loads(answer), strict=True).model_dump()
     except (ValueError, ValidationError):
         return None
 
 
 def _read(job: Job, filled: Mapping[str, Any], output: str, attempts: int) -> Annotation:
-    refusals = {a.name for a in job.part.attributes if a.role == "refusal" and filled[a.name] == "yes"}
-    values = read_values(job.part.attributes, filled)
+    refusals = {a.name for a in job.segment.attributes if a.role == "refusal" and filled[a.name] == "yes"}
+    values = read_values(job.segment.attributes, filled)
     if refusals:
         # What a refusal mentions in passing is not an answer.
         values = [value for value in values if value.attribute in refusals]
@@ -185,5 +185,5 @@ def _annotation(job: Job, status: Any, *, attempts: int, values: Any = (), outpu
         values=tuple(values),
         output=output,
         attempts=attempts,
-        part=job.part.name,
+        segment=job.segment.name,
     )

@@ -1,9 +1,9 @@
 """The `rules` annotator: closed vocabularies, no model.
 
-It reads words, not meaning ("anything but wealthy" reads as wealthy), so it is for reference models and for models
+It reads words, not meaning ("anything but wealthy" reads as wealthy), so it is for simulated models and for models
 that answer in the offered words. The first value mentioned counts, or the first `count` for an attribute with
 several. A response that mentions none of the task's values is `unparsed`, not a set of unstated values; so is what a
-part's own rules leave of an attribute that has no vocabulary.
+segment's own rules leave of an attribute that has no vocabulary.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from equivox.configs.vocabulary import load_vocabulary
 from equivox.core.annotation import Annotation, AnnotatorIdentity, Job, Value
-from equivox.core.segments import reading_of
+from equivox.core.segments import Segment
 from equivox.core.task import Task
 
 VERSION = "1"
@@ -31,18 +31,18 @@ class RulesAnnotator:
     def check(self, tasks: Sequence[Task]) -> None:
         """Refuse a task with an attribute that has no vocabulary."""
         for task in tasks:
-            for part in reading_of(task).asks(task):
-                for attribute in part.attributes:
-                    if attribute.role != "refusal" and part.reader is None:
+            for segment in task.annotation.asks(task):
+                for attribute in segment.attributes:
+                    if attribute.role != "refusal" and segment.tool is None and segment.prompt is None:
                         self._vocabulary.of(attribute)
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield the reading of each job."""
         for job in jobs:
             status, values = "parsed", self._values(job)
-            if not job.part.text.strip():
+            if not job.segment.text.strip():
                 status, values = "empty", []
-            elif self._vocabulary.declines(job.part.text):
+            elif self._vocabulary.declines(job.segment.text):
                 status, values = "refused", [Value("refusal", "yes", "")]
             elif not values:
                 status = "unparsed"
@@ -54,7 +54,7 @@ class RulesAnnotator:
                 task=job.task,
                 status=status,  # type: ignore[arg-type]
                 values=tuple(values),
-                part=job.part.name,
+                segment=job.segment.name,
             )
 
     def close(self) -> None:
@@ -63,7 +63,12 @@ class RulesAnnotator:
     def _values(self, job: Job) -> list[Value]:
         return [
             Value(attribute.name, value, words)
-            for attribute in job.part.attributes
-            if attribute.role != "refusal" and (job.part.reader is None or self._vocabulary.knows(attribute))
-            for value, words in self._vocabulary.of(attribute).mentions(job.part.text)[: attribute.count]
+            for attribute in job.segment.attributes
+            if attribute.role != "refusal" and (_standard(job.segment) or self._vocabulary.knows(attribute))
+            for value, words in self._vocabulary.of(attribute).mentions(job.segment.text)[: attribute.count]
         ]
+
+
+def _standard(segment: Segment) -> bool:
+    """Tell whether nothing but the annotator is meant to annotate a segment, with the standard question."""
+    return segment.tool is None and segment.prompt is None

@@ -76,7 +76,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         group: Annotated[
             str | None, typer.Option(help="Compare another column of the corpus, or several: gender×accent.")
         ] = None,
-        arms: Annotated[str, typer.Option(help="declared, text_only, silence, shuffled, or all.")] = "declared",
+        conditions: Annotated[str, typer.Option(help="declared, text_only, silence, shuffled, or all.")] = "declared",
         sampling: Annotated[
             str, typer.Option(help="as-declared by each task, or greedy: one answer, always the likeliest token.")
         ] = "as-declared",
@@ -92,18 +92,19 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         quiet: QuietOption = False,
     ) -> int:
         from equivox.core.scores import scoring_options
-        from equivox.core.variants import parse_arms, parse_group
+        from equivox.core.variants import parse_conditions, parse_group
         from equivox.run.pipeline import RunSpec
+        from equivox.tasks.registry import resolve_tasks
 
         spec = RunSpec(
             model=model if scheme is None else f"{scheme}:{model}",
-            tasks=tasks,
+            tasks=resolve_tasks(tasks),
             output=output,
             data=data,
             limit=limit,
             seed=seed,
             group=None if group is None else parse_group(group),
-            arms=parse_arms(arms),
+            conditions=parse_conditions(conditions),
             sampling=sampling,
             annotator=annotator,
             options=scoring_options(
@@ -124,7 +125,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
 
 _MODEL_ARGS = "key=value,key=value as `lighteval vllm` takes them, or a YAML file."
 for _name, _scheme, _metavar, _what, _help in (
-    ("run", None, "MODEL", "scheme:rest, for example reference:planted?shift=0.2", "any model, named scheme:rest"),
+    ("run", None, "MODEL", "scheme:rest, for example simulated:planted?shift=0.2", "any model, named scheme:rest"),
     ("vllm", "vllm", "MODEL_ARGS", _MODEL_ARGS, "a model on this machine's vLLM"),
     ("endpoint", "endpoint", "MODEL_ARGS", _MODEL_ARGS, "an OpenAI-compatible server"),
     ("transformers", "transformers", "MODEL_ARGS", _MODEL_ARGS, "a model on this machine's transformers (slow)"),

@@ -18,7 +18,7 @@ def export_sheet(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="A new folder for the sheet and its key.")],
     n: Annotated[int, typer.Option("--n", min=1, help="Responses of each combination of --per.")] = 10,
-    per: Annotated[str, typer.Option(help="Spread over any of model, task, arm, group.")] = "model,group",
+    per: Annotated[str, typer.Option(help="Spread over any of model, task, condition, group.")] = "model,group",
     seed: Annotated[int, typer.Option(help="Draws other responses.")] = 0,
     annotator: AnnotatorOption = None,
     data: Annotated[str | None, typer.Option("--data", "--data-dir", help="Where the recordings lie now.")] = None,

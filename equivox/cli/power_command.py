@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from equivox.compare.design import Design, task_design
 from equivox.core.errors import RequestError
 from equivox.core.task import Task
+from equivox.run.design import Design, task_design
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -141,8 +141,10 @@ def plan(name: str, data: str | None, limit: int | None) -> int:
     from equivox.cli.show import console
     from equivox.report.estimate_table import print_estimate
     from equivox.run.run_files import estimate, open_run_file
+    from equivox.tasks.registry import resolve_tasks
 
-    print_estimate(console(), estimate(open_run_file(name, data=data, limit=limit)))
+    file = open_run_file(name, data=data, limit=limit)
+    print_estimate(console(), estimate(file, resolve_tasks(file.tasks)))
     return EXIT_DONE
 
 
@@ -153,9 +155,12 @@ def reproduce(name: str, output: Path, data: str | None, limit: int | None, *, q
     from equivox.cli import EXIT_INCOMPLETE
     from equivox.cli.show import Shown, console, progress_bars, show_scores
     from equivox.run.run_files import open_run_file, run_all
+    from equivox.tasks.registry import resolve_tasks
 
     file = open_run_file(name, data=data, limit=limit)
-    finished = run_all(file, output, lambda model: partial(progress_bars, quiet=quiet)(title=model))
+    finished = run_all(
+        file, resolve_tasks(file.tasks), output, lambda model: partial(progress_bars, quiet=quiet)(title=model)
+    )
     failed = [run for run in finished if run.error is not None]
     code = EXIT_INCOMPLETE
     if len(failed) < len(finished):
@@ -167,10 +172,10 @@ def reproduce(name: str, output: Path, data: str | None, limit: int | None, *, q
 
 def demo(output: Path, *, quiet: bool) -> int:
     """Run the packaged demonstration, show all of its models side by side, and write the report of them."""
-    from equivox.run.run_files import open_run_file
+    from equivox.run.run_files import folder_name, open_run_file
 
     code = reproduce("demo", output, None, None, quiet=quiet)
-    folders = [open_run_file("demo").spec(model, output).output for model in open_run_file("demo").models]
+    folders = [output / folder_name(model) for model in open_run_file("demo").models]
     done = [folder for folder in folders if (folder / "scores.json").is_file()]
     if done:
         report(done, output / "report.html", examples=0, data=None)

@@ -20,10 +20,10 @@ from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.report.numbers import DASH, interval, percent, score_value
 from equivox.report.tables import print_attribute_scores, print_task_scores
-from equivox.run.annotating import annotators_of, plan_rows, stored_responses
+from equivox.run.annotating import annotators_of
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import count_failures, read_usage
-from equivox.run.scoring import scoring_rows
+from equivox.run.status import count_requests
 
 if TYPE_CHECKING:
     from equivox.metrics.spoken_stereoset.diversity import Diversity, DomainStatistics
@@ -112,8 +112,8 @@ def _show_losses(out: Console, run: Shown, shown: int = 10) -> None:
             f"answered → {c.parsed} parsed → {c.used} used{worst if math.isfinite(score.worst_low) else ''}",
             markup=False,
         )
-    for corpus, count in read_manifest(run.folder).get("items_without_group", {}).items():
-        out.print(f"  {count} items of {corpus} carry no value of what is compared and were not asked", markup=False)
+    for corpus, count in read_manifest(run.folder).get("samples_without_group", {}).items():
+        out.print(f"  {count} samples of {corpus} carry no value of what is compared and were not asked", markup=False)
     failures = count_failures(run.folder)
     for error, count in failures.most_common(shown):
         out.print(f"  failed {count} times: {error}", markup=False)
@@ -159,24 +159,22 @@ def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:
 
 
 def show_status(folder: Path, tasks: Sequence[Task]) -> int:
-    """Print what of a run is done, missing and failed, and by whom it was read; 1 while something is missing."""
+    """Print what of a run is done, missing and failed, and by whom it was annotated; 1 while something is missing."""
     out = console()
-    responses, names = stored_responses(folder), annotators_of(folder)
+    names = annotators_of(folder)
     table = Table(title=str(folder), title_justify="left", box=None, pad_edge=False)
-    for name in ("task", "requested", "answered", "failed", "missing", *(f"read by {name}" for name in names)):
+    for name in ("task", "requested", "answered", "failed", "missing", *(f"annotated by {name}" for name in names)):
         table.add_column(name, justify="left" if name == "task" else "right")
-    read = {name: scoring_rows(folder, tasks, name) for name in names}
     missing = 0
-    for task in tasks:
-        keys = [row["key"] for row in plan_rows(folder) if row["task"] == task.name]
-        there = [responses[key] for key in keys if key in responses]
-        failed = sum(response["error"] is not None for response in there)
-        missing += len(keys) - len(there)
-        statuses = [
-            sum(row.status in {"parsed", "refused", "empty"} for row in read[name][task.name]) for name in names
-        ]
-        counts = (len(keys), len(there) - failed, failed, len(keys) - len(there), *statuses)
-        table.add_row(task.name, *(str(count) for count in counts))
+    for counted in count_requests(folder, tasks):
+        missing += counted.missing
+        counts = (counted.requested, counted.answered, counted.failed, counted.missing)
+        annotated = (counted.annotated.get(name) for name in names)
+        table.add_row(
+            counted.task,
+            *(str(count) for count in counts),
+            *(DASH if count is None else str(count) for count in annotated),
+        )
     out.print(table)
     for error, count in count_failures(folder).most_common(10):
         out.print(f"  failed {count} times: {error}", markup=False)

@@ -106,12 +106,14 @@ def _attribute_lines(task: Task) -> list[str]:
 
 
 def _part_lines(task: Task) -> list[str]:
-    """Say what an annotator is asked about the parts of a response, where it is read part by part."""
-    from equivox.core.segments import WHOLE, reading_of
+    """Say what an annotator is asked about the segments of a response, where it is read segment by segment."""
+    from equivox.core.segments import WHOLE, scheme_of
 
     lines = []
-    for part in reading_of(task).asks(task):
-        if part.name != WHOLE:
-            prompt = "" if part.prompt is None else f" [prompt {part.prompt.name}, version {part.prompt.version}]"
-            lines.append(f"  {part.name}: {', '.join(a.name for a in part.attributes)}{prompt}")
-    return ["", "An annotator is asked about the parts", *lines] if lines else []
+    for segment in scheme_of(task).asks(task):
+        if segment.name != WHOLE:
+            prompt = (
+                "" if segment.prompt is None else f" [prompt {segment.prompt.name}, version {segment.prompt.version}]"
+            )
+            lines.append(f"  {segment.name}: {', '.join(a.name for a in segment.attributes)}{prompt}")
+    return ["", "An annotator is asked about the segments", *lines] if lines else []

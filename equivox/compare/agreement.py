@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from equivox.core.scores import Row
-from equivox.core.segments import WHOLE, PartReading
+from equivox.core.samples import Row
+from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import UNSTATED, Task
 from equivox.run.annotating import annotators_of
-from equivox.run.scoring import scoring_rows
+from equivox.run.scoring import sample_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ def agreement(folder: Path, tasks: Sequence[Task]) -> list[AttributeAgreement]:
     names = annotators_of(folder)
     if len(names) < 2:
         return []
-    read = {name: scoring_rows(folder, tasks, name) for name in names}
+    read = {name: sample_rows(folder, tasks, name) for name in names}
     return [entry for task in tasks for entry in _of_task(task, {name: read[name][task.name] for name in names})]
 
 
@@ -43,17 +43,17 @@ def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[Attribut
     from equivox.statistics import krippendorff_alpha
 
     names = tuple(rows)
-    readings = {name: _readings(rows[name]) for name in names}
+    readings = {name: _readings(task, rows[name]) for name in names}
     declared = {attribute.name for attribute in task.attributes}
-    # What a reader keeps beside the attributes (which rule decided) is no reading to agree on.
+    # What a tool keeps beside the attributes (which rule decided) is no reading to agree on.
     units = sorted({u for of_name in readings.values() for u in of_name if u[1] != WHOLE or u[2] in declared})
-    for part, attribute in dict.fromkeys((part, attribute) for _, part, attribute in units):
+    for segment, attribute in dict.fromkeys((segment, attribute) for _, segment, attribute in units):
         result = krippendorff_alpha(
-            [[readings[name].get(unit) for name in names] for unit in units if unit[1:] == (part, attribute)]
+            [[readings[name].get(unit) for name in names] for unit in units if unit[1:] == (segment, attribute)]
         )
         yield AttributeAgreement(
             task=task.name,
-            attribute=f"{part}: {attribute}" if part else attribute,
+            attribute=f"{segment}: {attribute}" if segment else attribute,
             annotators=names,
             n_responses=result.n_pairable_units,
             alpha=result.alpha,
@@ -61,21 +61,25 @@ def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[Attribut
         )
 
 
-def _read_by_annotators(row: Row) -> Iterator[tuple[str, PartReading]]:
-    return ((name, part) for name, part in row.parts.items() if not part.shared)
+def _by_annotators(task: Task, rows: Sequence[Row]) -> Iterator[tuple[str, str, SegmentAnnotation]]:
+    """Yield the segments that annotators were asked about, each with its response's key and its name."""
+    asked = {segment.name for segment in task.annotation.asks(task) if not segment.alone}
+    for row in rows:
+        for name, segment in row.segments.items():
+            # A further evaluation of a segment is called as the first, with a number.
+            if name.partition("#")[0] in asked:
+                yield row.key, name, segment
 
 
-def _readings(rows: Sequence[Row]) -> dict[tuple[str, str, str], str]:
-    """Return what was read, by response, part and attribute; every attribute of a part that could be read."""
+def _readings(task: Task, rows: Sequence[Row]) -> dict[tuple[str, str, str], str]:
+    """Return what was annotated, by response, segment and attribute; every attribute of a segment that was parsed."""
     attributes: dict[str, set[str]] = {}
-    for row in rows:
-        for name, part in _read_by_annotators(row):
-            attributes.setdefault(name, set()).update(part.values)
+    for _, name, segment in _by_annotators(task, rows):
+        attributes.setdefault(name, set()).update(segment.values)
     readings: dict[tuple[str, str, str], str] = {}
-    for row in rows:
-        for name, part in _read_by_annotators(row):
-            if part.status in {"parsed", "refused"}:
-                for attribute in attributes[name]:
-                    stated = sorted(part.values.get(attribute, ())) or [UNSTATED]
-                    readings[row.key, name, attribute] = " + ".join(stated)
+    for key, name, segment in _by_annotators(task, rows):
+        if segment.status in {"parsed", "refused"}:
+            for attribute in attributes[name]:
+                stated = sorted(segment.values.get(attribute, ())) or [UNSTATED]
+                readings[key, name, attribute] = " + ".join(stated)
     return readings

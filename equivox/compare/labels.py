@@ -14,13 +14,14 @@ from equivox.annotate.merging import lemmas
 from equivox.annotate.schema import canonical
 from equivox.compare.runs import ComparedRun, value_shares
 from equivox.core.errors import RequestError, nearest
-from equivox.core.scores import NAN, Row
+from equivox.core.samples import Row
+from equivox.core.scores import NAN
 from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
 from equivox.engines import model_label
 from equivox.report.blind_sheet import KEY_FILE
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
-from equivox.run.scoring import read_scores, scoring_rows, table_path
+from equivox.run.scoring import read_scores, sample_rows, table_path
 
 MIN_LABELS = 5
 """Labelled values that every group needs before an annotator's error is carried over to a score."""
@@ -176,7 +177,7 @@ def _units(folder: Path, files: Sequence[Path], annotator: str | None) -> list[U
 
 def _rows(run: Path, tasks: Sequence[Task], annotator: str | None) -> dict[tuple[str, str], Row]:
     reader = annotator or str(read_manifest(run)["command"]["annotator"])
-    return {(name, row.key): row for name, rows in scoring_rows(run, tasks, reader).items() for row in rows}
+    return {(name, row.key): row for name, rows in sample_rows(run, tasks, reader).items() for row in rows}
 
 
 def _named(files: Sequence[Path]) -> dict[str, Path]:

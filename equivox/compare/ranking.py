@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from equivox.compare.pairs import NTVD, OVERALL, UNTESTED, PairedTest, open_runs, paired_tests, whole_shifts
+from equivox.compare.pairs import (
+    OVERALL,
+    OpenedRun,
+    PairedTest,
+    averaged_scores,
+    open_runs,
+    paired_tests,
+    refusal,
+    tasks_of,
+)
 from equivox.compare.runs import Comparison
+from equivox.core.metric import CohortMember, CohortScore
 from equivox.core.scores import NAN, Score
-
-if TYPE_CHECKING:
-    from equivox.metrics.genres.relative import CohortScore
 
 LEVEL = 0.05
 
@@ -28,13 +35,46 @@ class Judged:
 
 def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
     """Test, rank and relate the compared runs to one another; empty for one run."""
-    from equivox.metrics.genres.relative import cohort_scores
-
     if len(comparison.runs) < 2:
         return Judged((), (), ())
     opened = open_runs(comparison)
     tests = paired_tests(opened, n_resamples=n_resamples)
     return Judged(tests, standings(comparison, tests), cohort_scores(opened, n_resamples=n_resamples))
+
+
+def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[CohortScore]:
+    """Return the cohort-relative scores of every family that at least two runs have and whose metric gives them."""
+    found: list[CohortScore] = []
+    metrics = {family: metric for one in opened for family, metric in one.run.metrics.items()}
+    for family, metric in metrics.items():
+        if metric.cohort is None:
+            continue
+        own = [one for one in opened if any(s.task == family and s.is_whole for s in one.run.scores)]
+        if len(own) < 2:
+            continue
+        tasks = tasks_of(own[0], family)
+        members = [
+            CohortMember(
+                model=one.run.model,
+                scores=[s for s in one.run.scores if s.task == family and s.is_whole],
+                samples=[(one.asked[t].task, one.asked[t].samples) for t in tasks if t in one.asked],
+                unlike=None if one is own[0] else refusal(own[0], one, tasks),
+            )
+            for one in own
+        ]
+        found += metric.cohort(family, members, n_resamples, seed)
+    return found
+
+
+def missing_cohorts(comparison: Comparison) -> list[str]:
+    """Say why families have no cohort-relative score although their metric gives one; empty where all have."""
+    found = []
+    for run in comparison.runs:
+        for family, metric in run.metrics.items():
+            whole = any(score.task == family for score in run.scores)
+            if metric.cohort is not None and not whole:
+                found.append(metric.cohort_help)
+    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +98,7 @@ class Standing:
     """
 
     dimension: str
-    arm: str
+    condition: str
     family: str
     task: str
     metric: str
@@ -86,14 +126,17 @@ def standings(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Stand
         return []
     found: list[Standing] = []
     columns: dict[tuple[str, str], dict[str, Standing]] = {}
-    for model, score in comparison.scores():
-        if score.is_whole and score.role == "outcome" and not math.isnan(score.target) and score.name not in UNTESTED:
+    every = [(run, score) for run in comparison.runs for score in run.scores]
+    for run, score in every:
+        measure, model = run.measure(score), run.model
+        tested = measure is None or measure.compare is not None
+        if score.is_whole and score.role == "outcome" and not math.isnan(score.target) and tested:
             columns.setdefault((score.task, score.name), {})[model] = _place(model, score, score.task, score.distance)
     for run in comparison.runs:
-        for (family, _), scores in whole_shifts(run).items():
+        for (family, _, name), scores in averaged_scores(run).items():
             if len(scores) > 1:
                 own = _overall(run.model, family, scores)
-                columns.setdefault((f"{own.dimension} {own.task}", NTVD), {})[run.model] = own
+                columns.setdefault((f"{own.dimension} {own.task}", name), {})[run.model] = own
     for column in columns.values():
         found += _ranked(column, tests)
     return found
@@ -102,7 +145,7 @@ def standings(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Stand
 def _place(model: str, score: Score, task: str, distance: float) -> Standing:
     return Standing(
         dimension=score.dimension,
-        arm=score.arm,
+        condition=score.condition,
         family=score.family,
         task=task,
         metric=score.name,

@@ -10,16 +10,18 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.metric import Measure, Metric
 from equivox.core.scores import NAN, Score
 from equivox.engines import model_label
 from equivox.run.manifest import read_manifest
-from equivox.run.scoring import read_scores, table_path
+from equivox.run.pipeline import run_tasks
+from equivox.run.scoring import families, read_scores, table_path
 
 CORRELATED = 4
 """Models that a correlation between tasks needs for an interval."""
@@ -33,6 +35,12 @@ class ComparedRun:
     folder: Path
     annotator: str
     scores: Sequence[Score]
+    metrics: Mapping[str, Metric] = field(default_factory=dict, repr=False)
+
+    def measure(self, score: Score) -> Measure | None:
+        """Return what the score's metric says of its number; None where the run's tasks cannot be read."""
+        metric = self.metrics.get(score.family)
+        return None if metric is None else metric.by_name.get(score.name)
 
 
 @dataclass(frozen=True)
@@ -63,8 +71,18 @@ def open_comparison(folders: Sequence[Path]) -> Comparison:
     runs = []
     for folder, manifest, model in zip(folders, manifests, asked, strict=True):
         name = f"{model} ({folder.name})" if model in twice else model
-        runs.append(ComparedRun(name, folder, str(manifest["command"]["annotator"]), read_scores(folder)))
+        runs.append(
+            ComparedRun(name, folder, str(manifest["command"]["annotator"]), read_scores(folder), _metrics(folder))
+        )
     return Comparison(_with_common_q(runs), _caveats(runs, manifests))
+
+
+def _metrics(folder: Path) -> dict[str, Metric]:
+    """Return the metric of each family of a run; empty where its tasks cannot be read any more."""
+    try:
+        return {family: members[0].metric for family, members in families(run_tasks(folder)).items()}
+    except RequestError:
+        return {}
 
 
 def _with_common_q(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
@@ -83,9 +101,9 @@ def _caveats(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]
             versions = {m["identity"][kind][name] for m in manifests if name in m["identity"][kind]}
             if len(versions) > 1:
                 found.append(f"{what} {name} is not the same in all runs: their numbers do not compare")
-    for field in ("limit", "seed"):
-        if len({json.dumps(manifest["identity"][field]) for manifest in manifests}) > 1:
-            found.append(f"`{field}` differs between runs: they did not use the same items or seeds")
+    for name in ("limit", "seed"):
+        if len({json.dumps(manifest["identity"][name]) for manifest in manifests}) > 1:
+            found.append(f"`{name}` differs between runs: they did not use the same items or seeds")
     if len({run.annotator for run in runs}) > 1:
         readers = ", ".join(f"{run.model}: {run.annotator}" for run in runs)
         found.append(f"not all runs were read by the same annotator ({readers})")
@@ -101,7 +119,7 @@ class TaskCorrelation:
     """
 
     dimension: str
-    arm: str
+    condition: str
     first: str
     second: str
     n_models: int
@@ -115,16 +133,18 @@ class TaskCorrelation:
 
 
 def task_correlations(comparison: Comparison) -> list[TaskCorrelation]:
-    """Return the correlations between all pairs of tasks of each dimension and arm; empty with one model."""
+    """Return the correlations between all pairs of tasks of each dimension and condition; empty with one model."""
     from equivox.statistics import adjust
 
     by_task: dict[tuple[str, str], dict[str, dict[str, Score]]] = {}
-    for model, score in comparison.scores():
-        if score.is_whole and score.defined and score.name == "nTVD":
-            by_task.setdefault((score.dimension, score.arm), {}).setdefault(score.task, {})[model] = score
+    every = [(run, score) for run in comparison.runs for score in run.scores]
+    for run, score in every:
+        measure, model = run.measure(score), run.model
+        if score.is_whole and score.defined and measure is not None and measure.overall:
+            by_task.setdefault((score.dimension, score.condition), {}).setdefault(score.task, {})[model] = score
     found = []
-    for (dimension, arm), tasks in by_task.items():
-        pairs = [_correlation(dimension, arm, *pair, tasks) for pair in combinations(tasks, 2)]
+    for (dimension, condition), tasks in by_task.items():
+        pairs = [_correlation(dimension, condition, *pair, tasks) for pair in combinations(tasks, 2)]
         if not pairs:
             continue
         family = adjust({str(n): pair.p for n, pair in enumerate(pairs)}, family="pairs of tasks")
@@ -133,7 +153,7 @@ def task_correlations(comparison: Comparison) -> list[TaskCorrelation]:
 
 
 def _correlation(
-    dimension: str, arm: str, first: str, second: str, tasks: Mapping[str, Mapping[str, Score]]
+    dimension: str, condition: str, first: str, second: str, tasks: Mapping[str, Mapping[str, Score]]
 ) -> TaskCorrelation:
     from scipy.stats import pearsonr
 
@@ -143,14 +163,21 @@ def _correlation(
     if not models:
         nothing = "no model has a score in both"
         return TaskCorrelation(
-            dimension=dimension, arm=arm, first=first, second=second, n_models=0, r=NAN, r_excess=NAN, undefined=nothing
+            dimension=dimension,
+            condition=condition,
+            first=first,
+            second=second,
+            n_models=0,
+            r=NAN,
+            r_excess=NAN,
+            undefined=nothing,
         )
     columns = {name: [tasks[name][model] for model in models] for name in (first, second)}
     (plain,) = correlations({name: [score.value for score in scores] for name, scores in columns.items()})
     (above,) = correlations({name: [score.excess for score in scores] for name, scores in columns.items()})
     result = TaskCorrelation(
         dimension=dimension,
-        arm=arm,
+        condition=condition,
         first=first,
         second=second,
         n_models=len(models),
@@ -187,8 +214,8 @@ def value_shares(run: ComparedRun, *, annotator: str | None = None) -> list[Valu
     import pyarrow.parquet as pq
 
     found = []
-    for task in dict.fromkeys(score.task for score in run.scores if score.name == "nTVD"):
-        path = table_path(run.folder, task, "values", annotator)
+    for task, table in _tables_of_shares(run).items():
+        path = table_path(run.folder, task, table, annotator)
         if not path.is_file():
             raise RequestError(f"{run.folder} has no {path.name}; make it with `equivox score {run.folder}`")
         shares: dict[tuple[str, str], dict[str, float]] = {}
@@ -203,10 +230,21 @@ def value_shares(run: ComparedRun, *, annotator: str | None = None) -> list[Valu
     return found
 
 
+def _tables_of_shares(run: ComparedRun) -> dict[str, str]:
+    """Return the table of shares of every task whose metric keeps one."""
+    found = {}
+    for score in run.scores:
+        metric = run.metrics.get(score.family)
+        for panel in () if metric is None or ":" not in score.task else metric.panels:
+            if panel.kind == "shares":
+                found[score.task] = panel.table
+    return found
+
+
 def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[Score, list[ValueShares]]]:
     """Return the attributes of a run that move most (excess over their floor), each with its most common values."""
     shares = value_shares(run)
-    parts = [s for s in run.scores if s.name == "nTVD" and s.attribute and s.defined and s.role == "outcome"]
+    parts = [s for s in run.scores if s.mover is not None and s.attribute and s.defined and s.role == "outcome"]
     parts.sort(key=lambda score: -score.excess)
     return [
         (score, [s for s in shares if (s.task, s.attribute) == (score.task, score.attribute)][:values])

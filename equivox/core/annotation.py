@@ -1,40 +1,34 @@
-"""What reading a response gives: an annotation, and the protocol of whatever reads."""
+"""An annotation, and the protocol of an annotator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
-from equivox.core.segments import Part
-from equivox.core.task import Task, digest
+from equivox.core.hashing import KEY_LENGTH, digest
+from equivox.core.segments import Segment, Status, Value
 
-Status = Literal["parsed", "refused", "empty", "unparsed"]
-"""`refused` declines, `empty` says nothing, `unparsed` could not be read; only `parsed` carries values."""
+if TYPE_CHECKING:
+    from equivox.core.task import Task
 
-
-@dataclass(frozen=True)
-class Value:
-    """One value of one attribute: canonical, and as the response worded it."""
-
-    attribute: str
-    value: str
-    raw: str
+__all__ = ["Annotation", "Annotator", "AnnotatorIdentity", "Job", "Status", "Value", "annotation_key"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One part of one response to be read; `task` is the name of the task it was first asked for."""
+    """One segment of one response to be annotated; `task` is the name of the task it was first asked for."""
 
     key: str
     response_key: str
     task: str
-    part: Part
+    segment: Segment
 
 
 @dataclass(frozen=True, kw_only=True)
 class Annotation:
-    """The reading of one part of a response; an attribute without a value among `values` is unstated.
+    """The annotation of one segment of a response; an attribute without a value among `values` is unstated.
 
     `output` is what a model that annotates wrote, word for word (None for rules), after `attempts` attempts.
     """
@@ -46,7 +40,7 @@ class Annotation:
     values: Sequence[Value]
     output: str | None = None
     attempts: int = 1
-    part: str = ""
+    segment: str = ""
 
     def as_record(self) -> dict[str, Any]:
         """Return the annotation as a row of the store."""
@@ -58,17 +52,29 @@ class Annotation:
             "values": [vars(value) for value in self.values],
             "output": self.output,
             "attempts": self.attempts,
-            "part": self.part,
+            "segment": self.segment,
         }
+
+    def by_attribute(self) -> dict[str, tuple[str, ...]]:
+        """Return the values by attribute, in the order given."""
+        grouped: dict[str, tuple[str, ...]] = {}
+        for value in self.values:
+            grouped[value.attribute] = (*grouped.get(value.attribute, ()), value.value)
+        return grouped
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotatorIdentity:
-    """Who reads: part of every annotation's key and of the manifest."""
+    """Which annotator it is: part of every annotation's key and of the manifest."""
 
     name: str
     version: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the identity."""
+        return digest(self.as_dict())
 
     def as_dict(self) -> dict[str, Any]:
         """Return the identity as plain JSON values."""
@@ -76,12 +82,12 @@ class AnnotatorIdentity:
 
 
 class Annotator(Protocol):
-    """Anything that reads responses; one annotation for every job."""
+    """Anything that annotates responses; one annotation for every job."""
 
     identity: AnnotatorIdentity
 
     def check(self, tasks: Sequence[Task]) -> None:
-        """Raise RequestError for a task this annotator cannot read, before anything is written."""
+        """Raise RequestError for a task this annotator cannot annotate, before anything is written."""
         ...
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
@@ -93,9 +99,9 @@ class Annotator(Protocol):
         ...
 
 
-def annotation_key(identity: AnnotatorIdentity, part: Part, response_key: str) -> str:
-    """Return the hash of everything that determines an annotation: reader, part with its words, and response.
+def annotation_key(identity: AnnotatorIdentity, segment: Segment, response_key: str) -> str:
+    """Return the hash of everything that determines an annotation: annotator, segment with its text, and response.
 
-    Where the part's own reader alone reads it, the annotator is not among that.
+    Where the segment's tool alone annotates it, the annotator is not among that.
     """
-    return digest([None if part.alone else identity.as_dict(), part.digest, response_key])
+    return digest([None if segment.alone else identity.digest, segment.digest, response_key])[:KEY_LENGTH]

@@ -57,6 +57,19 @@ class EncodedLabels:
         lookup = np.array([*(place.get(name, MISSING) for name in listed), MISSING], dtype=np.int64)
         return cls(lookup[codes], tuple(used))
 
+    @classmethod
+    def concatenated(cls, columns: Sequence[EncodedLabels]) -> EncodedLabels:
+        """Return several columns one after another, under common names."""
+        import numpy as np
+
+        names = tuple(sorted({name for column in columns for name in column.names}))
+        place = {name: number for number, name in enumerate(names)}
+        codes = []
+        for column in columns:
+            lookup = np.array([*(place[name] for name in column.names), MISSING], dtype=np.int64)
+            codes.append(lookup[column.codes])
+        return cls(np.concatenate(codes), names)
+
     def take(self, rows: NDArray[Any]) -> EncodedLabels:
         """Return the labels of some rows, by a mask or by their numbers."""
         return EncodedLabels(self.codes[rows], self.names)
@@ -115,6 +128,10 @@ class EncodedValues:
         kept = mask[self.rows]
         number = np.cumsum(mask) - 1
         return EncodedValues(number[self.rows[kept]], self.codes[kept], self.names, int(mask.sum()))
+
+    def shifted(self, start: int, n_rows: int) -> EncodedValues:
+        """Return the values as those of rows from `start` on, in a column of `n_rows` rows."""
+        return EncodedValues(self.rows + start, self.codes, self.names, n_rows)
 
     def lists(self) -> list[list[str]]:
         """Return the values of each row as a list."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any, Literal, Protocol
 
-from equivox.core.task import Patch, Sampling, digest
+from equivox.core.hashing import KEY_LENGTH, digest
+from equivox.core.task import Patch, Sampling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +28,13 @@ class MediaPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """Who is speaking, and the plan's facts, told to reference models alone: never rendered into a message."""
+    """Who is speaking, and the plan's metadata, told to simulated models alone: never rendered into a message."""
 
     group: str
     groups: tuple[str, ...]
     cluster: str
     stratum: str
-    facts: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +48,9 @@ class Request:
 
     key: str
     task: str
-    item_id: str
+    sample_id: str
     repeat: int
-    arm: str
+    condition: str
     media: tuple[MediaPart, ...]
     text: str
     sampling: Sampling
@@ -93,7 +95,7 @@ class Response:
 class EngineIdentity:
     """Which model answers: part of every response's key and of the manifest.
 
-    `reads_labels` is true for reference models, whose answers depend on the labels they are told.
+    `reads_labels` is true for simulated models, whose answers depend on the labels they are told.
     """
 
     engine: str
@@ -101,6 +103,11 @@ class EngineIdentity:
     revision: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     reads_labels: bool = False
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the identity."""
+        return digest(self.as_dict())
 
     def as_dict(self) -> dict[str, Any]:
         """Return the identity as plain JSON values."""
@@ -134,25 +141,31 @@ def request_key(
     media: tuple[MediaPart, ...],
     sampling: Sampling,
     seed: int,
-    arm: str,
+    condition: str,
     labels: Labels,
     patch: Patching | None = None,
 ) -> str:
     """Return the hash of everything that determines a response.
 
-    That is: model and revision, the rendered message, the media's bytes (by digest), sampling, seed and arm; for a
-    reference model also the task and the labels it is told. Two tasks that ask a real model the same thing of the
-    same clip share its response.
+    That is: model and revision, the rendered message, the media's bytes (by digest), sampling, seed and condition; for
+    a simulated model also the task and the labels that it is given. Two tasks that ask a real model the same thing of
+    the same sample share its response.
     """
+    told = [task, labels.group, labels.groups, labels.cluster, labels.stratum, dict(labels.metadata)]
     return digest(
-        {
-            "identity": identity.as_dict(),
-            "text": text,
-            "media": [[part.kind, part.sha256] for part in media],
-            "sampling": dataclasses.asdict(sampling),
-            "seed": seed,
-            "arm": arm,
-            "told": [task, dataclasses.asdict(labels)] if identity.reads_labels else None,
-        }
-        | ({} if patch is None else {"patch": dataclasses.asdict(patch)})
-    )
+        [
+            identity.digest,
+            text,
+            [[part.kind, part.sha256] for part in media],
+            _sampling_digest(sampling),
+            seed,
+            condition,
+            told if identity.reads_labels else None,
+            None if patch is None else dataclasses.asdict(patch),
+        ]
+    )[:KEY_LENGTH]
+
+
+@cache
+def _sampling_digest(sampling: Sampling) -> str:
+    return digest(dataclasses.asdict(sampling))

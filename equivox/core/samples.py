@@ -43,7 +43,7 @@ class Row:
     status: str
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     key: str = ""
-    item_id: str = ""
+    sample_id: str = ""
     repeat: int = 0
     metadata: Mapping[str, str] = field(default_factory=dict)
     segments: Mapping[str, SegmentAnnotation] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Samples:
     Parameters
     ----------
     source
-        The parquet file of the task, or an Arrow table of the same columns: `key`, `item_id`, `repeat`, `group`,
+        The parquet file of the task, or an Arrow table of the same columns: `key`, `sample_id`, `repeat`, `group`,
         `cluster`, `stratum`, `status`, `metadata.NAME`, `status.SEGMENT`, `values.ATTRIBUTE` and
         `values.SEGMENT.ATTRIBUTE` (lists of texts; null where the segment was not annotated).
     counts_as
@@ -215,7 +215,7 @@ class Samples:
                 status=status,
                 values=found[WHOLE].values if WHOLE in found else {},
                 key=key,
-                item_id=columns["item_id"][number],
+                sample_id=columns["sample_id"][number],
                 repeat=columns["repeat"][number],
                 metadata={name: given[number] for name, given in metadata.items() if given[number] is not None},
                 segments=found,
@@ -229,6 +229,18 @@ class Samples:
                 words = given[number] if merged is None else dict.fromkeys(merged.get(v, v) for v in given[number])
                 found[attribute] = tuple(words)
         return SegmentAnnotation(status, found)  # type: ignore[arg-type]
+
+    def take(self, rows: Sequence[int] | NDArray[Any]) -> Samples:
+        """Return some samples, by their numbers, in that order."""
+        import pyarrow as pa
+
+        return replace(self, source=self.read(self.columns).take(pa.array(rows, pa.int64())))
+
+    def filter(self, mask: NDArray[np.bool_]) -> Samples:
+        """Return the samples in `mask`."""
+        import numpy as np
+
+        return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def with_counts_as(self, counts_as: Mapping[str, Mapping[str, str]]) -> Samples:
         """Return the same samples with open values counted as `counts_as` says."""
@@ -260,7 +272,7 @@ def samples_table(rows: Sequence[Row]) -> pa.Table:
 
     columns: dict[str, Any] = {
         name: [getattr(row, name) for row in rows]
-        for name in ("key", "item_id", "repeat", "group", "cluster", "stratum", "status")
+        for name in ("key", "sample_id", "repeat", "group", "cluster", "stratum", "status")
     }
     for name in dict.fromkeys(name for row in rows for name in row.metadata):
         columns[f"{_METADATA}{name}"] = [row.metadata.get(name) for row in rows]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
+from equivox.core.attributes import Role
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError, nearest
-from equivox.core.task import Role
-
-if TYPE_CHECKING:
-    from equivox.core.segments import Part, PartReading
 
 NAN = math.nan
 
@@ -22,28 +19,6 @@ DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD = "sentence-transformers/all-mpnet-base
 
 Merge = Literal["none", "lemma", "embedding"]
 """Which open values count as one: those written alike, those with the same lemmas, or those that mean the same."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """One planned request with what became of it.
-
-    `status` is `missing` (not generated yet), `failed` (the engine or the media), or the status of the reading of the
-    whole, whose values are in `values`; `parts` holds every part's reading by its name. `facts` is what the plan kept
-    of the item and of how it was asked, `text` the response (None when there is none).
-    """
-
-    group: str
-    cluster: str
-    stratum: str
-    status: str
-    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    key: str = ""
-    item_id: str = ""
-    repeat: int = 0
-    facts: Mapping[str, str] = field(default_factory=dict)
-    text: str | None = None
-    parts: Mapping[str, PartReading] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,21 +50,6 @@ def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
     if not 0 < options.merge_threshold <= 1:
         raise RequestError(f"`merge-threshold` is a cosine above 0 and up to 1, got {options.merge_threshold:g}")
     return options
-
-
-@dataclass(frozen=True)
-class ScoringTable:
-    """All rows of one task and how to score them; `others` holds the same rows as further annotators read them.
-
-    `answered` tells what the annotator said to a follow-up question, None where it has not been asked; `annotator` is
-    who read.
-    """
-
-    rows: Sequence[Row]
-    options: ScoringOptions
-    others: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    answered: Callable[[Part], PartReading | None] = field(default=lambda part: None, repr=False)
-    annotator: str = ""
 
 
 def effective_min_count(options: ScoringOptions, n_responses: int) -> int:
@@ -152,7 +112,7 @@ class Score:
     """
 
     task: str
-    arm: str
+    condition: str
     dimension: str
     attribute: str | None
     role: Role
@@ -197,9 +157,9 @@ class Score:
 
     @property
     def family(self) -> str:
-        """The family of the task, its arm included."""
-        name, at, arm = self.task.partition("@")
-        return f"{name.partition(':')[0]}{at}{arm}"
+        """The family of the task, its condition included."""
+        name, at, condition = self.task.partition("@")
+        return f"{name.partition(':')[0]}{at}{condition}"
 
     @property
     def is_whole(self) -> bool:
@@ -249,28 +209,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(entry) for key, entry in value.items()}
     return value
-
-
-def count_coverage(rows: Sequence[Row], attributes: Sequence[str], *, refusal_counts: bool = False) -> Coverage:
-    """Count coverage over `rows`; a row is used when it has a value for any of `attributes`.
-
-    With `refusal_counts` a refusal is an answer: what is scored is whether the model declines.
-    """
-    answered_as = {"parsed", "unparsed"} | ({"refused"} if refusal_counts else set())
-    parsed_as = {"parsed"} | ({"refused"} if refusal_counts else set())
-    requested_by: dict[str, int] = {}
-    used_by: dict[str, int] = {}
-    for row in rows:
-        requested_by[row.group] = requested_by.get(row.group, 0) + 1
-        used = row.status in parsed_as and any(row.values.get(name) for name in attributes)
-        used_by[row.group] = used_by.get(row.group, 0) + int(used)
-    statuses = [row.status for row in rows]
-    return Coverage(
-        requested=len(rows),
-        generated=sum(status not in {"missing", "failed"} for status in statuses),
-        answered=sum(status in answered_as for status in statuses),
-        parsed=sum(status in parsed_as for status in statuses),
-        used=sum(used_by.values()),
-        requested_by_group=dict(sorted(requested_by.items())),
-        used_by_group=dict(sorted(used_by.items())),
-    )

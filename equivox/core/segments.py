@@ -1,7 +1,8 @@
-"""How a response is read: as a whole, or part by part, each part a text with attributes of its own.
+"""How a response is annotated: as a whole, or in segments, each a text with attributes of its own.
 
-A `Reading` names the parts that can be read now, given those already read; it is asked again until it names
-nothing new. A part may bring a `PartReader`, rules or a tool that reads it before, or instead of, the annotator.
+An `AnnotationScheme` names the segments that can be annotated now, given those that have been. It is asked again until
+it names nothing new. A segment may bring a `SegmentTool`: rules or a tool that annotates it before, or instead of, the
+annotator.
 """
 
 from __future__ import annotations
@@ -9,57 +10,70 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from equivox.core.task import Attribute, WorkedExample, digest
+from equivox.core.attributes import REFUSAL, Attribute, WorkedExample
+from equivox.core.errors import RequestError
+from equivox.core.hashing import digest
 
 if TYPE_CHECKING:
-    from equivox.core.annotation import Status, Value
     from equivox.core.task import Task
 
+Status = Literal["parsed", "refused", "empty", "unparsed"]
+"""`refused` declines, `empty` says nothing, `unparsed` could not be annotated; only `parsed` carries values."""
+
 WHOLE = ""
-"""The name of the part whose status is that of the response; every reading has it."""
+"""The name of the segment whose status is that of the response; every scheme has it."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value of one attribute: canonical, and as the response worded it."""
+
+    attribute: str
+    value: str
+    raw: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotatorPrompt:
-    """What a model is asked about a part: `{fields}`, `{response}` and any key of the part's `extra` are filled in."""
+    """The question to a model about a segment: `{fields}`, `{response}` and the keys of its `extra` are filled in."""
 
     name: str
     version: int
     text: str
 
 
-class PartReader(Protocol):
-    """Rules or a tool (a parser, a tagger, a classifier) that reads parts without an annotator."""
+class SegmentTool(Protocol):
+    """Rules or a tool (a parser, a tagger, a classifier) that annotates segments without an annotator."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name, version and settings: what its readings depend on."""
+        """Name, version and settings: everything that its annotations depend on."""
         ...
 
-    def read(self, parts: Sequence[Part]) -> Iterable[Sequence[Value] | None]:
-        """Yield, for each part in order, its values; None where it cannot tell."""
+    def read(self, segments: Sequence[Segment]) -> Iterable[Sequence[Value] | None]:
+        """Yield, for each segment in order, its values; None where it cannot tell."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
-    """One text to be read.
+class Segment:
+    """One text to be annotated.
 
     Parameters
     ----------
     name
-        Unique within a response; `""` for the one that decides what became of it.
+        Unique within a response; `""` for the one that decides the response's status.
     prompt
         None: the standard one, with `instructions` and `examples`.
     extra
         Further placeholders of `prompt`.
-    reader
-        Tried first; what it leaves goes to the annotator.
+    tool
+        Asked first; what it leaves goes to the annotator.
     alone
-        Only `reader` reads it: what it leaves is unparsed. Such readings are shared by all annotators.
+        Only `tool` annotates it: what it leaves is unparsed. All annotators share such annotations.
     """
 
     name: str
@@ -69,25 +83,40 @@ class Part:
     instructions: str = ""
     examples: tuple[WorkedExample, ...] = ()
     extra: Mapping[str, str] = field(default_factory=dict)
-    reader: PartReader | None = None
+    tool: SegmentTool | None = None
     alone: bool = False
 
     @property
     def digest(self) -> str:
-        """SHA-256 over everything that determines the reading, apart from the annotator."""
-        return digest(
+        """SHA-256 over everything that determines the annotation, apart from the annotator."""
+        return digest([_definition(self), self.text, dict(self.extra)])
+
+
+_KNOWN: dict[tuple[Any, ...], tuple[Segment, str]] = {}
+"""Digests of the definitions of segments met last, each with the segment whose objects it was made from."""
+
+
+def _definition(segment: Segment) -> str:
+    """Return the digest of a segment without its texts; segments of one scheme share their objects, and so this."""
+    objects = (segment.attributes, segment.prompt, segment.examples, segment.tool)
+    place = (segment.name, segment.instructions, segment.alone, *map(id, objects))
+    if place not in _KNOWN:
+        if len(_KNOWN) >= 4096:
+            _KNOWN.clear()
+        found = digest(
             [
-                self.name,
-                self.text,
-                _attributes_digest(self.attributes),
-                None if self.prompt is None else dataclasses.asdict(self.prompt),
-                self.instructions,
-                [[example.text, dict(example.values)] for example in self.examples],
-                dict(self.extra),
-                None if self.reader is None else dict(self.reader.identity),
-                self.alone,
+                segment.name,
+                _attributes_digest(segment.attributes),
+                None if segment.prompt is None else dataclasses.asdict(segment.prompt),
+                segment.instructions,
+                [[example.text, dict(example.values)] for example in segment.examples],
+                None if segment.tool is None else dict(segment.tool.identity),
+                segment.alone,
             ]
         )
+        # The segment is kept with its digest, so that no other object can take the place of its own.
+        _KNOWN[place] = (segment, found)
+    return _KNOWN[place][1]
 
 
 @cache
@@ -95,76 +124,80 @@ def _attributes_digest(attributes: tuple[Attribute, ...]) -> str:
     return digest([dataclasses.asdict(attribute) for attribute in attributes])
 
 
-@dataclass(frozen=True)
-class PartReading:
-    """What was read in one part: values by attribute, in the order given, and as the response worded them.
-
-    `shared` readings are those of a part's own reader alone: the same for all annotators.
-    """
+@dataclass(frozen=True, slots=True)
+class SegmentAnnotation:
+    """The annotation of one segment: its status, and its values by attribute, in the order given."""
 
     status: Status
     values: Mapping[str, tuple[str, ...]]
-    raw: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    shared: bool = False
 
 
-class Reading(Protocol):
-    """How the responses of a task are read."""
+@dataclass(frozen=True, kw_only=True)
+class AnnotationScheme:
+    """How the responses of a task are annotated: as a whole, by `attributes`; subclasses annotate segments.
+
+    Parameters
+    ----------
+    attributes
+        The attributes of the whole response; the refusal is added where it is missing.
+    instructions, examples
+        Further rules and worked examples for a model that annotates.
+    """
+
+    attributes: tuple[Attribute, ...] = (REFUSAL,)
+    instructions: str = ""
+    examples: tuple[WorkedExample, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        names = [attribute.name for attribute in self.attributes]
+        if len(set(names)) != len(names):
+            raise RequestError(f"`attributes` repeat a name, got {names}; rename one")
+        if REFUSAL not in self.attributes:
+            # Refusals are counted in every task.
+            object.__setattr__(self, "attributes", (*self.attributes, REFUSAL))
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name and version: what the parts depend on; part of the task's fingerprint."""
-        ...
+        """Name and version of the scheme, and everything else that its segments depend on."""
+        return {"name": "whole response", "version": 1}
 
-    def parts(self, task: Task, facts: Mapping[str, str], text: str, done: Mapping[str, PartReading]) -> Sequence[Part]:
-        """Return the parts that can be read now, given those that have been."""
-        ...
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the attributes, the instructions and the examples."""
+        examples = [[example.text, dict(example.values)] for example in self.examples]
+        return digest([_attributes_digest(self.attributes), self.instructions, examples])
 
-    def asks(self, task: Task) -> Sequence[Part]:
-        """Return every kind of part that an annotator may be sent, once, with any text: to check it beforehand."""
-        ...
+    def segments(
+        self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
+    ) -> Sequence[Segment]:
+        """Return the segments that can be annotated now, given those that have been."""
+        return [] if WHOLE in done else [self.whole(text)]
 
+    def asks(self, task: Task) -> Sequence[Segment]:
+        """Return every kind of segment that an annotator may be sent, once, with any text: to check it beforehand."""
+        return [self.whole("A text.")]
 
-@runtime_checkable
-class NeedsTools(Protocol):
-    """A reading whose own readers need something installed or fetched."""
+    def whole(self, text: str) -> Segment:
+        """Return `text` as the segment that is annotated by the attributes."""
+        return Segment(
+            name=WHOLE,
+            text=text,
+            attributes=self.attributes,
+            instructions=self.instructions,
+            examples=self.examples,
+        )
+
+    def sample(
+        self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
+    ) -> tuple[Status, Mapping[str, SegmentAnnotation]]:
+        """Return the status of a response and the segments that its sample keeps, given all annotations."""
+        return (done[WHOLE].status if WHOLE in done else "unparsed"), done
 
     def check_tools(self) -> None:
-        """Raise RequestError for what is missing, before a model is asked anything."""
-        ...
-
-
-class WholeResponse:
-    """Reads a response as one part, by the task's attributes."""
-
-    identity: Mapping[str, Any] = {"name": "whole response", "version": 1}
-
-    def parts(self, task: Task, facts: Mapping[str, str], text: str, done: Mapping[str, PartReading]) -> Sequence[Part]:
-        """Return the response as a whole, once."""
-        return [] if WHOLE in done else [whole_part(task, text)]
-
-    def asks(self, task: Task) -> Sequence[Part]:
-        """Return the one part there is."""
-        return [whole_part(task, "A text.")]
-
-
-def whole_part(task: Task, text: str) -> Part:
-    """Return `text` as the part that is read by the attributes of `task`."""
-    return Part(
-        name=WHOLE, text=text, attributes=task.attributes, instructions=task.instructions, examples=task.examples
-    )
-
-
-WHOLE_RESPONSE = WholeResponse()
+        """Raise RequestError for a tool that the scheme needs and that is missing, before a model is asked anything."""
 
 
 def check_tools(tasks: Iterable[Task]) -> None:
-    """Raise RequestError when a reading of `tasks` lacks a tool of its own."""
-    for reading in map(reading_of, tasks):
-        if isinstance(reading, NeedsTools):
-            reading.check_tools()
-
-
-def reading_of(task: Task) -> Reading:
-    """Return how the responses of `task` are read."""
-    return WHOLE_RESPONSE if task.reading is None else task.reading
+    """Raise RequestError when the annotation of `tasks` lacks a tool."""
+    for task in tasks:
+        task.annotation.check_tools()

@@ -1,13 +1,13 @@
-"""Variants of a task: other groups, and arms that show whether a difference survives without the voice.
+"""Variants of a task: other groups, and conditions that show whether a difference survives without the voice.
 
 `declared`
-    The task as declared; its arm is called by what it sends: `audio`, `image` or `text`.
+    The task as declared; its condition is called by what it sends: `audio`, `image` or `text`.
 `text_only`
     The transcript replaces the recording; an image is left out.
 `silence`
     Silence of the same length replaces the recording.
 `shuffled`
-    The answers of the declared arm, with the groups dealt to other clusters once: what the scores show where
+    The answers of the declared condition, with the groups dealt to other clusters once: what the scores show where
     nothing can be.
 """
 
@@ -22,46 +22,50 @@ from equivox.core.task import Task
 
 TEXT_ONLY, SILENCE, SHUFFLED = "text_only", "silence", "shuffled"
 SENDS = ("audio", "image", "text")
-"""What the declared arm may be called."""
-ARMS = (*SENDS, TEXT_ONLY, SILENCE, SHUFFLED)
-"""Every arm, in the order in which they are shown."""
+"""What the declared condition may be called."""
+CONDITIONS = (*SENDS, TEXT_ONLY, SILENCE, SHUFFLED)
+"""Every condition, in the order in which they are shown."""
 DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
 SAMPLINGS = (AS_DECLARED, GREEDILY)
 """How a task may be decoded."""
-EVERY_ARM = "all"
+EVERY_CONDITION = "all"
 
 _CROSS = re.compile(r"\s*[×*]\s*")
 
 
-def parse_arms(text: str) -> tuple[str, ...]:
-    """Return the arms named in `text`, in their usual order; `all` and `declared` stand for themselves.
+def parse_conditions(text: str) -> tuple[str, ...]:
+    """Return the conditions named in `text`, in their usual order; `all` and `declared` stand for themselves.
 
-    >>> parse_arms("all"), parse_arms("silence,audio")
+    >>> parse_conditions("all"), parse_conditions("silence,audio")
     (('all',), ('audio', 'silence'))
     """
-    known = (DECLARED, *ARMS, EVERY_ARM)
+    known = (DECLARED, *CONDITIONS, EVERY_CONDITION)
     named = [entry.strip() for entry in text.split(",") if entry.strip()]
     for name in named:
         if name not in known:
-            raise RequestError(f"unknown arm {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+            raise RequestError(f"unknown condition {name!r}{nearest(name, known)}; known: {', '.join(known)}")
     if not named:
-        raise RequestError(f"`arms` names none; known: {', '.join(known)}")
-    return (EVERY_ARM,) if EVERY_ARM in named else tuple(arm for arm in known if arm in named)
+        raise RequestError(f"`conditions` names none; known: {', '.join(known)}")
+    return (
+        (EVERY_CONDITION,)
+        if EVERY_CONDITION in named
+        else tuple(condition for condition in known if condition in named)
+    )
 
 
-def arms_of(task: Task) -> tuple[str, ...]:
-    """Return the arms that `task` offers, the declared one first.
+def conditions_of(task: Task) -> tuple[str, ...]:
+    """Return the conditions that `task` offers, the declared one first.
 
     >>> from equivox.tasks.vibe import TASKS
-    >>> arms_of(TASKS[0])
+    >>> conditions_of(TASKS[0])
     ('audio', 'text_only', 'silence', 'shuffled')
     """
-    if task.arms:
-        return task.arms
+    if task.conditions:
+        return task.conditions
     kinds = {medium.kind for medium in task.media}
     controls = (*((TEXT_ONLY,) if kinds else ()), *((SILENCE,) if "audio" in kinds else ()))
-    return (task.arm, *controls, *((SHUFFLED,) if task.group else ()))
+    return (task.condition, *controls, *((SHUFFLED,) if task.group else ()))
 
 
 def parse_group(text: str) -> tuple[str, ...]:
@@ -77,20 +81,24 @@ def parse_group(text: str) -> tuple[str, ...]:
 
 
 def vary(
-    tasks: Sequence[Task], *, group: tuple[str, ...] | None, arms: Sequence[str], sampling: str = AS_DECLARED
+    tasks: Sequence[Task], *, group: tuple[str, ...] | None, conditions: Sequence[str], sampling: str = AS_DECLARED
 ) -> list[Task]:
-    """Return every task in every arm, comparing `group` where it is given; arms of one task stand side by side.
+    """Return every task in every condition, comparing `group` where it is given; conditions of one task stand side by side.
 
-    RequestError for an arm that a task does not offer, and for a sampling that there is not.
+    RequestError for a condition that a task does not offer, and for a sampling that there is not.
     """
     varied = []
     for task in (with_sampling(task, sampling) for task in tasks):
-        offered = arms_of(task)
-        chosen = offered if EVERY_ARM in arms else [task.arm if arm == DECLARED else arm for arm in arms]
-        for arm in chosen:
-            if arm not in offered:
-                raise RequestError(f"{task.name} has no arm {arm!r}; it offers {', '.join(offered)}")
-            varied.append(with_arm(with_group(task, group), arm))
+        offered = conditions_of(task)
+        chosen = (
+            offered
+            if EVERY_CONDITION in conditions
+            else [task.condition if condition == DECLARED else condition for condition in conditions]
+        )
+        for condition in chosen:
+            if condition not in offered:
+                raise RequestError(f"{task.name} has no condition {condition!r}; it offers {', '.join(offered)}")
+            varied.append(with_condition(with_group(task, group), condition))
     return varied
 
 
@@ -121,23 +129,23 @@ def with_sampling(task: Task, sampling: str) -> Task:
     return replace(task, name=f"{family}_greedy:{rest}", sampling=greedy)
 
 
-def with_arm(task: Task, arm: str) -> Task:
-    """Return `task` in another arm, under a name that says so."""
-    if arm == task.arm:
+def with_condition(task: Task, condition: str) -> Task:
+    """Return `task` in another condition, under a name that says so."""
+    if condition == task.condition:
         return task
-    varied = replace(task, name=f"{task.name}@{arm}", arm=arm)
-    if arm != TEXT_ONLY:
+    varied = replace(task, name=f"{task.name}@{condition}", condition=condition)
+    if condition != TEXT_ONLY:
         return varied
-    return replace(varied, media=(), prompt=replace(task.prompt, text=f"{task.without_media}{task.prompt.text}"))
+    return replace(varied, media=(), prompt=replace(task.prompt, text=f"{task.prompt.without_media}{task.prompt.text}"))
 
 
-def declared_arm(task: Task) -> str:
-    """Return what the declared arm of a task that sends media is called."""
+def declared_condition(task: Task) -> str:
+    """Return what the declared condition of a task that sends media is called."""
     return task.media[0].kind if task.media else "text"
 
 
 def declared_name(name: str, sampling: str = AS_DECLARED) -> str:
-    """Return the name of a task without its arm, and as it is declared when it is decoded otherwise.
+    """Return the name of a task without its condition, and as it is declared when it is decoded otherwise.
 
     >>> declared_name("vibe_gender:story@silence"), declared_name("vibe_gender:story")
     ('vibe_gender:story', 'vibe_gender:story')

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 SCHEMES = {
-    "reference": "models whose bias is known: reference:oracle, reference:random, reference:biased, reference:planted",
+    "simulated": "models whose bias is known: simulated:oracle, simulated:random, simulated:biased, simulated:planted",
     "vllm": "a model on this machine's vLLM: vllm:model_name=org/model,dtype=bfloat16",
     "endpoint": "an OpenAI-compatible server: endpoint:model_name=…,base_url=https://…/v1",
     "transformers": "a model on this machine's transformers: transformers:model_name=org/model",
@@ -64,21 +64,21 @@ def model_names() -> list[str]:
 def open_engine(model: str, tasks: Sequence[Task]) -> Engine:
     """Return the engine for `model`; no model is loaded yet.
 
-    `model` is `scheme:rest` (`reference:planted?shift=0.2`), the name of a model that comes with the package, or a
+    `model` is `scheme:rest` (`simulated:planted?shift=0.2`), the name of a model that comes with the package, or a
     YAML file that names its engine. Raises RequestError for anything else, and for what the scheme does not know.
     """
     scheme, arguments = engine_of(model)
     if isinstance(arguments, str):
-        from equivox.engines.simulated import ReferenceEngine
+        from equivox.engines.simulated import SimulatedEngine
 
-        return ReferenceEngine.from_spec(arguments, tasks)
+        return SimulatedEngine.from_spec(arguments, tasks)
     return engine_from_args(scheme, arguments)
 
 
 def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
     """Return which engine runs `model` and with what, without opening it; RequestError for a model not known."""
     scheme, _, rest = model.partition(":")
-    if scheme == "reference" and rest:
+    if scheme == "simulated" and rest:
         return scheme, rest
     if scheme in SCHEMES and rest:
         return scheme, parse_model_args(rest)
@@ -94,13 +94,13 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
 def model_label(model: str) -> str:
     """Return what a model is called in tables: its engine and name, without the rest of its arguments.
 
-    >>> model_label("vllm:model_name=Qwen/Qwen2-Audio-7B-Instruct,dtype=bfloat16"), model_label("reference:biased")
-    ('vllm:Qwen/Qwen2-Audio-7B-Instruct', 'reference:biased')
+    >>> model_label("vllm:model_name=Qwen/Qwen2-Audio-7B-Instruct,dtype=bfloat16"), model_label("simulated:biased")
+    ('vllm:Qwen/Qwen2-Audio-7B-Instruct', 'simulated:biased')
     >>> model_label("vllm:/models/omni.yaml"), model_label("transformers:model_name=/models/tiny")
     ('vllm:omni', 'transformers:tiny')
     """
     scheme, _, rest = model.partition(":")
-    if scheme not in SCHEMES or scheme == "reference" or not rest:
+    if scheme not in SCHEMES or scheme == "simulated" or not rest:
         return model
     named = dict(part.partition("=")[::2] for part in rest.split(",")).get("model_name", rest)
     path = PurePath(named)

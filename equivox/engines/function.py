@@ -47,7 +47,7 @@ class FunctionEngine:
             media = tuple(_noting(part, number, read) for number, part in enumerate(request.media))
             # A function that looked at the labels would not measure a model.
             shown = replace(
-                request, media=media, labels=replace(request.labels, group="", groups=(), cluster="", facts={})
+                request, media=media, labels=replace(request.labels, group="", groups=(), cluster="", metadata={})
             )
             try:
                 text = self._function(shown)

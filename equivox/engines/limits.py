@@ -16,7 +16,7 @@ _TOLERANCE_S = 0.01
 
 def failed(request: Request, reason: str) -> Response:
     """Return the response of a request that failed: its item and why, on one line."""
-    return Response(key=request.key, text=None, error=one_line(f"{request.item_id}: {reason}", 400))
+    return Response(key=request.key, text=None, error=one_line(f"{request.sample_id}: {reason}", 400))
 
 
 def refuse_missing_modality(checkpoint: Checkpoint, takes: frozenset[str], requests: Iterable[Request]) -> None:

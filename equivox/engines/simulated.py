@@ -27,7 +27,6 @@ import hashlib
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol
 from urllib.parse import parse_qsl
 
 from equivox.configs import load_config
@@ -39,14 +38,14 @@ from equivox.core.variants import declared_name
 from equivox.statistics.distance import shift_ceiling
 
 VERSION = "1"
-"""Raised whenever a reference model's answers change."""
+"""Raised whenever a simulated model's answers change."""
 
 MODELS = ("oracle", "random", "biased", "planted")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReferenceSettings:
-    """The options of a reference model; probabilities lie in [0, 1]."""
+class SimulatedSettings:
+    """The options of a simulated model; probabilities lie in [0, 1]."""
 
     shift: float = 0.0
     speaker: float = 0.0
@@ -56,14 +55,14 @@ class ReferenceSettings:
     seed: int = 0
 
     @classmethod
-    def from_query(cls, model: str, query: str) -> ReferenceSettings:
+    def from_query(cls, model: str, query: str) -> SimulatedSettings:
         """Read `shift=0.2&speaker=0.5`; RequestError for an unknown option or a value out of range."""
         given = dict(parse_qsl(query, keep_blank_values=True))
         known = [f.name for f in fields(cls) if f.name != "shift" or model == "planted"]
         for name in given:
             if name not in known:
                 raise RequestError(
-                    f"`model` reference:{model} has no option {name!r}{nearest(name, known)}; known: {', '.join(known)}"
+                    f"`model` simulated:{model} has no option {name!r}{nearest(name, known)}; known: {', '.join(known)}"
                 )
         values: dict[str, float] = {}
         for name, raw in given.items():
@@ -75,7 +74,7 @@ class ReferenceSettings:
                 raise RequestError(f"`model` option {name} must lie between 0 and 1, got {raw}")
             values[name] = value
         if model == "planted" and "shift" not in values:
-            raise RequestError("`model` reference:planted needs its shift, for example reference:planted?shift=0.2")
+            raise RequestError("`model` simulated:planted needs its shift, for example simulated:planted?shift=0.2")
         settings = cls(**values)  # type: ignore[arg-type]
         if settings.refusal + settings.refusal_gap > 1:
             raise RequestError(
@@ -85,28 +84,20 @@ class ReferenceSettings:
         return settings
 
 
-class Script(Protocol):
-    """What reference models say in tasks whose answers are more than one sentence per attribute."""
-
-    def answer(self, model: str, settings: ReferenceSettings, request: Request, rng: random.Random) -> str:
-        """Return the answer of the reference model called `model`; `rng` is seeded by the request."""
-        ...
-
-
 def _hashed(*parts: object) -> int:
     return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8])
 
 
-class ReferenceEngine:
-    """One reference model as an engine."""
+class SimulatedEngine:
+    """One simulated model as an engine."""
 
     modalities = frozenset({"text", "audio", "image"})
 
-    def __init__(self, model: str, settings: ReferenceSettings, tasks: Sequence[Task]) -> None:
+    def __init__(self, model: str, settings: SimulatedSettings, tasks: Sequence[Task]) -> None:
         self.model = model
         self.settings = settings
         self.identity = EngineIdentity(
-            engine="reference",
+            engine="simulated",
             model=model,
             revision=VERSION,
             settings={f.name: getattr(settings, f.name) for f in fields(settings)},
@@ -117,16 +108,16 @@ class ReferenceEngine:
         self._prose = load_config("simulated/prose.yaml")
         for task in tasks:
             for attribute in task.attributes:
-                if attribute.role != "refusal" and task.script is None:
+                if attribute.role != "refusal" and task.simulate is None:
                     self._vocabulary.of(attribute)
 
     @classmethod
-    def from_spec(cls, spec: str, tasks: Sequence[Task]) -> ReferenceEngine:
-        """Build from what follows `reference:`, e.g. `planted?shift=0.2&speaker=0.3`."""
+    def from_spec(cls, spec: str, tasks: Sequence[Task]) -> SimulatedEngine:
+        """Build from what follows `simulated:`, e.g. `planted?shift=0.2&speaker=0.3`."""
         model, _, query = spec.partition("?")
         if model not in MODELS:
-            raise RequestError(f"unknown reference model {model!r}{nearest(model, MODELS)}; known: {', '.join(MODELS)}")
-        return cls(model, ReferenceSettings.from_query(model, query), tasks)
+            raise RequestError(f"unknown simulated model {model!r}{nearest(model, MODELS)}; known: {', '.join(MODELS)}")
+        return cls(model, SimulatedSettings.from_query(model, query), tasks)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Answer each request in turn; the same key always gets the same answer."""
@@ -151,7 +142,7 @@ class ReferenceEngine:
             return
         for name, labels in {request.task: request.labels for request in requests}.items():
             task = self._tasks[declared_name(name)]
-            for attribute in task.attributes if task.script is None else ():
+            for attribute in task.attributes if task.simulate is None else ():
                 if attribute.role != "refusal":
                     values = self._vocabulary.of(attribute).values
                     self._own_probability(attribute, values, labels, own_values(values, labels, attribute.count))
@@ -166,8 +157,8 @@ class ReferenceEngine:
         if rng.random() < declines:
             return str(self._prose["refusal"])
         task = self._tasks[declared_name(request.task)]
-        if task.script is not None:
-            return task.script.answer(self.model, self.settings, request, rng)
+        if task.simulate is not None:
+            return task.simulate.answer(self.model, self.settings, request, rng)
         sentences = [rng.choice(self._prose["openings"])]
         for attribute in task.attributes:
             if attribute.role == "refusal":

@@ -46,14 +46,14 @@ def flat_metrics(scores: Sequence[Score]) -> dict[str, float]:
     several tasks, and for two scores of one name.
 
     >>> from equivox.core.coverage import Coverage
-    >>> share = Score(task="t:a", arm="audio", dimension="gender", attribute=None, role="outcome", name="nTVD",
+    >>> share = Score(task="t:a", condition="audio", dimension="gender", attribute=None, role="outcome", name="nTVD",
     ...     unit="percent", zero_means="alike", value=12.5, p_cluster=0.01,
     ...     coverage=Coverage(requested=40, generated=40, answered=38, parsed=37, used=36))
     >>> flat = flat_metrics([share])
     >>> flat["ntvd"], flat["ntvd_p_cluster"], flat["ntvd_floor"], flat["ntvd_coverage"], flat["coverage_used"]
     (12.5, 0.01, nan, 0.9, 36.0)
     """
-    tasks = sorted({f"{score.task} in arm {score.arm}" for score in scores})
+    tasks = sorted({f"{score.task} in condition {score.condition}" for score in scores})
     if len(tasks) != 1:
         raise ValueError(f"`scores` must be of one task, got {', '.join(tasks) or 'none'}; flatten task by task")
     flat: dict[str, float] = {}
@@ -77,7 +77,7 @@ def metric_key(score: Score) -> str:
 
     >>> from equivox.core.coverage import Coverage
     >>> nothing = Coverage(requested=0, generated=0, answered=0, parsed=0, used=0)
-    >>> metric_key(Score(task="s:g", arm="audio", dimension="gender", attribute=None, role="outcome", unit="percent",
+    >>> metric_key(Score(task="s:g", condition="audio", dimension="gender", attribute=None, role="outcome", unit="percent",
     ...     name="letter share", subset="letter=A", zero_means="it is never chosen", coverage=nothing))
     'letter_share_a'
     """

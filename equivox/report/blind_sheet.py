@@ -9,23 +9,24 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.media import MediaError, checked_image, decode_audio
-from equivox.core.scores import Row
+from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
 from equivox.core.variants import SHUFFLED, SILENCE, TEXT_ONLY
 from equivox.dataset_builders.corpus import open_corpus
+from equivox.run.annotating import stored_texts
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
-from equivox.run.scoring import rows_by_task
+from equivox.run.scoring import open_samples
 from equivox.run.store import write_whole
 
-PER = ("model", "task", "arm", "group")
+PER = ("model", "task", "condition", "group")
 """What a sheet can be spread over."""
 
 KEY_FILE, CSV_FILE, HTML_FILE = "key.json", "sheet.csv", "sheet.html"
@@ -43,12 +44,13 @@ class Drawn:
     model: str
     task: Task
     row: Row
+    text: str = ""
 
     @property
     def prompt(self) -> str:
         """What was asked, with what the plan kept of it filled in: the options of a choice, in their order."""
-        facts = self.row.facts
-        return re.sub(r"\{([a-z_][a-z0-9_]*)\}", lambda match: facts.get(match[1], match[0]), self.task.prompt.text)
+        metadata = self.row.metadata
+        return re.sub(r"\{([a-z_][a-z0-9_]*)\}", lambda match: metadata.get(match[1], match[0]), self.task.prompt.text)
 
 
 def draw(
@@ -62,28 +64,55 @@ def draw(
     for name in per:
         if name not in PER:
             raise RequestError(f"`per` names {', '.join(PER)}; got {name!r}{nearest(name, PER)}")
-    cells: dict[tuple[str, ...], list[Drawn]] = {}
+    cells: dict[tuple[str, ...], list[_Ticket]] = {}
     for folder in folders:
         manifest = read_manifest(folder)
-        tasks = [task for task in run_tasks(folder) if task.arm != SHUFFLED]
-        reader = annotator or str(manifest["command"]["annotator"])
+        tasks = [task for task in run_tasks(folder) if task.condition != SHUFFLED]
+        opened = open_samples(folder, tasks, annotator or str(manifest["command"]["annotator"]))
+        model = str(manifest["command"]["model"])
         seen: set[str] = set()
-        for task, rows in rows_by_task(folder, tasks, reader):
-            for row in rows:
-                if row.text is None or not row.text.strip() or row.key in seen:
+        for task in tasks:
+            samples = opened[task.name]
+            answered = ~samples.has_status(*UNANSWERED, "empty")
+            keys, groups = samples.keys, samples.groups.texts()
+            for number in answered.nonzero()[0].tolist():
+                key = keys[number]
+                if key in seen:
                     continue
-                seen.add(row.key)
-                model = str(manifest["command"]["model"])
-                place = {"model": f"{model} {folder}", "task": task.name, "arm": task.arm, "group": row.group}
-                one = Drawn(digest([seed, "item", model, row.key])[:12], folder, model, task, row)
-                cells.setdefault(tuple(place[name] for name in per), []).append(one)
-            # What is not among the first n of its cell now never will be: it is let go, and its task with it.
-            for cell, members in cells.items():
-                cells[cell] = sorted(members, key=lambda one: digest([seed, "draw", one.item]))[:n]
-    drawn = [one for members in cells.values() for one in members]
-    if not drawn:
+                seen.add(key)
+                place = {
+                    "model": f"{model} {folder}", "task": task.name, "condition": task.condition, "group": groups[number]
+                }  # fmt: skip
+                item = digest([seed, "item", model, key])[:12]
+                cell = cells.setdefault(tuple(place[name] for name in per), [])
+                cell.append(_Ticket(digest([seed, "draw", item]), item, folder, model, task, samples, number, key))
+                # What is not among the first n of its cell now never will be.
+                if len(cell) > 4 * n:
+                    cell[:] = sorted(cell)[:n]
+    tickets = [ticket for cell in cells.values() for ticket in sorted(cell)[:n]]
+    if not tickets:
         raise RequestError(f"no response of {', '.join(map(str, folders))} can be shown: none was answered")
+    texts = {folder: stored_texts(folder, [t.key for t in tickets if t.folder == folder]) for folder in folders}
+    drawn = []
+    for ticket in tickets:
+        (row,) = ticket.samples.take([ticket.number]).rows()
+        text = texts[ticket.folder].get(ticket.key) or ""
+        drawn.append(Drawn(ticket.item, ticket.folder, ticket.model, ticket.task, row, text))
     return sorted(drawn, key=lambda one: one.item)
+
+
+@dataclass(frozen=True, order=True)
+class _Ticket:
+    """One response that may be drawn: the smallest `order` of a cell are."""
+
+    order: str
+    item: str = field(compare=False)
+    folder: Path = field(compare=False)
+    model: str = field(compare=False)
+    task: Task = field(compare=False)
+    samples: Samples = field(compare=False)
+    number: int = field(compare=False)
+    key: str = field(compare=False)
 
 
 def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, media: bool = True) -> list[Path]:
@@ -128,7 +157,7 @@ def sheet_csv(drawn: Sequence[Drawn]) -> str:
             choices = " / ".join(_choices(attribute)) or "a few words, or unstated"
             writer.writerow(
                 [one.item, attribute.name, "", attribute.asks + many, choices]
-                + [_inert(text) for text in (str(one.row.text), one.prompt)]
+                + [_inert(text) for text in (str(one.text), one.prompt)]
             )
     return buffer.getvalue()
 
@@ -153,7 +182,7 @@ def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) ->
         {
             "item": one.item,
             "prompt": one.prompt,
-            "response": one.row.text,
+            "response": one.text,
             "media": f"data:{sent[one.item][0]};base64,{base64.b64encode(sent[one.item][1]).decode()}"
             if one.item in sent
             else "",
@@ -166,7 +195,7 @@ def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) ->
     return render_page(
         source.joinpath("sheet.html.j2"),
         style=source.joinpath("sheet.css"),
-        script=source.joinpath("sheet.js"),
+        simulate=source.joinpath("sheet.js"),
         items=items,
     )
 
@@ -176,16 +205,16 @@ def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, b
     corpora: dict[tuple[str, str], Mapping[str, Any]] = {}
     found: dict[str, tuple[str, bytes]] = {}
     for one in drawn:
-        if not one.task.media or one.task.arm in {TEXT_ONLY, SILENCE}:
+        if not one.task.media or one.task.condition in {TEXT_ONLY, SILENCE}:
             continue
         where = data or read_manifest(one.run)["command"]["data"]
         place = (one.task.data.corpus, str(where))
         if place not in corpora:
-            corpora[place] = {item.item_id: item for item in open_corpus(one.task.data, where).items}
-        item = corpora[place].get(one.row.item_id)
+            corpora[place] = {item.sample_id: item for item in open_corpus(one.task.data, where).items}
+        item = corpora[place].get(one.row.sample_id)
         if item is None:
             raise RequestError(
-                f"{place[1]} has no item {one.row.item_id} of {one.task.data.corpus}, which the run asked about; "
+                f"{place[1]} has no item {one.row.sample_id} of {one.task.data.corpus}, which the run asked about; "
                 "name the data of the run with `--data`, or leave recordings out with `--no-media`"
             )
         try:

@@ -11,12 +11,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from equivox.compare.pairs import PairedTest, untested_metrics
-from equivox.compare.ranking import Judged, Standing
+from equivox.compare.pairs import PairedTest, untested_measures
+from equivox.compare.ranking import Judged, Standing, missing_cohorts
 from equivox.compare.runs import Comparison, TaskCorrelation, ValueShares, task_correlations, top_movers
+from equivox.core.metric import CohortScore
 from equivox.core.scores import Score
 from equivox.metrics.badf.overlap import Overlap
-from equivox.metrics.genres.relative import CohortScore, missing_cohort
 from equivox.report.judged_cells import (
     COHORT_LEGEND,
     RANK_COLUMNS,
@@ -38,13 +38,13 @@ def print_comparison(console: Console, comparison: Comparison, *, attributes: in
     """Print models × tasks with stars, the evidence behind each number, refusals, correlations and what moves most."""
     whole = [(model, s) for model, s in comparison.scores() if s.is_whole and s.name == NTVD]
     refusals = [(model, s) for model, s in comparison.scores() if s.role == "refusal" and s.name == NTVD]
-    for dimension, arm in dict.fromkeys((s.dimension, s.arm) for _, s in whole):
-        rows = [(model, s) for model, s in whole if (s.dimension, s.arm) == (dimension, arm)]
-        console.print(_grid(f"{dimension}, arm {arm}: nTVD", rows))
+    for dimension, condition in dict.fromkeys((s.dimension, s.condition) for _, s in whole):
+        rows = [(model, s) for model, s in whole if (s.dimension, s.condition) == (dimension, condition)]
+        console.print(_grid(f"{dimension}, condition {condition}: nTVD", rows))
     print_task_scores(console, [(run.model, run.scores) for run in comparison.runs])
-    for dimension, arm in dict.fromkeys((s.dimension, s.arm) for _, s in refusals):
-        rows = [(model, s) for model, s in refusals if (s.dimension, s.arm) == (dimension, arm)]
-        _print_refusals(console, f"{dimension}, arm {arm}: refusal nTVD", rows)
+    for dimension, condition in dict.fromkeys((s.dimension, s.condition) for _, s in refusals):
+        rows = [(model, s) for model, s in refusals if (s.dimension, s.condition) == (dimension, condition)]
+        _print_refusals(console, f"{dimension}, condition {condition}: refusal nTVD", rows)
     _print_correlations(console, task_correlations(comparison))
     for run in comparison.runs:
         for score, shares in top_movers(run, attributes=attributes, values=values):
@@ -55,26 +55,28 @@ def print_comparison(console: Console, comparison: Comparison, *, attributes: in
 
 def print_judged(console: Console, comparison: Comparison, judged: Judged) -> None:
     """Print the paired tests of every two models, the ranks that they leave open, and cohort-relative scores."""
-    for metric, arm in dict.fromkeys((test.metric, test.arm) for test in judged.tests):
-        _print_tests(console, [t for t in judged.tests if (t.metric, t.arm) == (metric, arm)])
+    for metric, condition in dict.fromkeys((test.metric, test.condition) for test in judged.tests):
+        _print_tests(console, [t for t in judged.tests if (t.metric, t.condition) == (metric, condition)])
     if judged.tests:
         console.print(Text(TESTS_LEGEND, style="dim"))
-        for metric, reason in untested_metrics(comparison).items():
+        for metric, reason in untested_measures(comparison).items():
             console.print(Text(f"  {DASH} {metric}: no paired test: {reason}", style="yellow"))
-    for family, arm in dict.fromkeys((standing.family, standing.arm) for standing in judged.standings):
-        _print_ranks(console, [s for s in judged.standings if (s.family, s.arm) == (family, arm)])
+    for family, condition in dict.fromkeys((standing.family, standing.condition) for standing in judged.standings):
+        _print_ranks(console, [s for s in judged.standings if (s.family, s.condition) == (family, condition)])
     if judged.standings:
         console.print(Text(RANKS_LEGEND, style="dim"))
     for cohort in dict.fromkeys(score.cohort for score in judged.cohorts):
         _print_cohort(console, [score for score in judged.cohorts if score.cohort == cohort])
     if judged.cohorts:
         console.print(Text(COHORT_LEGEND, style="dim"))
-    elif none := missing_cohort([score for _, score in comparison.scores()]):
+    elif none := " ".join(missing_cohorts(comparison)):
         console.print(Text(f"  {DASH} {none}", style="yellow"))
 
 
 def _print_tests(console: Console, tests: Sequence[PairedTest]) -> None:
-    table = _plain_table(f"{tests[0].metric}, arm {tests[0].arm}: models two by two, on the items that both answered")
+    table = _plain_table(
+        f"{tests[0].metric}, condition {tests[0].condition}: models two by two, on the items that both answered"
+    )
     for name in ("task", "a", "b"):
         table.add_column(name, no_wrap=True)
     for name in TEST_COLUMNS:
@@ -93,7 +95,9 @@ def _reasons(tests: Sequence[PairedTest]) -> Counter[str]:
 
 
 def _print_ranks(console: Console, standings: Sequence[Standing]) -> None:
-    table = _plain_table(f"{standings[0].family}, arm {standings[0].arm}: places, the first nearest to no bias")
+    table = _plain_table(
+        f"{standings[0].family}, condition {standings[0].condition}: places, the first nearest to no bias"
+    )
     for name in ("task", "metric", "model"):
         table.add_column(name, no_wrap=True)
     for name in RANK_COLUMNS:
@@ -170,11 +174,11 @@ def _print_refusals(console: Console, title: str, rows: Sequence[tuple[str, Scor
 
 
 def _print_correlations(console: Console, found: Sequence[TaskCorrelation]) -> None:
-    for dimension, arm in dict.fromkeys((c.dimension, c.arm) for c in found):
-        table = _plain_table(f"{dimension}, arm {arm}: correlation of tasks over models")
+    for dimension, condition in dict.fromkeys((c.dimension, c.condition) for c in found):
+        table = _plain_table(f"{dimension}, condition {condition}: correlation of tasks over models")
         for name in ("task", "task", "models", "r", "interval", "p", "q", "r of excess", ""):
             table.add_column(name, justify="left" if name in {"task", ""} else "right", no_wrap=True)
-        for c in (c for c in found if (c.dimension, c.arm) == (dimension, arm)):
+        for c in (c for c in found if (c.dimension, c.condition) == (dimension, condition)):
             table.add_row(escape(c.first), escape(c.second), *correlation_cells(c), c.undefined or "")
         console.print(table)
 

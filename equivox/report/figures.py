@@ -78,8 +78,8 @@ def _short(text: str, longest: int = _LONGEST) -> str:
 def _broken(text: str, longest: int) -> str:
     r"""Break a name into two lines where it has a sign; what does not fit into two is cut.
 
-    >>> _broken("reference:random?speaker=0.5", 20), _broken("Qwen/Qwen2-Audio-7B-Instruct", 20)
-    ('reference:random?\nspeaker=0.5', 'Qwen/Qwen2-Audio-7B-\nInstruct')
+    >>> _broken("simulated:random?speaker=0.5", 20), _broken("Qwen/Qwen2-Audio-7B-Instruct", 20)
+    ('simulated:random?\nspeaker=0.5', 'Qwen/Qwen2-Audio-7B-\nInstruct')
     """
     plain = " ".join(text.split())
     if len(plain) <= longest:
@@ -383,10 +383,10 @@ def _figure_of_several(folders: Sequence[Path], kind: str, rest: str) -> Figure:
     comparison = open_comparison(folders)
     if kind == "correlations":
         found = task_correlations(comparison)
-        pairs = [c for c in found if rest in {c.dimension, f"{c.dimension}@{c.arm}"}]
-        if pairs and len({c.arm for c in pairs}) == 1:
+        pairs = [c for c in found if rest in {c.dimension, f"{c.dimension}@{c.condition}"}]
+        if pairs and len({c.condition for c in pairs}) == 1:
             return draw_correlations(pairs)
-        offered = list(dict.fromkeys(f"{c.dimension}@{c.arm}" for c in found))
+        offered = list(dict.fromkeys(f"{c.dimension}@{c.condition}" for c in found))
     else:
         ranked = judge(comparison).standings
         if own := [standing for standing in ranked if standing.family == rest]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from equivox.compare.pairs import PairedTest
 from equivox.compare.ranking import Standing
 from equivox.compare.runs import TaskCorrelation
+from equivox.core.metric import CohortScore
 from equivox.core.scores import NAN
-from equivox.metrics.genres.relative import CohortScore
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
 
 TEST_COLUMNS = ("value of a", "value of b", "a further by", "interval", "p", "q", "items", "clusters")

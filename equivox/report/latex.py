@@ -121,16 +121,16 @@ _STARS = "* p < 0.05, ** p < 0.001, labels moved between clusters."
 
 
 def _scores(comparison: Comparison) -> Iterator[Table]:
-    """Yield models × tasks for each metric, dimension and arm."""
+    """Yield models × tasks for each metric, dimension and condition."""
     whole = [(model, s) for model, s in comparison.scores() if s.is_whole and s.role == "outcome"]
-    for name, dimension, arm in dict.fromkeys((s.name, s.dimension, s.arm) for _, s in whole):
-        rows = [(model, s) for model, s in whole if (s.name, s.dimension, s.arm) == (name, dimension, arm)]
+    for name, dimension, condition in dict.fromkeys((s.name, s.dimension, s.condition) for _, s in whole):
+        rows = [(model, s) for model, s in whole if (s.name, s.dimension, s.condition) == (name, dimension, condition)]
         tasks = list(dict.fromkeys(score.task for _, score in rows))
         cells = {(model, score.task): score for model, score in rows}
         reasons = [f"{DASH} {model}, {s.task}: {s.undefined}." for model, s in rows if not s.defined]
         unit = rows[0][1].unit
         yield Table(
-            caption=f"{name} ({unit}), {dimension}, arm {arm}. 0 means: {rows[0][1].zero_means}.",
+            caption=f"{name} ({unit}), {dimension}, condition {condition}. 0 means: {rows[0][1].zero_means}.",
             header=["model", *(task.partition(":")[2] or task for task in tasks)],
             align="l" + "r" * len(tasks),
             rows=[
@@ -146,10 +146,10 @@ def _cell(score: Score | None) -> str:
 
 
 def _correlations(found: Sequence[TaskCorrelation]) -> Iterator[Table]:
-    for dimension, arm in dict.fromkeys((c.dimension, c.arm) for c in found):
-        pairs = [c for c in found if (c.dimension, c.arm) == (dimension, arm)]
+    for dimension, condition in dict.fromkeys((c.dimension, c.condition) for c in found):
+        pairs = [c for c in found if (c.dimension, c.condition) == (dimension, condition)]
         yield Table(
-            caption=f"Pearson's r of the tasks' nTVD over models, {dimension}, arm {arm}.",
+            caption=f"Pearson's r of the tasks' nTVD over models, {dimension}, condition {condition}.",
             header=("task", "task", "models", "r", "95 % interval", "p", "q", "r of excess"),
             align="llrrrrrr",
             rows=[[c.first, c.second, *correlation_cells(c)] for c in pairs],
@@ -158,8 +158,8 @@ def _correlations(found: Sequence[TaskCorrelation]) -> Iterator[Table]:
 
 
 def _ranks(standings: Sequence[Standing]) -> Iterator[Table]:
-    for family, arm, dimension in dict.fromkeys((s.family, s.arm, s.dimension) for s in standings):
-        own = [s for s in standings if (s.family, s.arm, s.dimension) == (family, arm, dimension)]
+    for family, condition, dimension in dict.fromkeys((s.family, s.condition, s.dimension) for s in standings):
+        own = [s for s in standings if (s.family, s.condition, s.dimension) == (family, condition, dimension)]
         rows, rules = [], set()
         for task, metric in dict.fromkeys((s.task, s.metric) for s in own):
             members = in_order([s for s in own if (s.task, s.metric) == (task, metric)])
@@ -167,7 +167,7 @@ def _ranks(standings: Sequence[Standing]) -> Iterator[Table]:
             rules.add(len(rows))
         reasons = [f"{DASH} {s.model}, {s.task}, {s.metric}: {s.undefined}." for s in own if s.undefined]
         yield Table(
-            caption=f"Places of the models, the first nearest to no bias: {family}, {dimension}, arm {arm}.",
+            caption=f"Places of the models, the first nearest to no bias: {family}, {dimension}, condition {condition}.",
             header=("task", "metric", "model", *RANK_COLUMNS),
             align="lllrrrl",
             rows=rows,
@@ -177,13 +177,13 @@ def _ranks(standings: Sequence[Standing]) -> Iterator[Table]:
 
 
 def _tests(tests: Sequence[PairedTest]) -> Iterator[Table]:
-    for metric, arm in dict.fromkeys((test.metric, test.arm) for test in tests):
-        own = [test for test in tests if (test.metric, test.arm) == (metric, arm)]
+    for metric, condition in dict.fromkeys((test.metric, test.condition) for test in tests):
+        own = [test for test in tests if (test.metric, test.condition) == (metric, condition)]
         reasons = dict.fromkeys(
             f"{DASH} {t.model_a} and {t.model_b}, {t.task}: {t.undefined}." for t in own if t.undefined
         )
         yield Table(
-            caption=f"Models two by two on the items that both answered: {metric}, arm {arm}.",
+            caption=f"Models two by two on the items that both answered: {metric}, condition {condition}.",
             header=("task", "a", "b", *TEST_COLUMNS),
             align="lll" + "r" * len(TEST_COLUMNS),
             rows=[[t.task, t.model_a, t.model_b, *tested_cells(t)] for t in own if t.undefined is None],

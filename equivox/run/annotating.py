@@ -1,228 +1,350 @@
-"""The annotation stage: every stored response read by an annotator, each reading stored as it is done."""
+"""The annotate stage: an annotator annotates every stored response, and the samples of each task become one table.
+
+Each annotation is stored as it is made. When all responses of a task are annotated, the table of its samples is
+written: that is all that scoring reads.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job, Status, Value, annotation_key
 from equivox.core.errors import RequestError
 from equivox.core.progress import Progress, no_progress
-from equivox.core.segments import Part, PartReading, reading_of
+from equivox.core.samples import segment_columns
+from equivox.core.segments import Segment, SegmentAnnotation
 from equivox.core.task import Task, digest
-from equivox.run.store import Store, annotation_schema, response_schema, write_text
+from equivox.run.manifest import read_manifest
+from equivox.run.plan import read_plan
+from equivox.run.store import Store, annotation_schema, response_schema, write_table, write_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-READERS = "readers"
-"""Where the readings lie that no annotator has a part in: those of the readers that parts bring with them."""
+TOOLS = "_tools"
+"""Where annotations lie that rules and tools made without an annotator: all annotators share them."""
 
 FOLLOW_UP = "follow up"
-"""What the stage of questions about findings is called."""
+"""The name of the stage that asks questions about findings."""
 
+SIMULATED = "simulated"
+"""The engine whose responses may be annotated by rules of their own (`Task.simulate`)."""
 
-class Readings:
-    """What has been read of a run: by one annotator, and by the readers that parts bring with them."""
-
-    def __init__(self, identity: AnnotatorIdentity, records: Mapping[str, Mapping[str, Any]]) -> None:
-        self._identity = identity
-        self._records = dict(records)
-
-    @classmethod
-    def of(cls, folder: Path, identity: AnnotatorIdentity) -> Readings:
-        """Return all that has been read of the run in `folder`."""
-        return cls(identity, stored_annotations(folder, identity.name) | stored_annotations(folder, READERS))
-
-    def settle(
-        self, task: Task, planned: Mapping[str, Any], text: str
-    ) -> tuple[dict[str, PartReading], dict[str, Part]]:
-        """Return what has been read of a response, by part, and the parts that can be read now, by annotation key."""
-        done: dict[str, PartReading] = {}
-        while True:
-            found: dict[str, PartReading] = {}
-            pending: dict[str, Part] = {}
-            for part in reading_of(task).parts(task, planned["facts"], text, done):
-                if part.name in done:
-                    continue
-                key = annotation_key(self._identity, part, planned["key"])
-                record = self._records.get(key)
-                if record is None:
-                    pending[key] = part
-                else:
-                    found[part.name] = _part_reading(record, part.alone)
-            if not found:
-                return done, pending
-            done |= found
-
-    def add(self, annotation: Annotation) -> None:
-        """Take an annotation that has just been made."""
-        self._records[annotation.key] = annotation.as_record()
+_BLOCK = 8192
+"""Responses that are annotated together: their segments are in memory until the last one is annotated."""
 
 
 def annotate(folder: Path, tasks: Sequence[Task], annotator: Annotator, *, progress: Progress = no_progress) -> None:
-    """Have `annotator` read every stored response that it has not read yet, round by round until nothing is left.
+    """Have `annotator` annotate what it has not annotated yet of the run in `folder`, and write the tables of samples.
 
-    Who it is is kept beside its readings, so that they can be told apart and scored later without it. Readings by
-    another version of the same annotator stay in the store and no longer count.
+    The annotator's identity is stored beside its annotations, so that they can be scored later without it. Annotations
+    by another version of the same annotator stay in the store and no longer count.
     """
-    own = annotations_folder(folder, annotator.identity.name)
-    readings = Readings.of(folder, annotator.identity)
-    write_text(own / "annotator.json", json.dumps(annotator.identity.as_dict(), indent=1) + "\n")
-    shared = Store(annotations_folder(folder, READERS), annotation_schema())
-    texts = stored_texts(folder)
-    answered = [(row, text) for row in plan_rows(folder) if (text := texts.get(row["key"])) is not None]
-    done = 0
+    name = annotator.identity.name
+    write_text(annotations_folder(folder, name) / "annotator.json", _json(annotator.identity.as_dict()))
+    plan = read_plan(folder)
+    responses = Responses.of(folder)
     progress("annotate", 0, 0)
-    with Store(own, annotation_schema()) as store, shared:
-        while jobs := _jobs(answered, tasks, readings):
-            total = done + len(jobs)
-            for annotation in _read(list(jobs.values()), annotator):
-                (shared if jobs[annotation.key].part.alone else store).append(annotation.as_record())
-                readings.add(annotation)
-                done += 1
-                progress("annotate", done, total)
-            store.flush()
-            shared.flush()
-        store.compact()
-        shared.compact()
+    stage = _Stage(
+        annotator=annotator,
+        simulated=read_manifest(folder)["identity"]["model"]["engine"] == SIMULATED,
+        store=Store(annotations_folder(folder, name), annotation_schema()),
+        shared=Store(annotations_folder(folder, TOOLS), annotation_schema()),
+        progress=progress,
+    )
+    with stage.store, stage.shared:
+        for task in tasks:
+            table = stage.samples(task, _of_task(plan, task), responses)
+            described = {"task": task.name, "scheme": scheme_digest(task), "answered": responses.n_answered}
+            table = table.replace_schema_metadata({"equivox": json.dumps(described)})
+            write_table(samples_path(folder, name, task.name), table)
+        stage.store.compact()
+        stage.shared.compact()
 
 
-class StoredRun:
-    """What was asked, answered and read in a run, kept as it is stored and handed out task by task.
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """What the model answered in a run, by key; `text` is null where a request failed."""
 
-    As objects of Python, the readings of a large run take ten times the memory.
-    """
+    table: pa.Table
 
-    def __init__(self, folder: Path, identity: AnnotatorIdentity) -> None:
-        self._identity = identity
-        self._plan = _plan_table(folder)
-        self._texts = Store(folder / "responses", response_schema()).table(("key", "text"))
-        columns = ("key", "response_key", "status", "values")
-        names = (identity.name, READERS)
-        self._read = [Store(annotations_folder(folder, name), annotation_schema()).table(columns) for name in names]
+    @classmethod
+    def of(cls, folder: Path) -> Responses:
+        """Return the stored responses of the run in `folder`."""
+        return cls(Store(folder / "responses", response_schema()).table(("key", "text")).combine_chunks())
 
-    def of_task(self, task: Task) -> tuple[list[dict[str, Any]], dict[str, str | None], Readings]:
-        """Return the plan of one task, what was answered by the keys of the responses, and what was read of that."""
+    @property
+    def n_answered(self) -> int:
+        """How many requests have a response with a text."""
+        return int(self.table.num_rows - self.table["text"].null_count)
+
+    def of_keys(self, keys: pa.ChunkedArray) -> tuple[pa.Array, list[bool]]:
+        """Return the text of each key (null: none), and whether the request was made at all."""
         import pyarrow.compute as pc
 
-        plan = self._plan.filter(pc.equal(self._plan["task"], task.name))
-        texts = _among(self._texts, "key", plan["key"])
-        records = {r["key"]: r for table in self._read for r in _among(table, "response_key", plan["key"]).to_pylist()}
-        answered = dict(zip(texts["key"].to_pylist(), texts["text"].to_pylist(), strict=True))
-        return _with_facts(plan), answered, Readings(self._identity, records)
+        place = pc.index_in(keys, value_set=self.table["key"].combine_chunks())
+        return self.table["text"].take(place), pc.is_valid(place).to_pylist()
 
 
-def _among(table: pa.Table, column: str, keys: pa.ChunkedArray) -> pa.Table:
+@dataclass
+class _Response:
+    """One response while it is annotated."""
+
+    key: str
+    text: str
+    metadata: Mapping[str, str]
+    done: dict[str, SegmentAnnotation] = field(default_factory=dict)
+
+
+@dataclass
+class _Stage:
+    """The annotator and the stores of one annotate stage."""
+
+    annotator: Annotator
+    simulated: bool
+    store: Store
+    shared: Store
+    progress: Progress
+    done: int = 0
+    total: int = 0
+
+    def samples(self, task: Task, plan: pa.Table, responses: Responses) -> pa.Table:
+        """Annotate the responses of one task and return the table of its samples."""
+        import pyarrow as pa
+
+        blocks = []
+        stored = self._stored(plan)
+        for start in range(0, plan.num_rows, _BLOCK):
+            block = plan.slice(start, _BLOCK)
+            blocks.append(self._block(task, block, *responses.of_keys(block["key"]), stored))
+        self.store.flush()
+        self.shared.flush()
+        return pa.concat_tables(blocks, promote_options="default").combine_chunks()
+
+    def _stored(self, plan: pa.Table) -> pa.Table:
+        """Return the stored annotations of the responses in `plan`."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        columns = ("key", "response_key", "status", "values")
+        tables = [store.table(columns) for store in (self.store, self.shared)]
+        keys = plan["key"].combine_chunks()
+        return pa.concat_tables([t.filter(pc.is_in(t["response_key"], value_set=keys)) for t in tables])
+
+    def _block(
+        self, task: Task, plan: pa.Table, texts: pa.Array, requested: Sequence[bool], stored: pa.Table
+    ) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        keys = plan["key"].to_pylist()
+        names = [name for name in plan.column_names if name.startswith("metadata.")]
+        metadata = [plan[name].to_pylist() for name in names]
+        short = [name.removeprefix("metadata.") for name in names]
+        rows: list[_Response | None] = [
+            None
+            if text is None
+            else _Response(key, text, {n: v for n, v in zip(short, given, strict=True) if v is not None})
+            for key, text, given in zip(
+                keys, texts.to_pylist(), zip(*metadata, strict=True) if metadata else [()] * len(keys), strict=True
+            )
+        ]
+        known = {}
+        if stored.num_rows:
+            block = stored.filter(pc.is_in(stored["response_key"], value_set=plan["key"].combine_chunks()))
+            known = {record["key"]: _stored_segment(record) for record in block.to_pylist()}
+        self._settle(task, [row for row in rows if row is not None], known)
+        statuses: list[str] = []
+        segments: list[Mapping[str, SegmentAnnotation]] = []
+        for row, was_requested in zip(rows, requested, strict=True):
+            if row is None:
+                statuses.append("failed" if was_requested else "missing")
+                segments.append({})
+            else:
+                status, kept = task.annotation.sample(task, row.metadata, row.text, row.done)
+                statuses.append(status)
+                segments.append(kept)
+        kept_columns = ["key", "sample_id", "repeat", "group", "cluster", "stratum", *names]
+        table = plan.select(kept_columns).append_column("status", pa.array(statuses, pa.string()).dictionary_encode())
+        for name, cells in segment_columns(segments).items():
+            kind = pa.string() if name.startswith("status.") else pa.list_(pa.string())
+            table = table.append_column(name, pa.array(cells, kind))
+        return table
+
+    def _settle(self, task: Task, rows: Sequence[_Response], known: dict[str, SegmentAnnotation]) -> None:
+        """Annotate all segments of `rows`, round by round, until their scheme names no more."""
+        self.total += len(rows)
+        active = list(rows)
+        while active:
+            jobs: dict[str, Job] = {}
+            waiting: list[tuple[_Response, str, str]] = []
+            unsettled = []
+            for row in active:
+                pending = self._pending(task, row, known)
+                for key, segment in pending.items():
+                    jobs.setdefault(key, Job(key=key, response_key=row.key, task=task.name, segment=segment))
+                    waiting.append((row, segment.name, key))
+                if pending:
+                    unsettled.append(row)
+                else:
+                    self.done += 1
+            made: dict[str, SegmentAnnotation] = {}
+            for annotation in run_jobs(list(jobs.values()), self.annotator):
+                alone = jobs[annotation.key].segment.alone
+                (self.shared if alone else self.store).append(annotation.as_record())
+                made[annotation.key] = SegmentAnnotation(annotation.status, annotation.by_attribute())
+            self.progress("annotate", self.done, self.total)
+            for row, name, key in waiting:
+                row.done[name] = made[key]
+            active = unsettled
+
+    def _pending(self, task: Task, row: _Response, known: Mapping[str, SegmentAnnotation]) -> dict[str, Segment]:
+        """Return what can be annotated now of a response, by key, once everything stored has been taken over."""
+        while True:
+            pending: dict[str, Segment] = {}
+            found = False
+            for segment in task.annotation.segments(task, row.metadata, row.text, row.done):
+                if segment.name in row.done:
+                    continue
+                if self.simulated and task.simulate is not None:
+                    segment = _with_simulated_tool(task, segment)
+                key = annotation_key(self.annotator.identity, segment, row.key)
+                if (annotation := known.get(key)) is not None:
+                    row.done[segment.name] = annotation
+                    found = True
+                else:
+                    pending[key] = segment
+            if not found:
+                return pending
+
+
+def _with_simulated_tool(task: Task, segment: Segment) -> Segment:
+    tool = None if task.simulate is None else task.simulate.tool(segment)
+    return segment if tool is None else replace(segment, tool=tool)
+
+
+def _of_task(plan: pa.Table, task: Task) -> pa.Table:
     import pyarrow.compute as pc
 
-    return table.filter(pc.is_in(table[column], value_set=keys.combine_chunks()))
+    own = plan.filter(pc.equal(plan["task"], task.name))
+    # A column of metadata that another task keeps is empty here.
+    empty = [name for name in own.column_names if name.startswith("metadata.") and own[name].null_count == len(own)]
+    return own.drop_columns(empty).combine_chunks()
 
 
-class Answers:
-    """What an annotator said to follow-up questions, those about findings rather than responses."""
-
-    def __init__(self, folder: Path, identity: AnnotatorIdentity) -> None:
-        self._identity = identity
-        self._records = {
-            key: record
-            for key, record in stored_annotations(folder, identity.name).items()
-            if not record["response_key"]
-        }
-
-    def to(self, part: Part) -> PartReading | None:
-        """Return what was said to `part`; None where it has not been asked."""
-        record = self._records.get(annotation_key(self._identity, part, ""))
-        return None if record is None else _part_reading(record, part.alone)
-
-
-def ask(folder: Path, parts: Sequence[Part], annotator: Annotator, *, progress: Progress = no_progress) -> None:
-    """Ask `annotator` each of `parts` that it has not answered yet, each once; every answer is stored as it comes."""
-    answers = Answers(folder, annotator.identity)
-    jobs: dict[str, Job] = {}
-    for part in parts:
-        if answers.to(part) is None:
-            key = annotation_key(annotator.identity, part, "")
-            jobs.setdefault(key, Job(key=key, response_key="", task=part.name, part=part))
-    progress(FOLLOW_UP, 0, len(jobs))
-    with Store(annotations_folder(folder, annotator.identity.name), annotation_schema()) as store:
-        for done, annotation in enumerate(_read(list(jobs.values()), annotator), start=1):
-            store.append(annotation.as_record())
-            progress(FOLLOW_UP, done, len(jobs))
-        store.flush()
-        store.compact()
-
-
-def _jobs(
-    answered: Sequence[tuple[Mapping[str, Any], str]], tasks: Sequence[Task], readings: Readings
-) -> dict[str, Job]:
-    """Return what can be read now of the planned requests that were answered, each with its response's text."""
-    by_name = {task.name: task for task in tasks}
-    jobs: dict[str, Job] = {}
-    for row, text in answered:
-        for key, part in readings.settle(by_name[row["task"]], row, text)[1].items():
-            jobs.setdefault(key, Job(key=key, response_key=row["key"], task=row["task"], part=part))
-    return jobs
-
-
-def _read(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
-    """Yield one annotation per job: by the part's own reader where it has one that can tell, else by the annotator."""
-    left = [job for job in jobs if job.part.reader is None]
-    by_reader: dict[str, list[Job]] = {}
+def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
+    """Yield one annotation per job: by the segment's tool where it has one that can tell, else by the annotator."""
+    left = [job for job in jobs if job.segment.tool is None]
+    by_tool: dict[str, list[Job]] = {}
+    digests: dict[int, str] = {}
     for job in jobs:
-        if job.part.reader is not None:
-            by_reader.setdefault(digest(dict(job.part.reader.identity)), []).append(job)
-    for members in by_reader.values():
-        reader = members[0].part.reader
-        if reader is None:
+        if job.segment.tool is not None:
+            tool = job.segment.tool
+            by_tool.setdefault(digests.setdefault(id(tool), digest(dict(tool.identity))), []).append(job)
+    for members in by_tool.values():
+        tool = members[0].segment.tool
+        if tool is None:
             continue
-        spoken = [job for job in members if job.part.text.strip()]
-        yield from (_by_reader(job, "empty", ()) for job in members if not job.part.text.strip())
-        for job, values in zip(spoken, reader.read([job.part for job in spoken]), strict=True):
+        spoken = [job for job in members if job.segment.text.strip()]
+        yield from (_by_tool(job, "empty", ()) for job in members if not job.segment.text.strip())
+        for job, values in zip(spoken, tool.read([job.segment for job in spoken]), strict=True):
             if values is not None:
-                yield _by_reader(job, _status(job.part, values), values)
-            elif job.part.alone:
-                yield _by_reader(job, "unparsed", ())
+                yield _by_tool(job, _status(job.segment, values), values)
+            elif job.segment.alone:
+                yield _by_tool(job, "unparsed", ())
             else:
                 left.append(job)
     yield from annotator.annotate(left)
 
 
-def _status(part: Part, values: Sequence[Value]) -> Status:
-    refusals = {attribute.name for attribute in part.attributes if attribute.role == "refusal"}
+def _status(segment: Segment, values: Sequence[Value]) -> Status:
+    refusals = {attribute.name for attribute in segment.attributes if attribute.role == "refusal"}
     return "refused" if any(v.attribute in refusals and v.value == "yes" for v in values) else "parsed"
 
 
-def _by_reader(job: Job, status: Status, values: Sequence[Value]) -> Annotation:
+def _by_tool(job: Job, status: Status, values: Sequence[Value]) -> Annotation:
     return Annotation(
         key=job.key,
         response_key=job.response_key,
         task=job.task,
         status=status,
         values=tuple(values),
-        part=job.part.name,
+        segment=job.segment.name,
     )
 
 
-def _part_reading(record: Mapping[str, Any], shared: bool) -> PartReading:
-    values = record["values"]
-    return PartReading(record["status"], values_by_attribute(values), values_by_attribute(values, "raw"), shared)
+def _stored_segment(record: Mapping[str, Any]) -> SegmentAnnotation:
+    return SegmentAnnotation(record["status"], values_by_attribute(record["values"]))
+
+
+class FollowUps:
+    """The annotator's answers to follow-up questions: those about findings rather than about one response."""
+
+    def __init__(self, folder: Path, identity: AnnotatorIdentity) -> None:
+        import pyarrow.compute as pc
+
+        self._identity = identity
+        table = Store(annotations_folder(folder, identity.name), annotation_schema()).table()
+        self._records = {r["key"]: r for r in table.filter(pc.equal(table["response_key"], "")).to_pylist()}
+
+    def to(self, segment: Segment) -> SegmentAnnotation | None:
+        """Return the answer to `segment`; None where it has not been asked."""
+        record = self._records.get(annotation_key(self._identity, segment, ""))
+        return None if record is None else _stored_segment(record)
+
+
+def ask(folder: Path, segments: Sequence[Segment], annotator: Annotator, *, progress: Progress = no_progress) -> None:
+    """Ask `annotator` each of `segments` that it has not answered yet, each once; every answer is stored as it comes."""
+    answers = FollowUps(folder, annotator.identity)
+    jobs: dict[str, Job] = {}
+    for segment in segments:
+        if answers.to(segment) is None:
+            key = annotation_key(annotator.identity, segment, "")
+            jobs.setdefault(key, Job(key=key, response_key="", task=segment.name, segment=segment))
+    progress(FOLLOW_UP, 0, len(jobs))
+    with Store(annotations_folder(folder, annotator.identity.name), annotation_schema()) as store:
+        for done, annotation in enumerate(run_jobs(list(jobs.values()), annotator), start=1):
+            store.append(annotation.as_record())
+            progress(FOLLOW_UP, done, len(jobs))
+        store.flush()
+        store.compact()
+
+
+def scheme_digest(task: Task) -> str:
+    """Return a hash of everything that determines how the responses of `task` are annotated, but the annotator."""
+    return digest([dict(task.annotation.identity), task.annotation.digest])
 
 
 def annotations_folder(folder: Path, annotator: str) -> Path:
-    """Return where the readings of `annotator` lie in a run."""
+    """Return where the annotations by `annotator` lie in a run."""
     return folder / "annotations" / annotator
 
 
+def samples_path(folder: Path, annotator: str, task: str) -> Path:
+    """Return where the samples of `task` lie as `annotator` annotated them."""
+    return annotations_folder(folder, annotator) / "samples" / f"{file_name(task)}.parquet"
+
+
+def file_name(task: str) -> str:
+    """Return the name of a task, or of a family, as part of a file's name.
+
+    >>> file_name("vibe_gender:story@silence")
+    'vibe_gender-story@silence'
+    """
+    return task.replace(":", "-")
+
+
 def annotators_of(folder: Path) -> list[str]:
-    """Return the annotators that have read the run in `folder`."""
+    """Return the annotators that have annotated the run in `folder`."""
     return sorted(path.parent.name for path in (folder / "annotations").glob("*/annotator.json"))
 
 
 def stored_annotator(folder: Path, name: str) -> AnnotatorIdentity:
-    """Return who `name` is, as stored with its readings; RequestError if it has not read this run."""
+    """Return the identity of the annotator `name`; RequestError if it has not annotated this run."""
     try:
         record = json.loads((annotations_folder(folder, name) / "annotator.json").read_text("utf-8"))
     except OSError:
@@ -235,7 +357,7 @@ def stored_annotator(folder: Path, name: str) -> AnnotatorIdentity:
 
 
 def stored_annotations(folder: Path, name: str) -> dict[str, dict[str, Any]]:
-    """Return the readings of annotator `name` by their keys."""
+    """Return the annotations by `name` by their keys."""
     store = Store(annotations_folder(folder, name), annotation_schema())
     return {record["key"]: record for record in store.records()}
 
@@ -253,25 +375,26 @@ def stored_responses(folder: Path) -> dict[str, dict[str, Any]]:
     return {record["key"]: record for record in Store(folder / "responses", response_schema()).records()}
 
 
-def stored_texts(folder: Path) -> dict[str, str | None]:
-    """Return what was answered by the keys of the responses, None where a request failed; nothing else is held."""
+def stored_texts(folder: Path, keys: Sequence[str] | None = None) -> dict[str, str | None]:
+    """Return the texts of all stored responses, or of some, by their keys; None where a request failed."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     table = Store(folder / "responses", response_schema()).table(("key", "text"))
+    if keys is not None:
+        table = table.filter(pc.is_in(table["key"], value_set=pa.array(keys, pa.string())))
     return dict(zip(table["key"].to_pylist(), table["text"].to_pylist(), strict=True))
 
 
 def plan_rows(folder: Path) -> list[dict[str, Any]]:
-    """Return the plan of the run in `folder`; RequestError if the run was stopped before it was written."""
-    return _with_facts(_plan_table(folder))
+    """Return the plan of the run in `folder` row by row, its metadata as a dictionary."""
+    rows = []
+    for record in read_plan(folder).to_pylist():
+        metadata = {k.removeprefix("metadata."): v for k, v in record.items() if k.startswith("metadata.")}
+        plain = {k: v for k, v in record.items() if not k.startswith("metadata.")}
+        rows.append({**plain, "metadata": {k: v for k, v in metadata.items() if v is not None}})
+    return rows
 
 
-def _plan_table(folder: Path) -> pa.Table:
-    import pyarrow.parquet as pq
-
-    path = folder / "plan.parquet"
-    if not path.is_file():
-        raise RequestError(f"{folder} has no plan.parquet: the run was stopped before it began; run it again")
-    return pq.read_table(path)
-
-
-def _with_facts(plan: pa.Table) -> list[dict[str, Any]]:
-    return [{**row, "facts": dict(row["facts"])} for row in plan.to_pylist()]
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=1) + "\n"

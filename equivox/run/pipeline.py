@@ -3,19 +3,20 @@
 RUN/manifest.json   which run this is, and with what it was made
 RUN/plan.parquet    every request with its group, cluster and stratum
 RUN/responses/      what the model answered, as it came
-RUN/annotations/A/  what annotator A read in each response
+RUN/annotations/A/  every annotation by annotator A, and the samples of each task as a table
 RUN/scores.json     the scores with their evidence
 RUN/usage.json      requests, tokens and cost, where a server was asked
-RUN/tasks/          copies of the task files of one's own
+RUN/tasks.json      the tasks
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,33 +26,33 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
-from equivox.core.variants import AS_DECLARED, DECLARED, EVERY_ARM, declared_name, vary
+from equivox.core.variants import AS_DECLARED, DECLARED, vary
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, open_engine
-from equivox.run.annotating import annotate, annotators_of, stored_responses
+from equivox.run.annotating import annotate, annotators_of
+from equivox.run.declarations import TASKS_FILE, encode, read_tasks, write_tasks
 from equivox.run.manifest import differences, new_manifest, read_manifest, run_identity, write_manifest
-from equivox.run.plan import Plan, PlannedRequest, make_plan
+from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
 from equivox.run.scoring import follow_up, score
-from equivox.run.store import Store, plan_schema, response_schema, write_table, write_text
-from equivox.tasks.registry import builtin_tasks, open_task, resolve_tasks
+from equivox.run.store import Store, response_schema, write_table, write_text
 
 DEFAULT_OPTIONS = ScoringOptions()
-PATCHING = ("reference", "transformers")
-"""The engines that can replace hidden states; reference models need not."""
+PATCHING = ("simulated", "transformers")
+"""The engines that can replace hidden states; simulated models need not."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """What was asked for on the command line."""
+    """A run as it was asked for: the model's name, the tasks as they are declared, and how to vary them."""
 
     model: str
-    tasks: str
+    tasks: Sequence[Task]
     output: Path
     data: str | None = None
     limit: int | None = None
     seed: int = 0
     group: tuple[str, ...] | None = None
-    arms: tuple[str, ...] = (DECLARED,)
+    conditions: tuple[str, ...] = (DECLARED,)
     sampling: str = AS_DECLARED
     annotator: str = "rules"
     options: ScoringOptions = DEFAULT_OPTIONS
@@ -73,12 +74,13 @@ def execute(
     """
     if spec.limit is not None and spec.limit < 1:
         raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every item")
-    tasks = vary(resolve_tasks(spec.tasks), group=spec.group, arms=spec.arms, sampling=spec.sampling)
+    tasks = vary(spec.tasks, group=spec.group, conditions=spec.conditions, sampling=spec.sampling)
     _check_output(spec.output)
     given, engine = engine, engine or open_engine(spec.model, tasks)
     with closing(open_annotator(spec.annotator)) as annotator, nullcontext() if given else closing(engine):
         opened = open_corpora(tasks, spec.data, {} if corpora is None else corpora)
         refuse_patches(tasks, engine)
+        encode(tasks, {})  # what cannot be stored is refused before anything is written
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
         identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
         _check_same_run(spec.output, identity)
@@ -87,7 +89,7 @@ def execute(
 
             load_encoder(spec.options.encoder)
         if pending := pending_requests(spec.output, plan, retry_failed=spec.retry_failed):
-            engine.check([planned.request for planned in pending if planned.problem is None])
+            engine.check(pending.sendable())
             annotator.check(tasks)
             check_tools(tasks)
         with writing(spec.output):
@@ -152,34 +154,9 @@ def _others(folder: Path, annotator: str) -> list[str]:
 
 
 def run_tasks(folder: Path) -> list[Task]:
-    """Return the tasks of the run in `folder`; RequestError when this version declares one of them otherwise."""
-    manifest = read_manifest(folder)
-    known = dict(builtin_tasks())
-    for file in sorted((folder / "tasks").glob("*.y*ml")):
-        known |= {task.name: task for task in resolve_tasks(str(file))}
-    sampling = manifest["command"].get("sampling", AS_DECLARED)
-    for name in manifest["identity"]["tasks"]:
-        if task := open_task(declared_name(name, sampling)):
-            known.setdefault(task.name, task)
-    group = manifest["command"]["group"]
-    every = vary(
-        list(known.values()),
-        group=tuple(group) if group else None,
-        arms=(EVERY_ARM,),
-        sampling=sampling,
-    )
-    known = {task.name: task for task in every}
-    tasks = []
-    for name, fingerprint in manifest["identity"]["tasks"].items():
-        task = known.get(name)
-        if task is None or task.fingerprint != fingerprint:
-            raise RequestError(
-                f"{folder} was made with another {name} than this version has "
-                f"({'no such task' if task is None else f'version {task.version}'} here); "
-                f"score it with equivox {manifest['equivox']}"
-            )
-        tasks.append(task)
-    return tasks
+    """Return the tasks of the run in `folder`, as they were when it was made."""
+    read_manifest(folder)
+    return read_tasks(folder)
 
 
 def read_usage(folder: Path) -> dict[str, float]:
@@ -200,7 +177,8 @@ def add_usage(folder: Path, engine: Engine) -> None:
 
 def count_failures(folder: Path) -> Counter[str]:
     """Count the stored failed responses of the run in `folder` by their errors."""
-    return Counter(record["error"] for record in stored_responses(folder).values() if record["error"] is not None)
+    errors = Store(folder / "responses", response_schema()).table(("error",))["error"].drop_null()
+    return Counter(errors.to_pylist())
 
 
 def generate(
@@ -211,17 +189,18 @@ def generate(
     An item whose media cannot be used is stored as a failed response and never sent. Raises RunError when the engine
     did not use the media it was given: such answers say nothing about the person.
     """
-    pending = {planned.request.key: planned for planned in pending_requests(folder, plan, retry_failed=retry_failed)}
-    total = len({planned.request.key for planned in plan.requests})
+    pending = pending_requests(folder, plan, retry_failed=retry_failed)
+    total = len(plan.distinct)
     finished = total - len(pending)
     progress("generate", finished, total)
+    unanswered = dict(zip(plan.table["key"].take(pending.rows).to_pylist(), pending.rows.tolist(), strict=True))
     with Store(folder / "responses", response_schema()) as store:
-        unanswered = set(pending)
-        for response in _answers(pending.values(), engine):
-            if response.key not in unanswered:
+        for response in _answers(pending, engine):
+            row = unanswered.pop(response.key, None)
+            if row is None:
                 raise RunError(f"{engine.identity.model} answered a request that was not made ({response.key[:12]})")
-            _check_arrival(pending[response.key].request, response, engine)
-            unanswered.remove(response.key)
+            if response.error is None and response.media_items < _media_counts(plan)[row]:
+                _refuse_arrival(plan.request(row).request, response, engine)
             store.append(vars(response))
             finished += 1
             progress("generate", finished, total)
@@ -231,33 +210,36 @@ def generate(
         store.compact()
 
 
-def pending_requests(folder: Path, plan: Plan, *, retry_failed: bool = False) -> list[PlannedRequest]:
-    """Return what `plan` requests and the run in `folder` has no response to, each key once."""
-    responses = stored_responses(folder).values()
-    done = {record["key"] for record in responses if not (retry_failed and record["error"] is not None)}
-    wanted = {planned.request.key: planned for planned in plan.requests}
-    return [planned for key, planned in wanted.items() if key not in done]
+def pending_requests(folder: Path, plan: Plan, *, retry_failed: bool = False) -> PlannedRequests:
+    """Return the requests of `plan` that the run in `folder` has no response to, each key once."""
+    stored = Store(folder / "responses", response_schema()).table(("key", "error"))
+    if retry_failed:
+        stored = stored.filter(stored["error"].is_null())
+    return plan.pending(stored["key"].combine_chunks())
 
 
-def _answers(pending: Iterable[PlannedRequest], engine: Engine) -> Iterator[Response]:
-    sendable = []
-    for planned in pending:
-        if planned.problem is None:
-            sendable.append(planned.request)
-        else:
-            yield Response(key=planned.request.key, text=None, error=f"unusable media: {planned.problem}")
-    if sendable:  # a model is not loaded for nothing
+def _answers(pending: PlannedRequests, engine: Engine) -> Iterator[Response]:
+    for planned in pending.unusable():
+        yield Response(key=planned.request.key, text=None, error=f"unusable media: {planned.problem}")
+    if sendable := pending.sendable():  # a model is not loaded for nothing
         yield from engine.generate(sendable)
 
 
-def _check_arrival(request: Request, response: Response, engine: Engine) -> None:
-    if response.error is None and request.media and response.media_items < len(request.media):
-        kinds = " and ".join(sorted({part.kind for part in request.media}))
-        raise RunError(
-            f"{engine.identity.model} used {response.media_items} of {len(request.media)} media items of "
-            f"{request.item_id}: the {kinds} did not arrive, so nothing is scored; "
-            f"use a model and an engine that take {kinds}"
-        )
+@lru_cache(maxsize=1)
+def _media_counts(plan: Plan) -> Sequence[int]:
+    import pyarrow.compute as pc
+
+    counts: Sequence[int] = pc.list_value_length(plan.table["media_sha256"]).to_numpy()
+    return counts
+
+
+def _refuse_arrival(request: Request, response: Response, engine: Engine) -> None:
+    kinds = " and ".join(sorted({part.kind for part in request.media}))
+    raise RunError(
+        f"{engine.identity.model} used {response.media_items} of {len(request.media)} media items of "
+        f"{request.sample_id}: the {kinds} did not arrive, so nothing is scored; "
+        f"use a model and an engine that take {kinds}"
+    )
 
 
 def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpus]) -> dict[str, Corpus]:
@@ -270,7 +252,7 @@ def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpu
 
 def refuse_patches(tasks: Sequence[Task], engine: Engine) -> None:
     """Raise RequestError for a task that replaces hidden states, on an engine that has none to show."""
-    patched = [task.name for task in tasks if task.patch is not None]
+    patched = [task.name for task in tasks if task.prompt.patch is not None]
     if patched and engine.identity.engine not in PATCHING:
         raise RequestError(
             f"{patched[0]} replaces hidden states, which {engine.identity.engine} does not show; "
@@ -320,31 +302,22 @@ def _check_same_run(folder: Path, identity: Mapping[str, Any]) -> None:
 
 
 def begin(spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequence[Task], annotator: str) -> None:
-    """Write the manifest and the plan of a run, unless they are there; `annotator` is the name of who reads it."""
-    import pyarrow as pa
-
+    """Write the manifest, the tasks and the plan of a run, unless they are there; `annotator` is the name of its own."""
     folder = spec.output
     if not (folder / "manifest.json").exists():
         # The manifest comes first: it tells a folder with a run that was killed here from a folder with other files.
         left_out = {task.data.corpus: plan.left_out[task.name] for task in tasks if plan.left_out[task.name]}
-        files = [file.name for file in _task_files(spec)]
         command = {
             "model": spec.model,
             "data": spec.data,
-            "task_files": files,
             "group": spec.group,
-            "arms": spec.arms,
+            "conditions": spec.conditions,
             "sampling": spec.sampling,
             "annotator": annotator,
         }
         manifest = new_manifest(identity, command)
-        write_manifest(folder, manifest | {"items_without_group": left_out})
-    for file in _task_files(spec):
-        write_text(folder / "tasks" / file.name, file.read_text("utf-8"))
-    if not (folder / "plan.parquet").exists():
-        write_table(folder / "plan.parquet", pa.Table.from_pylist(plan.table(), schema=plan_schema()))
-
-
-def _task_files(spec: RunSpec) -> list[Path]:
-    entries = [part.strip() for part in spec.tasks.split(",")]
-    return [Path(entry) for entry in entries if entry.endswith((".yaml", ".yml"))]
+        write_manifest(folder, manifest | {"samples_without_group": left_out})
+    if not (folder / TASKS_FILE).exists():
+        write_tasks(folder, tasks)
+    if not (folder / PLAN_FILE).exists():
+        write_table(folder / PLAN_FILE, plan.table)

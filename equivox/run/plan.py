@@ -1,67 +1,236 @@
-"""From tasks and corpora to requests: row × prompt × repeat, each with its key, seed and labels."""
+"""From tasks and corpora to requests: sample × presentation × repeat, each with its key, its seed and its group.
+
+A plan is a table. A request is made from it when an engine needs it, so that a plan of a million requests is small.
+"""
 
 from __future__ import annotations
 
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 from equivox.core.errors import RequestError
 from equivox.core.media import silent_wav
 from equivox.core.requests import EngineIdentity, Labels, MediaPart, Patching, Request, request_key
 from equivox.core.task import Media, Task, digest
-from equivox.core.variants import SHUFFLED, SILENCE, declared_arm, declared_name
-from equivox.dataset_builders.corpus import Corpus, Item
+from equivox.core.variants import SHUFFLED, SILENCE, declared_condition, declared_name
+from equivox.dataset_builders.corpus import Corpus, Sample
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _JOIN = " × "
+PLAN_FILE = "plan.parquet"
 
 
 @dataclass(frozen=True)
 class PlannedRequest:
-    """A request of one task, the group it counts for, and why its item cannot be sent (None when it can).
+    """A request of one task, the group it counts for, and why its sample cannot be sent (None when it can).
 
-    Only in the shuffled arm does `group` differ from the group that the request's item belongs to.
+    Only in the shuffled condition does `group` differ from the group that the request's sample belongs to.
     """
 
     task: str
-    arm: str
+    condition: str
     group: str
     request: Request
     problem: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
-    """All requests of a run, media by media, so that caches hit.
+    """All requests of a run as a table, in the order in which they are sent: neighbours share their media.
 
-    `left_out` counts, per task, the items that carry no value of the dimension compared: they cannot be in any group.
+    `left_out` counts, per task, the samples that carry no value of the dimension compared: they are in no group.
     """
 
-    requests: tuple[PlannedRequest, ...]
+    table: pa.Table
     left_out: Mapping[str, int]
+    _asked: Sequence[_Asked] = field(repr=False)
+    _order: NDArray[np.int64] = field(repr=False)
 
-    def table(self) -> list[dict[str, Any]]:
-        """Return the plan as rows: what scoring needs to know of each request, without engine or media."""
-        return [
-            {
-                "key": planned.request.key,
-                "task": planned.task,
-                "item_id": planned.request.item_id,
-                "repeat": planned.request.repeat,
-                "arm": planned.arm,
-                "seed": planned.request.seed,
-                "media_sha256": [part.sha256 for part in planned.request.media],
-                "group": planned.group,
-                "cluster": planned.request.labels.cluster,
-                "stratum": planned.request.labels.stratum,
-                "facts": dict(planned.request.labels.facts),
-            }
-            for planned in self.requests
-        ]
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    @property
+    def requests(self) -> PlannedRequests:
+        """All planned requests, made one by one as they are read."""
+        import numpy as np
+
+        return PlannedRequests(self, np.arange(len(self)))
+
+    def request(self, row: int) -> PlannedRequest:
+        """Return the request of one row of the table."""
+        place, repeat = divmod(int(self._order[row]), _REPEATS)
+        asked = self._asked[place]
+        return asked.planned(repeat, self.table["key"][row].as_py(), self.table["seed"][row].as_py())
+
+    def part(self, rows: Sequence[int]) -> Plan:
+        """Return a plan of some of the rows."""
+        import numpy as np
+        import pyarrow as pa
+
+        chosen = np.array(rows, dtype=np.int64)
+        return Plan(self.table.take(pa.array(chosen)), self.left_out, self._asked, self._order[chosen])
+
+    @cached_property
+    def distinct(self) -> NDArray[np.int64]:
+        """The first row of every key: tasks that ask the same share a response."""
+        import numpy as np
+
+        codes = self.table["key"].combine_chunks().dictionary_encode().indices.to_numpy()
+        return np.sort(np.unique(codes, return_index=True)[1])
+
+    def pending(self, done: pa.Array | pa.ChunkedArray) -> PlannedRequests:
+        """Return the requests whose keys are not among `done`, each key once."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        keys = self.table["key"].combine_chunks().take(pa.array(self.distinct))
+        known = pc.is_in(keys, value_set=done).to_numpy(zero_copy_only=False)
+        return PlannedRequests(self, self.distinct[~known])
+
+
+class PlannedRequests(Sequence[PlannedRequest]):
+    """Some rows of a plan as requests, each made when it is read."""
+
+    def __init__(self, plan: Plan, rows: NDArray[np.int64]) -> None:
+        self._plan = plan
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> PlannedRequest: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> PlannedRequests: ...
+
+    def __getitem__(self, index: int | slice) -> PlannedRequest | PlannedRequests:
+        if isinstance(index, slice):
+            return PlannedRequests(self._plan, self.rows[index])
+        return self._plan.request(int(self.rows[index]))
+
+    def __iter__(self) -> Iterator[PlannedRequest]:
+        # Columns are read in blocks: asking a table for one cell at a time costs more than the request.
+        for start in range(0, len(self.rows), 4096):
+            rows = self.rows[start : start + 4096]
+            block = self._plan.table.select(["key", "seed"]).take(rows)
+            keys, seeds = block["key"].to_pylist(), block["seed"].to_pylist()
+            for row, key, seed in zip(rows.tolist(), keys, seeds, strict=True):
+                place, repeat = divmod(int(self._plan._order[row]), _REPEATS)
+                yield self._plan._asked[place].planned(repeat, key, seed)
+
+    def sendable(self) -> Requests:
+        """Return the requests of samples that can be sent."""
+        import numpy as np
+
+        asked, order = self._plan._asked, self._plan._order
+        usable = np.array([asked[order[row] // _REPEATS].problem is None for row in self.rows.tolist()], dtype=bool)
+        return Requests(PlannedRequests(self._plan, self.rows[usable]))
+
+    def unusable(self) -> Iterator[PlannedRequest]:
+        """Yield the requests of samples that cannot be sent."""
+        asked, order = self._plan._asked, self._plan._order
+        for row in self.rows.tolist():
+            if asked[order[row] // _REPEATS].problem is not None:
+                yield self._plan.request(row)
+
+
+class Requests(Sequence[Request]):
+    """The requests of planned ones, each made when it is read: what an engine is given."""
+
+    def __init__(self, planned: PlannedRequests) -> None:
+        self._planned = planned
+
+    def __len__(self) -> int:
+        return len(self._planned)
+
+    @overload
+    def __getitem__(self, index: int) -> Request: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Requests: ...
+
+    def __getitem__(self, index: int | slice) -> Request | Requests:
+        if isinstance(index, slice):
+            return Requests(self._planned[index])
+        return self._planned[index].request
+
+    def __iter__(self) -> Iterator[Request]:
+        return (planned.request for planned in self._planned)
+
+
+_REPEATS = 1 << 20
+"""More repeats than any sample has: place and repeat are kept in one number."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """One sample in one presentation of one task: what all its repeats share."""
+
+    task: Task
+    sample: Sample
+    group: str
+    labels: Labels
+    media: tuple[MediaPart, ...]
+    text: str
+    patch: Patching | None
+    problem: str | None
+    presentation: Mapping[str, str]
+
+    def seed(self, seed: int, repeat: int) -> int:
+        asked = [dict(self.presentation)] if self.task.prompt.presentations else []
+        return int(digest([seed, self.sample.sample_id, repeat, *asked])[:8], 16)
+
+    @property
+    def named(self) -> tuple[str, str]:
+        """The task's name and condition as they enter the request."""
+        # Shuffling changes what an answer counts for, not the answer: it is the same request as without.
+        task = self.task
+        if task.condition == SHUFFLED:
+            return declared_name(task.name), declared_condition(task)
+        return task.name, task.condition
+
+    def key(self, identity: EngineIdentity, seed: int) -> str:
+        name, condition = self.named
+        return request_key(
+            identity,
+            task=name,
+            text=self.text,
+            media=self.media,
+            sampling=self.task.sampling,
+            seed=seed,
+            condition=condition,
+            labels=self.labels,
+            patch=self.patch,
+        )
+
+    def planned(self, repeat: int, key: str, seed: int) -> PlannedRequest:
+        name, condition = self.named
+        request = Request(
+            key=key,
+            task=name,
+            sample_id=self.sample.sample_id,
+            repeat=repeat,
+            condition=condition,
+            media=self.media,
+            text=self.text,
+            sampling=self.task.sampling,
+            seed=seed,
+            labels=self.labels,
+            patch=self.patch,
+        )
+        return PlannedRequest(self.task.name, self.task.condition, self.group, request, self.problem)
 
 
 def make_plan(
@@ -74,23 +243,28 @@ def make_plan(
 ) -> Plan:
     """Return the requests of `tasks` on their `corpora` (by corpus name).
 
-    With `limit`, each task uses that many items, spread evenly: every group and every cluster in turn, the same
-    strata for each. A smaller limit's items are among a larger one's.
+    With `limit`, each task uses that many samples, spread evenly: every group and every cluster in turn, the same
+    strata for each. A smaller limit's samples are among a larger one's.
 
     Raises RequestError when a column is missing or fewer than two groups are left.
     """
-    planned: list[tuple[tuple[str, int, int], PlannedRequest]] = []
+    import numpy as np
+
+    asked: list[_Asked] = []
+    places: list[tuple[int, int, int]] = []
     left_out: dict[str, int] = {}
+    ranks = {name: rank for rank, name in enumerate(sorted({task.data.corpus for task in tasks}))}
+    positions: dict[str, dict[str, int]] = {}
     for order, task in enumerate(tasks):
         corpus = corpora[task.data.corpus]
         corpus.require(_columns(task, corpus, seed), task=task.name)
-        items = items_of(corpus, task)
-        if not items:
+        samples = samples_of(corpus, task)
+        if not samples:
             where = ", ".join(f"{column} {value}" for column, value in task.data.where.items())
-            raise RequestError(f"{task.name}: the corpus {corpus.name} has no item with {where or 'anything in it'}")
-        grouped = [item for item in items if _label(item, task.group) is not None]
-        left_out[task.name] = len(items) - len(grouped)
-        groups = tuple(sorted({_label(item, task.group) or "" for item in grouped}))
+            raise RequestError(f"{task.name}: the corpus {corpus.name} has no sample with {where or 'anything in it'}")
+        grouped = [sample for sample in samples if _label(sample, task.group) is not None]
+        left_out[task.name] = len(samples) - len(grouped)
+        groups = tuple(sorted({_label(sample, task.group) or "" for sample in grouped}))
         if task.group and len(groups) < 2:
             raise RequestError(
                 f"{task.name} compares groups by {task.dimension!r}, but the corpus {corpus.name} has "
@@ -102,68 +276,138 @@ def make_plan(
                 f"give at least {len(groups)}, or several per speaker for an interval"
             )
         _check_clusters(grouped, task)
-        position = {item.item_id: place for place, item in enumerate(corpus.items)}
+        if corpus.name not in positions:
+            positions[corpus.name] = {sample.sample_id: place for place, sample in enumerate(corpus.samples)}
         chosen = spread(grouped, task, limit)
-        group_of = _shuffled_groups(chosen, task, seed) if task.arm == SHUFFLED else None
-        for item in chosen:
-            ways = _presentations(task, item, seed)
-            for repeat in range(task.sampling.repeats):
-                for presentation in ways:
-                    request = _request(task, item, groups, identity, presentation, repeat=repeat, seed=seed)
-                    group = group_of[request.labels.cluster] if group_of else request.labels.group
-                    place = (corpus.name, position[item.item_id], order)
-                    problem = _problem(item, task, presentation)
-                    planned.append((place, PlannedRequest(task.name, task.arm, group, request, problem)))
-    planned.sort(key=lambda entry: entry[0])
-    return Plan(tuple(entry[1] for entry in planned), left_out)
+        group_of = _permuted_groups(chosen, task, seed) if task.condition == SHUFFLED else None
+        for sample in chosen:
+            place = (ranks[task.data.corpus], positions[corpus.name][sample.sample_id], order)
+            for presentation in _presentations(task, sample, seed):
+                asked.append(_ask(task, sample, groups, presentation, group_of))
+                places.append(place)
+    columns, entries = _expanded(asked, identity, seed)
+    corpus_rank, position, task_order = np.array(places, dtype=np.int64).reshape(-1, 3).T
+    # Repeats come before presentations within a sample, as they are numbered.
+    place_of, repeat_of = np.divmod(entries, _REPEATS)
+    ways = _way_numbers(places)
+    sequence = np.lexsort((ways[place_of], repeat_of, task_order[place_of], position[place_of], corpus_rank[place_of]))
+    return Plan(_table(columns, sequence), left_out, asked, entries[sequence])
 
 
-def _shuffled_groups(items: Sequence[Item], task: Task, seed: int) -> dict[str, str]:
-    """Deal the groups to the clusters anew, as many clusters to each as before; one deal for all tasks of a family."""
-    true = {_text(item, (task.cluster,)): _label(item, task.group) or "" for item in items}
+def _way_numbers(places: Sequence[tuple[int, int, int]]) -> NDArray[np.int64]:
+    """Return which presentation of its sample each entry is: 0, 1, …"""
+    import numpy as np
+
+    ways, before, number = [], None, 0
+    for place in places:
+        number = number + 1 if place == before else 0
+        ways.append(number)
+        before = place
+    return np.array(ways, dtype=np.int64)
+
+
+def _expanded(
+    asked: Sequence[_Asked], identity: EngineIdentity, seed: int
+) -> tuple[dict[str, list[Any]], NDArray[np.int64]]:
+    """Return the plan's columns, a row per repeat of everything asked, and place × _REPEATS + repeat of each row."""
+    import numpy as np
+
+    names = ("key", "task", "sample_id", "condition", "group", "cluster", "stratum", "repeat", "seed", "media_sha256")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    kept = list(dict.fromkeys(name for one in asked for name in one.labels.metadata))
+    columns |= {f"metadata.{name}": [] for name in kept}
+    entries: list[int] = []
+    for place, one in enumerate(asked):
+        media = [part.sha256 for part in one.media]
+        metadata = [one.labels.metadata.get(name) for name in kept]
+        for repeat in range(one.task.sampling.repeats):
+            own_seed = one.seed(seed, repeat)
+            entries.append(place * _REPEATS + repeat)
+            cells = (
+                one.key(identity, own_seed),
+                one.task.name,
+                one.sample.sample_id,
+                one.task.condition,
+                one.group,
+                one.labels.cluster,
+                one.labels.stratum,
+                repeat,
+                own_seed,
+                media,
+                *metadata,
+            )
+            for column, cell in zip(columns.values(), cells, strict=True):
+                column.append(cell)
+    return columns, np.array(entries, dtype=np.int64)
+
+
+def _table(columns: Mapping[str, list[Any]], sequence: NDArray[np.int64]) -> pa.Table:
+    import pyarrow as pa
+
+    kinds = {"repeat": pa.int32(), "seed": pa.int64(), "media_sha256": pa.list_(pa.string())}
+    arrays = {}
+    for name, cells in columns.items():
+        array = pa.array(cells, kinds.get(name, pa.string()))
+        # Few distinct texts stand in many rows; keys do not repeat.
+        arrays[name] = array if name in kinds or name == "key" else array.dictionary_encode()
+    return pa.table(arrays).take(pa.array(sequence))
+
+
+def read_plan(folder: Path) -> pa.Table:
+    """Return the plan of the run in `folder`; RequestError if the run was stopped before it was written."""
+    import pyarrow.parquet as pq
+
+    path = folder / PLAN_FILE
+    if not path.is_file():
+        raise RequestError(f"{folder} has no {PLAN_FILE}: the run was stopped before it began; run it again")
+    return pq.read_table(path)
+
+
+def _permuted_groups(samples: Sequence[Sample], task: Task, seed: int) -> dict[str, str]:
+    """Permute the groups of the clusters, as many clusters in each as before; alike for all tasks of a family."""
+    true = {_text(sample, (task.cluster,)): _label(sample, task.group) or "" for sample in samples}
     clusters = sorted(true)
-    dealt = [true[cluster] for cluster in clusters]
-    random.Random(digest([seed, task.family, "shuffled"])).shuffle(dealt)
-    return dict(zip(clusters, dealt, strict=True))
+    permuted = [true[cluster] for cluster in clusters]
+    random.Random(digest([seed, task.family, "shuffled"])).shuffle(permuted)
+    return dict(zip(clusters, permuted, strict=True))
 
 
-def items_of(corpus: Corpus, task: Task) -> list[Item]:
-    """Return the items of `corpus` that the task is about; a table of one's own was filtered when it was opened."""
+def samples_of(corpus: Corpus, task: Task) -> list[Sample]:
+    """Return the samples of `corpus` that the task is about; a custom table was filtered when it was opened."""
     if task.data.table is not None or not task.data.where:
-        return list(corpus.items)
+        return list(corpus.samples)
     corpus.require(list(task.data.where), task=task.name)
     wanted = {column: [v] if isinstance(v, str) else v for column, v in task.data.where.items()}
-    return [i for i in corpus.items if all(str(i.columns[column]) in wanted[column] for column in wanted)]
+    return [s for s in corpus.samples if all(str(s.columns[column]) in wanted[column] for column in wanted)]
 
 
-def _presentations(task: Task, item: Item, seed: int) -> Sequence[Mapping[str, str]]:
-    """Return the ways in which `item` is asked: once, as it is, unless the task says otherwise."""
-    if task.presentations is None:
+def _presentations(task: Task, sample: Sample, seed: int) -> Sequence[Mapping[str, str]]:
+    """Return the ways in which `sample` is presented: once, as it is, unless the prompt says otherwise."""
+    if task.prompt.presentations is None:
         return [{}]
-    return task.presentations(item.columns, random.Random(digest([seed, item.item_id, "presentations"])))
+    return task.prompt.presentations(sample.columns, random.Random(digest([seed, sample.sample_id, "presentations"])))
 
 
 def _columns(task: Task, corpus: Corpus, seed: int) -> list[str]:
     """Return the columns that `task` needs of its corpus; what a presentation fills in is not among them."""
-    filled_in = {name for item in corpus.items[:1] for way in _presentations(task, item, seed) for name in way}
+    filled_in = {name for sample in corpus.samples[:1] for way in _presentations(task, sample, seed) for name in way}
     return [
         *task.group,
         task.cluster,
         *task.strata,
-        *task.keeps,
+        *task.metadata,
         *(n for n in placeholders(task) if n not in filled_in),
     ]
 
 
-def _problem(item: Item, task: Task, presentation: Mapping[str, str]) -> str | None:
-    """Say why `item` cannot be sent in `task`: media that it needs and cannot use, or a text that is not there."""
-    if task.media and task.arm != SILENCE and item.problem is not None:
-        return item.problem
-    if task.arm == SILENCE and item.duration_s is None:
-        return item.problem or f"{item.file_name}: its length is not known"
-    filled = {**item.columns, **presentation}
+def _problem(sample: Sample, task: Task, filled: Mapping[str, Any]) -> str | None:
+    """Say why `sample` cannot be sent in `task`: media that it needs and cannot use, or a text that is not there."""
+    if task.media and task.condition != SILENCE and sample.problem is not None:
+        return sample.problem
+    if task.condition == SILENCE and sample.duration_s is None:
+        return sample.problem or f"{sample.file_name}: its length is not known"
     missing = [column for column in placeholders(task) if filled[column] in (None, "")]
-    return f"{item.item_id}: the column {missing[0]} is empty" if missing else None
+    return f"{sample.sample_id}: the column {missing[0]} is empty" if missing else None
 
 
 def placeholders(task: Task) -> list[str]:
@@ -171,26 +415,26 @@ def placeholders(task: Task) -> list[str]:
     return _PLACEHOLDER.findall(task.prompt.text)
 
 
-def spread(items: Sequence[Item], task: Task, limit: int | None) -> list[Item]:
-    """Return at most `limit` items, spread over strata, groups and clusters as evenly as they allow.
+def spread(samples: Sequence[Sample], task: Task, limit: int | None) -> list[Sample]:
+    """Return at most `limit` samples, spread over strata, groups and clusters as evenly as they allow.
 
-    Round by round, each cluster gives one item, clusters of different groups in turn; every cluster takes its
+    Round by round, each cluster gives one sample, clusters of different groups in turn; every cluster takes its
     strata in the same hashed order, so that round for round the groups say the same thing.
     """
-    if limit is None or limit >= len(items):
-        return list(items)
-    by_cluster: dict[str, list[Item]] = defaultdict(list)
-    for item in items:
-        by_cluster[_text(item, (task.cluster,))].append(item)
+    if limit is None or limit >= len(samples):
+        return list(samples)
+    by_cluster: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        by_cluster[_text(sample, (task.cluster,))].append(sample)
     for members in by_cluster.values():
-        members.sort(key=lambda item: (digest(_text(item, task.strata)), item.item_id))
+        members.sort(key=lambda sample: (digest(_text(sample, task.strata)), sample.sample_id))
     by_group: dict[str, list[str]] = defaultdict(list)
     # Where nothing tells clusters apart, the names of neighbours mean likeness: a hashed order mixes them.
     order = sorted(by_cluster.items(), key=lambda entry: (entry[0] if task.group else digest(entry[0]), entry[0]))
     for cluster, members in order:
         by_group[_label(members[0], task.group) or ""].append(cluster)
     turns = [cluster for row in _transposed(list(by_group.values())) for cluster in row]
-    taken: list[Item] = []
+    taken: list[Sample] = []
     for place in range(max(map(len, by_cluster.values()))):
         for cluster in turns:
             if place < len(by_cluster[cluster]):
@@ -205,19 +449,19 @@ def _transposed(rows: list[list[str]]) -> Iterable[list[str]]:
         yield [row[place] for row in rows if place < len(row)]
 
 
-def _label(item: Item, columns: Sequence[str]) -> str | None:
-    values = [item.columns[column] for column in columns]
+def _label(sample: Sample, columns: Sequence[str]) -> str | None:
+    values = [sample.columns[column] for column in columns]
     return None if None in values or "" in values else _JOIN.join(str(value) for value in values)
 
 
-def _text(item: Item, columns: Sequence[str]) -> str:
-    return _JOIN.join("" if item.columns[column] is None else str(item.columns[column]) for column in columns)
+def _text(sample: Sample, columns: Sequence[str]) -> str:
+    return _JOIN.join("" if sample.columns[column] is None else str(sample.columns[column]) for column in columns)
 
 
-def _check_clusters(items: Iterable[Item], task: Task) -> None:
+def _check_clusters(samples: Iterable[Sample], task: Task) -> None:
     group_of: dict[str, str] = {}
-    for item in items:
-        cluster, group = _text(item, (task.cluster,)), _label(item, task.group) or ""
+    for sample in samples:
+        cluster, group = _text(sample, (task.cluster,)), _label(sample, task.group) or ""
         if group_of.setdefault(cluster, group) != group:
             raise RequestError(
                 f"{task.name}: the {task.cluster} {cluster!r} belongs to two groups of {task.dimension} "
@@ -225,63 +469,42 @@ def _check_clusters(items: Iterable[Item], task: Task) -> None:
             )
 
 
-def _request(
+def _ask(
     task: Task,
-    item: Item,
+    sample: Sample,
     groups: tuple[str, ...],
-    identity: EngineIdentity,
     presentation: Mapping[str, str],
-    *,
-    repeat: int,
-    seed: int,
-) -> Request:
-    kept = {column: str(item.columns[column]) for column in task.keeps if item.columns[column] is not None}
+    group_of: Mapping[str, str] | None,
+) -> _Asked:
+    kept = {column: str(sample.columns[column]) for column in task.metadata if sample.columns[column] is not None}
     labels = Labels(
-        group=_label(item, task.group) or "",
+        group=_label(sample, task.group) or "",
         groups=groups,
-        cluster=_text(item, (task.cluster,)),
-        stratum=_text(item, task.strata),
-        facts={**kept, **presentation},
+        cluster=_text(sample, (task.cluster,)),
+        stratum=_text(sample, task.strata),
+        metadata={**kept, **presentation},
     )
-    parts = tuple(_media_part(medium, item, task.arm) for medium in task.media)
-    filled = {**item.columns, **presentation}
-    text, patch = _fill(task.prompt.text, filled), _patching(task, filled)
-    asked = [presentation] if task.presentations else []
-    request_seed = int(digest([seed, item.item_id, repeat, *asked])[:8], 16)
-    # Shuffling changes what an answer counts for, not the answer: it is the same request as without.
-    name, arm = (declared_name(task.name), declared_arm(task)) if task.arm == SHUFFLED else (task.name, task.arm)
-    key = request_key(
-        identity,
-        task=name,
-        text=text,
-        media=parts,
-        sampling=task.sampling,
-        seed=request_seed,
-        arm=arm,
+    filled = {**sample.columns, **presentation}
+    return _Asked(
+        task=task,
+        sample=sample,
+        group=group_of[labels.cluster] if group_of else labels.group,
         labels=labels,
-        patch=patch,
-    )
-    return Request(
-        key=key,
-        task=name,
-        item_id=item.item_id,
-        repeat=repeat,
-        arm=arm,
-        media=parts,
-        text=text,
-        sampling=task.sampling,
-        seed=request_seed,
-        labels=labels,
-        patch=patch,
+        media=tuple(_media_part(medium, sample, task.condition) for medium in task.media),
+        text=_fill(task.prompt.text, filled),
+        patch=_patching(task, filled),
+        problem=_problem(sample, task, filled),
+        presentation=presentation,
     )
 
 
 def _patching(task: Task, filled: Mapping[str, Any]) -> Patching | None:
     """Return where in the filled-in prompt the hidden states of the patch are taken from."""
-    if task.patch is None:
+    patch = task.prompt.patch
+    if patch is None:
         return None
     places = []
-    for mark in task.patch.source_span:
+    for mark in patch.source_span:
         before, found, _ = task.prompt.text.partition(mark)
         if not found:
             raise RequestError(
@@ -289,23 +512,27 @@ def _patching(task: Task, filled: Mapping[str, Any]) -> Patching | None:
             )
         start = len(_fill(before, filled))
         places.append((start, start + len(_fill(mark, filled))))
-    return Patching(patch=task.patch, start=places[0][0], end=places[1][1])
+    return Patching(patch=patch, start=places[0][0], end=places[1][1])
 
 
 def _fill(text: str, filled: Mapping[str, Any]) -> str:
     return _PLACEHOLDER.sub(lambda match: str(filled[match.group(1)]), text)
 
 
-def _media_part(medium: Media, item: Item, arm: str) -> MediaPart:
-    if arm == SILENCE and medium.kind == "audio":
-        seconds = item.duration_s or 0.0
+def _media_part(medium: Media, sample: Sample, condition: str) -> MediaPart:
+    if condition == SILENCE and medium.kind == "audio":
+        seconds = sample.duration_s or 0.0
         return MediaPart(
             kind="audio",
             sha256=digest(["silence", seconds]),
-            name=f"silence of {item.file_name}",
+            name=f"silence of {sample.file_name}",
             duration_s=seconds,
             load=lambda: silent_wav(seconds),
         )
     return MediaPart(
-        kind=medium.kind, sha256=item.sha256, name=item.file_name, duration_s=item.duration_s, load=item.load
+        kind=medium.kind,
+        sha256=sample.sha256,
+        name=sample.file_name,
+        duration_s=sample.duration_s,
+        load=sample.load,
     )

@@ -13,7 +13,7 @@ from equivox.core.scores import Score
 def with_q(scores: Sequence[Score]) -> list[Score]:
     """Return `scores` with `q` (Benjamini-Hochberg over p_cluster) and `family_size` filled in.
 
-    Within an arm and a metric, all attributes with one role over all tasks of the run are one family, so are all task
+    Within a condition and a metric, all attributes with one role over all tasks of the run are one family, so are all task
     scores, and so are the scores of each kind of breakdown.
     A score without a p-value keeps q NaN and does not count towards its family.
     """
@@ -22,12 +22,12 @@ def with_q(scores: Sequence[Score]) -> list[Score]:
     families: dict[tuple[str, str, str, str, bool], dict[str, float]] = defaultdict(dict)
     for index, score in enumerate(scores):
         kind = score.subset.partition("=")[0]
-        families[score.arm, score.name, kind, score.role, score.attribute is None][str(index)] = score.p_cluster
+        families[score.condition, score.name, kind, score.role, score.attribute is None][str(index)] = score.p_cluster
     adjusted = list(scores)
-    for (arm, _, kind, role, whole), members in families.items():
+    for (condition, _, kind, role, whole), members in families.items():
         what = "task scores" if whole else f"{role} attributes × tasks"
         what += f" by {kind}" if kind else ""
-        family = adjust(members, family=f"{what} of this run, arm {arm}")
+        family = adjust(members, family=f"{what} of this run, condition {condition}")
         for place, q in family.q.items():
             if not math.isnan(q):
                 adjusted[int(place)] = replace(scores[int(place)], q=q, family_size=family.size)

@@ -14,19 +14,17 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from equivox.annotate import RULES
-from equivox.compare.design import published_items
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import EquivoxError, RequestError, nearest
 from equivox.core.progress import Progress
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, Score, scoring_options
-from equivox.core.segments import reading_of
 from equivox.core.task import Task
-from equivox.core.variants import AS_DECLARED, DECLARED, SHUFFLED, parse_arms, parse_group, vary
+from equivox.core.variants import AS_DECLARED, DECLARED, SHUFFLED, parse_conditions, parse_group, vary
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import EngineIdentity, engine_of
+from equivox.run.design import published_items
 from equivox.run.pipeline import RunSpec, execute
 from equivox.run.plan import make_plan
-from equivox.tasks.registry import resolve_tasks
 
 _NOBODY = EngineIdentity(engine="none", model="none", revision="")
 
@@ -54,7 +52,7 @@ class RunFile(BaseModel):
     models: list[str] = Field(min_length=1)
     tasks: Annotated[str, BeforeValidator(_joined)]
     annotator: str = RULES
-    arms: Annotated[str, BeforeValidator(_joined)] = DECLARED
+    conditions: Annotated[str, BeforeValidator(_joined)] = DECLARED
     data: str | None = None
     limit: int | None = Field(default=None, ge=1)
     seed: int = 0
@@ -65,22 +63,22 @@ class RunFile(BaseModel):
     merge_threshold: float = DEFAULT_MERGE_THRESHOLD
     estimate: EstimateFields = EstimateFields()
 
-    def tasks_in_arms(self) -> list[Task]:
-        """Return every task in every arm that the file asks for."""
+    def vary(self, tasks: Sequence[Task]) -> list[Task]:
+        """Return each of `tasks`, those that the file names, in every condition that it asks for."""
         group = None if self.group is None else parse_group(self.group)
-        return vary(resolve_tasks(self.tasks), group=group, arms=parse_arms(self.arms), sampling=self.sampling)
+        return vary(tasks, group=group, conditions=parse_conditions(self.conditions), sampling=self.sampling)
 
-    def spec(self, model: str, output: Path) -> RunSpec:
-        """Return the run of one of the models."""
+    def spec(self, model: str, tasks: Sequence[Task], output: Path) -> RunSpec:
+        """Return the run of one of the models on `tasks`, those that the file names."""
         return RunSpec(
             model=model,
-            tasks=self.tasks,
+            tasks=tasks,
             output=output / folder_name(model),
             data=self.data,
             limit=self.limit,
             seed=self.seed,
             group=None if self.group is None else parse_group(self.group),
-            arms=parse_arms(self.arms),
+            conditions=parse_conditions(self.conditions),
             sampling=self.sampling,
             annotator=self.annotator,
             options=scoring_options(merge=self.merge, encoder=self.encoder, merge_threshold=self.merge_threshold),
@@ -102,7 +100,7 @@ def open_run_file(name: str, *, data: str | None = None, limit: int | None = Non
 def folder_name(model: str) -> str:
     """Return the name of the folder of a model's run.
 
-    >>> folder_name("reference:planted?shift=0.2"), folder_name("qwen2-audio-7b-instruct"), folder_name("my/model.yaml")
+    >>> folder_name("simulated:planted?shift=0.2"), folder_name("qwen2-audio-7b-instruct"), folder_name("my/model.yaml")
     ('planted-shift=0.2', 'qwen2-audio-7b-instruct', 'model')
     """
     scheme, _, rest = model.partition(":")
@@ -126,7 +124,7 @@ class ModelEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a run file takes, model by model; `sources` says where the number of items comes from."""
+    """What a run file takes, model by model; `sources` says where the number of samples comes from."""
 
     models: Sequence[ModelEstimate]
     tasks: int
@@ -134,13 +132,13 @@ class Estimate:
     assumptions: EstimateFields
 
 
-def estimate(file: RunFile) -> Estimate:
-    """Reckon what `file` takes; nothing is written and no model is loaded.
+def estimate(file: RunFile, declared: Sequence[Task]) -> Estimate:
+    """Reckon what `file` takes on the tasks that it names; nothing is written and no model is loaded.
 
-    Items are counted in the corpora that `data` names, or taken from what is published where it names none. Requests
-    that several tasks share are counted once; annotator calls are at most one per part of a response, retries aside.
+    Samples are counted in the corpora that `data` names, or taken from what is published where it names none. Requests
+    that several tasks share are counted once; annotator calls are at most one per segment of a response, retries aside.
     """
-    tasks = file.tasks_in_arms()
+    tasks = file.vary(declared)
     responses, calls, sources = _requests(file, tasks)
     reckoned = file.estimate
     annotation_hours = calls * reckoned.annotation_tokens / reckoned.annotation_tokens_per_second / 3600
@@ -169,17 +167,18 @@ def _requests(file: RunFile, tasks: Sequence[Task]) -> tuple[int, int, list[str]
     corpora: dict[str, Corpus] = {}
     for task in tasks:
         name = task.data.corpus
-        asked = len([part for part in reading_of(task).asks(task) if not part.alone])
+        asked = len([segment for segment in task.annotation.asks(task) if not segment.alone])
         if file.data is None and task.data.table is None and published_items(task) is not None:
             items = min(published_items(task) or 0, file.limit or 10**9)
-            n = 0 if task.arm == SHUFFLED else items * task.sampling.repeats * _ways(task)
-            sources.append(f"{name}: {items:,} items as published")
+            n = 0 if task.condition == SHUFFLED else items * task.sampling.repeats * _ways(task)
+            sources.append(f"{name}: {items:,} samples as published")
         else:
             corpora[name] = corpora.get(name) or open_corpus(task.data, file.data)
             plan = make_plan([task], corpora, _NOBODY, limit=file.limit, seed=file.seed)
-            n = 0 if task.arm == SHUFFLED else len({planned.request.key for planned in plan.requests})
+            n = 0 if task.condition == SHUFFLED else len(plan.distinct)
             sources.append(
-                f"{name}: {len(corpora[name].items):,} items in {file.data or task.data.table or 'the published grid'}"
+                f"{name}: {len(corpora[name].samples):,} samples in "
+                f"{file.data or task.data.table or 'the published grid'}"
             )
         responses += n
         calls += n * asked
@@ -187,10 +186,10 @@ def _requests(file: RunFile, tasks: Sequence[Task]) -> tuple[int, int, list[str]
 
 
 def _ways(task: Task) -> int:
-    """Return in how many ways an item is asked, whatever its columns hold."""
-    if task.presentations is None:
+    """Return in how many ways a sample is presented, whatever its columns hold."""
+    if task.prompt.presentations is None:
         return 1
-    return len(task.presentations(defaultdict(str), random.Random(0)))
+    return len(task.prompt.presentations(defaultdict(str), random.Random(0)))
 
 
 @dataclass(frozen=True)
@@ -204,13 +203,13 @@ class Finished:
 
 
 def run_all(
-    file: RunFile, output: Path, progress_of: Callable[[str], AbstractContextManager[Progress]]
+    file: RunFile, tasks: Sequence[Task], output: Path, progress_of: Callable[[str], AbstractContextManager[Progress]]
 ) -> list[Finished]:
     """Run or resume every model of `file` under `output`; a model that cannot be run stops none of the others."""
     corpora: dict[str, Corpus] = {}
     finished = []
     for model in file.models:
-        spec = file.spec(model, output)
+        spec = file.spec(model, tasks, output)
         try:
             with progress_of(model) as progress:
                 scores = execute(spec, corpora=corpora, progress=progress)

@@ -1,9 +1,9 @@
-"""The scoring stage: from what is stored to scores; no engine and no annotator is opened."""
+"""The score stage: from the tables of samples to scores. No engine and no annotator is opened, no response is read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,20 @@ from equivox.annotate import RULES
 from equivox.core.annotation import Annotator
 from equivox.core.errors import RequestError
 from equivox.core.progress import Progress, no_progress
-from equivox.core.scores import Row, Score, Scored, ScoringOptions, ScoringTable
-from equivox.core.segments import WHOLE, Part, PartReading
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import Score, ScoringOptions
+from equivox.core.segments import Segment
 from equivox.core.task import Task
-from equivox.run.annotating import Answers, Readings, StoredRun, ask, stored_annotator
+from equivox.run.annotating import (
+    FollowUps,
+    Responses,
+    ask,
+    file_name,
+    samples_path,
+    scheme_digest,
+    stored_annotator,
+    stored_texts,
+)
 from equivox.run.manifest import read_manifest
 from equivox.run.q_values import with_q
 from equivox.run.store import write_table, write_text, write_whole
@@ -25,41 +35,42 @@ if TYPE_CHECKING:
     from equivox.annotate.merging import MergedValue
 
 
-def scoring_rows(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, list[Row]]:
-    """Return, for each of `tasks`, one row per planned request with what became of it."""
-    return {task.name: list(rows) for task, rows in rows_by_task(folder, tasks, annotator)}
+def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, Samples]:
+    """Return the samples of each task as `annotator` annotated them; columns are read when they are needed.
 
+    RequestError where `annotator` has not annotated the run, and, with the word "stale", where the way of annotating
+    has changed since or responses came later.
+    """
+    import pyarrow.parquet as pq
 
-def rows_by_task(folder: Path, tasks: Sequence[Task], annotator: str) -> Iterator[tuple[Task, Iterator[Row]]]:
-    """Yield each of `tasks` with one row per planned request; who lets the rows go holds one task at a time."""
-    stored = StoredRun(folder, stored_annotator(folder, annotator))
+    stored_annotator(folder, annotator)
+    answered = Responses.of(folder).n_answered
+    again = f"give the run's command again, or `equivox annotate {folder} --annotator {annotator}`"
+    found = {}
     for task in tasks:
-        yield task, _rows(task, *stored.of_task(task))
+        path = samples_path(folder, annotator, task.name)
+        try:
+            metadata = pq.read_schema(path).metadata or {}
+        except OSError:
+            raise RequestError(f"{folder}: {annotator} has not annotated all of {task.name}; {again}") from None
+        described = json.loads(metadata.get(b"equivox", b"{}"))
+        if described.get("scheme") != scheme_digest(task):
+            raise RequestError(
+                f"{folder}: the annotations of {task.name} by {annotator} are stale: this version annotates its responses "
+                f"otherwise; annotate again: {again}"
+            )
+        if described.get("answered") != answered:
+            raise RequestError(
+                f"{folder}: the annotations of {task.name} by {annotator} are stale: there were "
+                f"{described.get('answered')} responses then and there are {answered} now; {again}"
+            )
+        found[task.name] = Samples(path, annotator=annotator)
+    return found
 
 
-def _rows(
-    task: Task, plan: Sequence[Mapping[str, Any]], texts: Mapping[str, str | None], readings: Readings
-) -> Iterator[Row]:
-    for planned in plan:
-        text = texts.get(planned["key"])
-        parts: Mapping[str, PartReading] = {}
-        status = "failed" if planned["key"] in texts else "missing"
-        if text is not None:
-            parts = readings.settle(task, planned, text)[0]
-            status = parts[WHOLE].status if WHOLE in parts else "unparsed"
-        yield Row(
-            group=planned["group"],
-            cluster=planned["cluster"],
-            stratum=planned["stratum"],
-            status=status,
-            values=parts[WHOLE].values if WHOLE in parts else {},
-            key=planned["key"],
-            item_id=planned["item_id"],
-            repeat=planned["repeat"],
-            facts=planned["facts"],
-            text=text,
-            parts=parts,
-        )
+def sample_rows(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, list[Row]]:
+    """Return the samples of each task row by row, for what is about single responses."""
+    return {name: list(samples.rows()) for name, samples in open_samples(folder, tasks, annotator).items()}
 
 
 def score(
@@ -71,30 +82,32 @@ def score(
     others: Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> list[Score]:
-    """Compute all scores of the run in `folder` from the readings of `annotator`, store them, and return them.
+    """Compute all scores of the run in `folder` from the annotations of `annotator`, store them, and return them.
 
-    `others` names further annotators whose readings scorers may use beside.
+    `others` names further annotators whose annotations metrics may use as well.
     """
-    tables, merged = scoring_tables(folder, tasks, annotator, options, others=others)
+    samples, merged = scoring_samples(folder, tasks, annotator, options, others=others)
     scores: list[Score] = []
     kept: dict[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {}
     progress("score", 0, len(tasks))
     for number, task in enumerate(tasks, start=1):
-        scored = _scored(task.scorer(task, tables[task.name]))
+        scored = task.metric.score(task, samples[task.name], options)
         scores += scored.scores
         kept[task.name] = scored.tables
         progress("score", number, len(tasks))
     for family, members in families(tasks).items():
-        if members[0].overall is not None:
-            scored = _scored(members[0].overall([(task, tables[task.name]) for task in members]))
+        metric = members[0].metric
+        if metric.score_family is not None:
+            scored = metric.score_family([(task, samples[task.name]) for task in members], options)
             scores += scored.scores
             kept[family] = scored.tables
     scores = with_q(scores)
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
+        "schemes": {task.name: scheme_digest(task) for task in tasks},
         "options": vars(options),
         # Tells scores of all responses from scores of those that there were before a run went on.
-        "answered": len({row.key for table in tables.values() for row in table.rows if row.text is not None}),
+        "answered": Responses.of(folder).n_answered,
         "scores": [entry.as_dict() for entry in scores],
     }
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
@@ -104,7 +117,7 @@ def score(
     written = set()
     for name, members_ in kept.items():
         for table, records in members_.items():
-            written |= _write_table(_tables_folder(path) / _file_name(name), table, records)
+            written |= _write_table(_tables_folder(path) / file_name(name), table, records)
     # What an earlier scoring left and this one has not made would read as its result.
     for left in _tables_folder(path).rglob("*.*"):
         if left.suffix in {".parquet", ".csv"} and left not in written:
@@ -113,54 +126,45 @@ def score(
     return scores
 
 
-def scoring_tables(
+def scoring_samples(
     folder: Path, tasks: Sequence[Task], annotator: str, options: ScoringOptions, *, others: Sequence[str] = ()
-) -> tuple[dict[str, ScoringTable], list[MergedValue]]:
-    """Return the table of each task as read by `annotator`, and which open values count as which."""
-    from equivox.annotate.merging import merge_values
+) -> tuple[dict[str, Samples], list[MergedValue]]:
+    """Return the samples of each task as they are scored, and which open values count as which."""
+    from dataclasses import replace
 
-    how: dict[str, Any] = {"merge": options.merge, "encoder": options.encoder, "threshold": options.merge_threshold}
-    rows, merged = merge_values(scoring_rows(folder, tasks, annotator), tasks, **how)
-    beside = {name: merge_values(scoring_rows(folder, tasks, name), tasks, **how)[0] for name in others}
-    answered = Answers(folder, stored_annotator(folder, annotator))
-    tables = {
-        task.name: ScoringTable(
-            rows[task.name],
-            options,
-            {name: rows_[task.name] for name, rows_ in beside.items()},
-            answered=answered.to,
-            annotator=annotator,
+    from equivox.annotate.merging import merge_samples
+
+    own, merged = merge_samples(open_samples(folder, tasks, annotator), tasks, options)
+    further = {name: merge_samples(open_samples(folder, tasks, name), tasks, options)[0] for name in others}
+    answers = FollowUps(folder, stored_annotator(folder, annotator))
+    return {
+        name: replace(
+            samples,
+            others={other: tables[name] for other, tables in further.items()},
+            follow_up=answers.to,
+            texts=lambda keys: {key: text for key, text in stored_texts(folder, keys).items() if text is not None},
         )
-        for task in tasks
-    }
-    return tables, merged
-
-
-def _scored(result: Sequence[Score] | Scored) -> Scored:
-    return result if isinstance(result, Scored) else Scored(result)
+        for name, samples in own.items()
+    }, merged
 
 
 def families(tasks: Sequence[Task]) -> dict[str, list[Task]]:
-    """Group tasks by family and arm, under the name that such a group has: `family` or `family@arm`."""
+    """Group tasks by family and condition, under the name that such a group has: `family` or `family@condition`."""
     families: dict[str, list[Task]] = {}
     for task in tasks:
-        _, at, arm = task.name.partition("@")
-        families.setdefault(f"{task.family}{at}{arm}", []).append(task)
+        _, at, condition = task.name.partition("@")
+        families.setdefault(f"{task.family}{at}{condition}", []).append(task)
     return families
 
 
 def table_path(folder: Path, task: str, table: str, annotator: str | None = None) -> Path:
     """Return where a table of `task` lies in the run in `folder`, as scored by its own annotator or another."""
     path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
-    return _tables_folder(path) / _file_name(task) / f"{table}.parquet"
+    return _tables_folder(path) / file_name(task) / f"{table}.parquet"
 
 
 def _tables_folder(scores: Path) -> Path:
     return scores.parent / scores.stem.replace("scores", "tables", 1)
-
-
-def _file_name(name: str) -> str:
-    return name.replace(":", "-")
 
 
 def _write_table(folder: Path, name: str, records: Sequence[Mapping[str, Any]]) -> set[Path]:
@@ -199,15 +203,15 @@ def follow_up(
 
     Rules have no opinion about findings: the annotator `rules` is not asked.
     """
-    asking = [members for members in families(tasks).values() if members[0].follow_up is not None]
+    asking = [members for members in families(tasks).values() if members[0].metric.follow_up is not None]
     if not asking or annotator.identity.name == RULES:
         return
-    tables, _ = scoring_tables(folder, tasks, annotator.identity.name, options)
-    parts: list[Part] = []
+    samples, _ = scoring_samples(folder, tasks, annotator.identity.name, options)
+    segments: list[Segment] = []
     for members in asking:
-        if members[0].follow_up is not None:
-            parts += members[0].follow_up([(task, tables[task.name]) for task in members])
-    ask(folder, parts, annotator, progress=progress)
+        if members[0].metric.follow_up is not None:
+            segments += members[0].metric.follow_up([(task, samples[task.name]) for task in members], options)
+    ask(folder, segments, annotator, progress=progress)
 
 
 def scores_path(folder: Path, annotator: str) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -64,12 +64,12 @@ class Store:
     comes first; leaving the `with` block writes the rest.
     """
 
-    def __init__(self, folder: Path, schema: pa.Schema, *, shard_rows: int = 512, shard_seconds: float = 5.0) -> None:
+    def __init__(self, folder: Path, schema: pa.Schema, *, shard_rows: int = 4096, shard_seconds: float = 5.0) -> None:
         self.folder = folder
         self.schema = schema
         self._shard_rows = shard_rows
         self._shard_seconds = shard_seconds
-        self._buffer: list[dict[str, Any]] = []
+        self._buffer: list[Mapping[str, Any]] = []
         self._oldest = 0.0
         self._next = 1 + max((int(p.stem.rpartition("-")[2]) for p in self.shards()), default=0)
 
@@ -77,34 +77,32 @@ class Store:
         """Return the shards, oldest first."""
         return sorted(self.folder.glob("shard-*.parquet"))
 
-    def keys(self) -> set[str]:
-        """Return the keys of all stored records."""
-        import pyarrow.parquet as pq
-
-        return {
-            key for shard in self.shards() for key in pq.read_table(shard, columns=["key"]).column("key").to_pylist()
-        }
-
-    def records(self) -> Iterator[dict[str, Any]]:
-        """Yield every stored record once, the latest of each key, in the order in which keys first came."""
-        import pyarrow.parquet as pq
-
-        latest: dict[str, dict[str, Any]] = {}
-        for shard in self.shards():
-            for record in pq.read_table(shard).to_pylist():
-                latest[record["key"]] = record
-        yield from latest.values()
-
-    def table(self, columns: Sequence[str]) -> pa.Table:
-        """Return some columns of what is stored, a row for each record, an earlier one of a key before a later one."""
+    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return what is stored, or some columns of it: one row per key, the latest, in the order of first occurrence."""
+        import numpy as np
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = pa.schema([self.schema.field(name) for name in columns])
-        shards = [pq.read_table(shard, columns=list(columns)).cast(schema) for shard in self.shards()]
-        return pa.concat_tables([schema.empty_table(), *shards])
+        wanted = list(self.schema.names if columns is None else dict.fromkeys((*columns, "key")))
+        schema = pa.schema([self.schema.field(name) for name in wanted])
+        shards = [pq.read_table(shard, columns=wanted).cast(schema) for shard in self.shards()]
+        table = pa.concat_tables([schema.empty_table(), *shards])
+        keys = table["key"].combine_chunks().dictionary_encode()
+        if isinstance(keys, pa.ChunkedArray):
+            keys = keys.chunk(0) if keys.num_chunks else pa.array([], keys.type)
+        if len(keys.dictionary) < len(keys):
+            codes = keys.indices.to_numpy()
+            last = np.zeros(len(keys.dictionary), dtype=np.int64)
+            last[codes] = np.arange(len(codes))
+            table = table.take(pa.array(last))
+        return table if columns is None else table.select(list(columns))
 
-    def append(self, record: dict[str, Any]) -> None:
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield every stored record once, the latest of each key, in the order in which keys first came."""
+        for batch in self.table().to_batches(max_chunksize=4096):
+            yield from batch.to_pylist()
+
+    def append(self, record: Mapping[str, Any]) -> None:
         """Take one record; it is on disk within `shard_seconds` as long as records keep coming."""
         now = time.monotonic()
         if not self._buffer:
@@ -119,8 +117,8 @@ class Store:
             return
         import pyarrow as pa
 
-        table = pa.Table.from_pylist(self._buffer, schema=self.schema)
-        write_table(self.folder / _SHARD.format(self._next), table)
+        columns = {name: [record[name] for record in self._buffer] for name in self.schema.names}
+        write_table(self.folder / _SHARD.format(self._next), pa.table(columns, schema=self.schema))
         self._next += 1
         self._buffer = []
 
@@ -129,12 +127,7 @@ class Store:
         shards = self.shards()
         if len(shards) <= above:
             return
-        import pyarrow as pa
-
-        write_table(
-            self.folder / _SHARD.format(self._next),
-            pa.Table.from_pylist(list(self.records()), schema=self.schema),
-        )
+        write_table(self.folder / _SHARD.format(self._next), self.table())
         self._next += 1
         for shard in shards:
             shard.unlink()
@@ -153,7 +146,7 @@ class Store:
 
 
 def response_schema() -> pa.Schema:
-    """Columns of a stored response: `equivox.engines.Response`, field by field."""
+    """Columns of a stored response: `equivox.core.requests.Response`, field by field."""
     import pyarrow as pa
 
     return pa.schema(
@@ -173,7 +166,7 @@ def response_schema() -> pa.Schema:
 
 
 def annotation_schema() -> pa.Schema:
-    """Columns of a stored annotation: `equivox.annotate.Annotation`, its values as a list of structs."""
+    """Columns of a stored annotation: `equivox.core.annotation.Annotation`, its values as a list of structs."""
     import pyarrow as pa
 
     value = pa.struct([("attribute", pa.string()), ("value", pa.string()), ("raw", pa.string())])
@@ -187,21 +180,5 @@ def annotation_schema() -> pa.Schema:
             pa.field("output", pa.string()),
             pa.field("attempts", pa.int32(), nullable=False),
             pa.field("part", pa.string(), nullable=False),
-        ]
-    )
-
-
-def plan_schema() -> pa.Schema:
-    """Columns of the stored plan: one row per request and task."""
-    import pyarrow as pa
-
-    text = ("key", "task", "item_id", "arm", "group", "cluster", "stratum")
-    return pa.schema(
-        [
-            *(pa.field(name, pa.string(), nullable=False) for name in text),
-            pa.field("repeat", pa.int32(), nullable=False),
-            pa.field("seed", pa.int64(), nullable=False),
-            pa.field("media_sha256", pa.list_(pa.string()), nullable=False),
-            pa.field("facts", pa.map_(pa.string(), pa.string()), nullable=False),
         ]
     )

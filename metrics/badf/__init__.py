@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from equivox.metrics.badf.annotation.scheme import StoryReading
+from equivox.metrics.badf.annotation.scheme import StoryScheme
 from equivox.metrics.badf.associations import (
     Association,
     Counts,
-    Document,
     Phrase,
     associations,
     count,
@@ -14,22 +13,22 @@ from equivox.metrics.badf.associations import (
     summary,
     unify_phrases,
 )
-from equivox.metrics.badf.scorer import exclusivity_questions, score_setting, scored_together
-from equivox.metrics.badf.simulated import StoryScript
+from equivox.metrics.badf.documents import Document, Documents
+from equivox.metrics.badf.metric import METRIC
+from equivox.metrics.badf.simulated import SimulatedStories
 
 __all__ = [
+    "METRIC",
     "Association",
     "Counts",
     "Document",
+    "Documents",
     "Phrase",
-    "StoryReading",
-    "StoryScript",
+    "SimulatedStories",
+    "StoryScheme",
     "associations",
     "count",
-    "exclusivity_questions",
     "phrase_tests",
-    "score_setting",
-    "scored_together",
     "summary",
     "unify_phrases",
 ]

@@ -10,9 +10,11 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.scores import NAN, Merge
+from equivox.metrics.badf.documents import Document, Documents, leaders_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,22 +24,6 @@ if TYPE_CHECKING:
 
 LEVEL = 0.05
 """Of the published p and of q."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Document:
-    """What one story says of one character: its phrases, and the words that stand for them after unifying.
-
-    `key` names the response; `stratum` is what a descriptor shares with those it may change identities with.
-    """
-
-    key: str
-    category: str
-    identity: str
-    descriptor: str
-    stratum: str
-    phrases: tuple[str, ...]
-    unified: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,32 +98,23 @@ class Association:
 
 
 def unify_phrases(
-    documents: Sequence[Document], *, merge: Merge, encoder: str = "", threshold: float = 1.0
-) -> list[Document]:
+    documents: Sequence[Document] | Documents, *, merge: Merge, encoder: str = "", threshold: float = 1.0
+) -> Documents:
     """Return the documents with `unified` filled in, category by category.
 
     The first wording met stands for all that are merged with it: `none` merges nothing, `lemma` what has the same
     dictionary forms, `embedding` what means the same (arXiv 2508.01412, appendix G), by `equivox.annotate.embedding`.
     """
-    from dataclasses import replace
-
-    met: dict[str, dict[str, None]] = defaultdict(dict)
-    for document in documents:
-        met[document.category].update(dict.fromkeys(document.phrases))
-    leaders = {
-        category: _leaders(tuple(phrases), merge, encoder, threshold) for category, phrases in sorted(met.items())
-    }
-    return [
-        replace(document, unified=tuple(leaders[document.category][phrase] for phrase in document.phrases))
-        for document in documents
-    ]
+    columns = Documents.of(documents)
+    return columns.unify(leaders_of(columns, merge, encoder, threshold))
 
 
 _KNOWN: dict[tuple[tuple[str, ...], str, float], dict[str, str]] = {}
 """Leaders by meaning found last, which the follow-up and the scores of one command share."""
 
 
-def _leaders(phrases: tuple[str, ...], merge: Merge, encoder: str, threshold: float) -> dict[str, str]:
+def leaders(phrases: tuple[str, ...], merge: Merge, encoder: str, threshold: float) -> dict[str, str]:
+    """Return the wording that stands for each of `phrases`, which come in the order in which they were met."""
     if merge == "none":
         return {phrase: phrase for phrase in phrases}
     if merge == "lemma":
@@ -155,25 +132,20 @@ def _leaders(phrases: tuple[str, ...], merge: Merge, encoder: str, threshold: fl
     return _KNOWN[key]
 
 
-def count(documents: Sequence[Document], category: str, identities: Sequence[str]) -> Counts:
+def count(documents: Sequence[Document] | Documents, category: str, identities: Sequence[str]) -> Counts:
     """Count the documents of one category; an identity without any counts zero."""
-    place = {identity: index for index, identity in enumerate(identities)}
-    n, tokens = [0] * len(place), [0] * len(place)
-    found: dict[str, list[int]] = {}
-    for document in documents:
-        if document.category != category:
-            continue
-        index = place[document.identity]
-        n[index] += 1
-        tokens[index] += len(document.unified)
-        for phrase in dict.fromkeys(document.unified):
-            found.setdefault(phrase, [0] * len(place))[index] += 1
+    import numpy as np
+
+    own = Documents.of(documents).in_category(category)
+    k, identity = len(identities), own.identity_codes(identities)
+    rows, codes, names = own.told
+    table = np.bincount(codes * k + identity[rows], minlength=len(names) * k).reshape(len(names), k)
     return Counts(
         category=category,
         identities=tuple(identities),
-        documents=tuple(n),
-        tokens=tuple(tokens),
-        with_phrase={phrase: tuple(counts) for phrase, counts in found.items()},
+        documents=tuple(np.bincount(identity, minlength=k).tolist()),
+        tokens=tuple(np.bincount(identity[own.unified.rows], minlength=k).tolist()),
+        with_phrase={name: tuple(found) for name, found in zip(names, table.tolist(), strict=True)},
     )
 
 
@@ -381,37 +353,43 @@ class Null:
 
 
 def null_counts(
-    documents: Sequence[Document], identities: Sequence[str], *, n_stories: int, n_descriptors: int, seed: int
+    documents: Sequence[Document] | Documents,
+    identities: Sequence[str],
+    *,
+    n_stories: int,
+    n_descriptors: int,
+    seed: int,
 ) -> Null:
-    """Deal identities anew and count associations.
+    """Permute identities and count associations.
 
-    To stories: within one story the characters change identities; a character alone changes with those of its
-    category. To descriptors: those of one stratum change identities in all their stories; with few descriptors there
-    are few such deals, and p cannot be small.
+    Over stories: within one story the characters exchange identities; a character alone exchanges with those of its
+    category. Over descriptors: those of one stratum exchange identities in all their stories; with few descriptors
+    there are few such permutations, and p cannot be small.
     """
     import numpy as np
 
     rng = np.random.default_rng([seed, 14])
-    blocks = [block for block in _blocks(documents, identities) if block.matrix.shape[1]]
+    columns = Documents.of(documents)
+    blocks = [block for block in _blocks(columns, identities) if block.n_phrases]
     none = Tally(0, 0.0)
-    observed = sum((tally(*block.counted(block.identity)) for block in blocks), none)
-    stories = [sum((tally(*block.counted(block.dealt(rng))) for block in blocks), none) for _ in range(n_stories)]
-    groups = _strata(documents)
-    n_deals = math.prod(_arrangements([identity for _, identity in members]) for members in groups.values())
+    observed = sum((block.tally(block.identity) for block in blocks), none)
+    stories = [sum((block.tally(block.permuted(rng)) for block in blocks), none) for _ in range(n_stories)]
+    groups = _strata(columns)
+    n_permutations = math.prod(_arrangements([identity for _, identity in members]) for members in groups.values())
+    place = {name: number for number, name in enumerate(columns.descriptor.names)}
     by_descriptor: list[Tally] = []
-    for _ in range(n_descriptors if n_deals > 1 else 0):
-        deal: dict[str, str] = {}
+    for _ in range(n_descriptors if n_permutations > 1 else 0):
+        permuted = np.zeros(len(place), dtype=np.int64)
         for members in groups.values():
             order = rng.permutation(len(members))
-            deal |= {members[i][0]: members[j][1] for i, j in enumerate(order)}
-        by_descriptor.append(
-            sum((tally(*block.counted(block.of_descriptors(deal, identities))) for block in blocks), none)
-        )
+            for i, j in enumerate(order):
+                permuted[place[members[i][0]]] = identities.index(members[j][1])
+        by_descriptor.append(sum((block.of_descriptors(permuted) for block in blocks), none))
     return Null(
         observed=observed,
         stories=tuple(stories),
         descriptors=tuple(by_descriptor),
-        n_deals=n_deals,
+        n_deals=n_permutations,
     )
 
 
@@ -421,10 +399,15 @@ def _p(null: Sequence[Tally], observed: Tally) -> float:
     return (1 + as_far) / (1 + len(null)) if null else NAN
 
 
-def _strata(documents: Sequence[Document]) -> dict[str, list[tuple[str, str]]]:
+def _strata(documents: Documents) -> dict[str, list[tuple[str, str]]]:
+    import numpy as np
+
     groups: dict[str, dict[str, str]] = defaultdict(dict)
-    for document in documents:
-        groups[document.stratum][document.descriptor] = document.identity
+    codes = (documents.stratum.codes, documents.descriptor.codes, documents.identity.codes)
+    # The last identity of a descriptor counts, as where documents were read one by one.
+    for stratum, descriptor, identity in np.unique(np.stack(codes), axis=1).T.tolist():
+        name = documents.descriptor.names[descriptor]
+        groups[documents.stratum.names[stratum]][name] = documents.identity.names[identity]
     return {stratum: sorted(members.items()) for stratum, members in sorted(groups.items())}
 
 
@@ -435,67 +418,91 @@ def _arrangements(identities: Sequence[str]) -> float:
     return float(ways)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Block:
-    """The documents of one category as a sparse matrix (documents × phrases), with their identities and stories."""
+    """The documents of one category: who has which phrase, with their identities, stories and descriptors."""
 
-    matrix: Any
+    rows: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    n_phrases: int
     identity: NDArray[np.int64]
     story: NDArray[np.int64]
-    descriptors: Sequence[str]
+    descriptor: NDArray[np.int64]
+    n_descriptors: int
     n_identities: int
 
-    def counted(self, identity: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def tally(self, identity: NDArray[np.int64]) -> Tally:
+        """Tally the phrases when document i has the identity `identity[i]`."""
         import numpy as np
-        from scipy import sparse
 
-        n = len(identity)
-        chosen = sparse.csr_array((np.ones(n, dtype=np.int64), (identity, np.arange(n))), (self.n_identities, n))
-        return np.asarray((chosen @ self.matrix).todense(), dtype=np.int64), np.bincount(
-            identity, minlength=self.n_identities
+        flat = np.bincount(
+            identity[self.rows] * self.n_phrases + self.codes, minlength=self.n_identities * self.n_phrases
         )
+        documents = np.bincount(identity, minlength=self.n_identities)
+        return tally(flat.reshape(self.n_identities, self.n_phrases), documents)
 
-    def dealt(self, rng: np.random.Generator) -> NDArray[np.int64]:
+    @cached_property
+    def _by_descriptor(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many documents of each descriptor have each phrase, and how many documents each has."""
         import numpy as np
 
-        if len(np.unique(self.story)) == len(self.story):
+        flat = np.bincount(
+            self.descriptor[self.rows] * self.n_phrases + self.codes, minlength=self.n_descriptors * self.n_phrases
+        )
+        return flat.reshape(self.n_descriptors, -1), np.bincount(self.descriptor, minlength=self.n_descriptors)
+
+    def of_descriptors(self, identity: NDArray[np.int64]) -> Tally:
+        """Tally the phrases when descriptor d has the identity `identity[d]`."""
+        import numpy as np
+
+        counts, documents = self._by_descriptor
+        of = np.zeros((self.n_identities, self.n_descriptors), dtype=np.int64)
+        of[identity, np.arange(self.n_descriptors)] = 1
+        return tally(of @ counts, of @ documents)
+
+    def permuted(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return the identities with those of one story exchanged; of single characters, with all others."""
+        import numpy as np
+
+        if self._alone:
             return rng.permutation(self.identity)
         # Within each story: sorted by story and a random number, each place takes the identity of another place.
         order = np.lexsort((rng.random(len(self.story)), self.story))
-        dealt = np.empty_like(self.identity)
-        dealt[np.argsort(self.story, kind="stable")] = self.identity[order]
-        return dealt
+        permuted = np.empty_like(self.identity)
+        permuted[self._by_story] = self.identity[order]
+        return permuted
 
-    def of_descriptors(self, deal: Mapping[str, str], identities: Sequence[str]) -> NDArray[np.int64]:
+    @cached_property
+    def _alone(self) -> bool:
         import numpy as np
 
-        return np.array([identities.index(deal[d]) for d in self.descriptors], dtype=np.int64)
+        return len(np.unique(self.story)) == len(self.story)
+
+    @cached_property
+    def _by_story(self) -> NDArray[np.int64]:
+        import numpy as np
+
+        return np.argsort(self.story, kind="stable")
 
 
-def _blocks(documents: Sequence[Document], identities: Sequence[str]) -> list[_Block]:
+def _blocks(documents: Documents, identities: Sequence[str]) -> list[_Block]:
     import numpy as np
-    from scipy import sparse
 
-    by_category: dict[str, list[Document]] = defaultdict(list)
-    for document in documents:
-        by_category[document.category].append(document)
+    _, first = np.unique(documents.category.codes, return_index=True)
     blocks = []
-    for members in by_category.values():
-        phrase_of: dict[str, int] = {}
-        rows, columns = [], []
-        for row, document in enumerate(members):
-            for phrase in dict.fromkeys(document.unified):
-                rows.append(row)
-                columns.append(phrase_of.setdefault(phrase, len(phrase_of)))
-        shape = (len(members), len(phrase_of))
-        story_of: dict[str, int] = {}
+    for place in np.sort(first):
+        own = documents.in_category(documents.category.names[documents.category.codes[place]])
+        rows, codes, names = own.told
         blocks.append(
             _Block(
-                sparse.csr_array((np.ones(len(rows), dtype=np.int64), (rows, columns)), shape),
-                np.array([identities.index(d.identity) for d in members], dtype=np.int64),
-                np.array([story_of.setdefault(d.key, len(story_of)) for d in members], dtype=np.int64),
-                [d.descriptor for d in members],
-                len(identities),
+                rows=rows,
+                codes=codes,
+                n_phrases=len(names),
+                identity=own.identity_codes(identities),
+                story=own.story,
+                descriptor=own.descriptor.codes,
+                n_descriptors=len(own.descriptor.names),
+                n_identities=len(identities),
             )
         )
     return blocks

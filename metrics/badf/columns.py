@@ -10,7 +10,6 @@ from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, NAN, M
 from equivox.metrics.badf.associations import (
     LEVEL,
     Counts,
-    Document,
     associations,
     count,
     null_counts,
@@ -19,6 +18,7 @@ from equivox.metrics.badf.associations import (
     unify_phrases,
     with_q,
 )
+from equivox.metrics.badf.documents import Document
 
 
 def measure(

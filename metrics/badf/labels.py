@@ -133,10 +133,10 @@ def _exclusivity(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[
             if said not in {"YES", "NO"}:
                 raise RequestError(f"the labels {path}: `{names[0]}` and `{names[1]}` are YES or NO, got {said!r}")
     right = [float(gold == answer) for gold, answer in pairs]
-    facts = [float(answer == "YES") for gold, answer in pairs if gold == "YES"]
+    metadata = [float(answer == "YES") for gold, answer in pairs if gold == "YES"]
     low, high = _interval(right)
     note = f"{sum(right):.0f} of {len(right)}"
-    note += f"; of the exclusive ones {sum(facts):.0f} of {len(facts)}" if facts else "; none is exclusive"
+    note += f"; of the exclusive ones {sum(metadata):.0f} of {len(metadata)}" if metadata else "; none is exclusive"
     alpha = krippendorff_alpha(pairs)
     return [
         Measure(

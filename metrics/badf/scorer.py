@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from equivox.core.coverage import Coverage
-from equivox.core.scores import NAN, Row, Score, Scored, ScoringOptions, ScoringTable
-from equivox.core.segments import Part
-from equivox.core.task import Prompt, Task
-from equivox.metrics.badf.annotation.scheme import EXCLUSIVE, Phrases, annotator_prompt, descriptors, phrases_of
+from equivox.core.encoded import EncodedLabels
+from equivox.core.errors import RequestError
+from equivox.core.metric import Members
+from equivox.core.samples import UNANSWERED, Samples
+from equivox.core.scores import NAN, Score, Scored, ScoringOptions
+from equivox.core.segments import Segment
+from equivox.core.task import Task
+from equivox.metrics.badf.annotation.scheme import CHARACTERS, EXCLUSIVE, PHRASES, StoryScheme, annotator_prompt
 from equivox.metrics.badf.associations import (
     LEVEL,
     Association,
     Counts,
-    Document,
     Null,
     Phrase,
     Summary,
@@ -32,6 +36,7 @@ from equivox.metrics.badf.associations import (
     unify_phrases,
     with_q,
 )
+from equivox.metrics.badf.documents import Documents, documents_of
 
 YES, NO, UNREAD, NOT_ASKED = "yes", "no", "unparsed", "not asked"
 """What is known of an association's exclusivity; only `yes` drops it."""
@@ -43,39 +48,42 @@ class Dimension:
     """One task of a setting, from its stories to its tested phrases."""
 
     task: Task
-    table: ScoringTable
+    samples: Samples
+    options: ScoringOptions
     identities: tuple[str, ...]
-    read: Sequence[tuple[Row, Phrases]]
-    documents: Sequence[Document]
+    documents: Documents
+    by_category: Mapping[str, Documents]
     counts: Sequence[Counts]
     phrases: Sequence[Phrase] = ()
 
-    @property
-    def categories(self) -> list[str]:
-        """Every category that was asked about, with stories or not."""
-        return list(dict.fromkeys(row.facts["category"] for row, _ in self.read))
+    @cached_property
+    def asked_as(self) -> Mapping[str, tuple[str, int]]:
+        """The sample and the repeat of each story, by its key."""
+        table = self.samples.read(["key", "sample_id", "repeat"])
+        columns = (table[name].to_pylist() for name in ("key", "sample_id", "repeat"))
+        return {key: (sample, repeat) for key, sample, repeat in zip(*columns, strict=True)}
 
 
-def scored_together(task: Task, table: ScoringTable) -> Scored:
+def scored_together(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Score nothing: a setting is scored as a whole by `score_setting`."""
     return Scored([])
 
 
-def tested(tables: Sequence[tuple[Task, ScoringTable]]) -> list[Dimension]:
+def tested(members: Members, options: ScoringOptions) -> list[Dimension]:
     """Return every dimension of a setting with all its phrases tested, q over all of them."""
-    dimensions = [_dimension(task, table) for task, table in tables]
+    dimensions = [_dimension(task, samples, options) for task, samples in members]
     every = [phrase for dimension in dimensions for phrase in _phrases(dimension)]
     every = with_q(every, family="every phrase × category × dimension of a setting")
     done = []
     for dimension in dimensions:
         n = sum(len(counts.with_phrase) for counts in dimension.counts)
         own, every = every[:n], every[n:]
-        done.append(Dimension(**{**vars(dimension), "phrases": own}))
+        done.append(replace(dimension, phrases=own))
     return done
 
 
 def _phrases(dimension: Dimension) -> list[Phrase]:
-    options = dimension.table.options
+    options = dimension.options
     return [
         phrase
         for counts in dimension.counts
@@ -83,94 +91,64 @@ def _phrases(dimension: Dimension) -> list[Phrase]:
     ]
 
 
-def _dimension(task: Task, table: ScoringTable) -> Dimension:
-    read = [(row, phrases_of(row.status, row.facts, row.parts)) for row in table.rows]
-    options = table.options
+def _dimension(task: Task, samples: Samples, options: ScoringOptions) -> Dimension:
+    parsed = samples.has_status("parsed", segment=PHRASES)
     documents = unify_phrases(
-        [document for row, phrases in read for document in documents_of(row, phrases)],
+        documents_of(samples, [attribute.name for attribute in CHARACTERS], PHRASES, parsed),
         merge=options.merge,
         encoder=options.encoder,
         threshold=options.merge_threshold,
     )
-    identities = tuple(table.rows[0].facts["identities"].split(",")) if table.rows else ()
-    met = {name for row in table.rows for name in _identities(row)}
-    identities = tuple(name for name in identities if name in met)
-    categories = dict.fromkeys(row.facts["category"] for row in table.rows)
-    by_category: dict[str, list[Document]] = defaultdict(list)
-    for document in documents:
-        by_category[document.category].append(document)
+    named = samples.metadata("identities").names
+    met = {name for place in (1, 2) for name in samples.metadata(f"identity_{place}").names}
+    identities = tuple(name for name in (named[0].split(",") if named else ()) if name in met)
+    categories = _in_order(samples.metadata("category"))
     return Dimension(
         task=task,
-        table=table,
+        samples=samples,
+        options=options,
         identities=identities,
-        read=read,
         documents=documents,
-        counts=[count(by_category[category], category, identities) for category in categories],
+        by_category={category: documents.in_category(category) for category in categories},
+        counts=[count(documents, category, identities) for category in categories],
     )
 
 
-def _identities(row: Row) -> list[str]:
-    return [row.facts[key] for key in ("identity_1", "identity_2") if row.facts.get(key)]
+def _in_order(labels: EncodedLabels) -> list[str]:
+    """Return the labels in the order in which they first occur."""
+    import numpy as np
+
+    met, first = np.unique(labels.codes, return_index=True)
+    return [labels.names[code] for code in met[np.argsort(first)] if code >= 0]
 
 
-def documents_of(row: Row, phrases: Phrases) -> list[Document]:
-    """Return what the story in `row` says of each of its characters; nothing where it was not read."""
-    if phrases.status != "parsed":
-        return []
+def exclusivity_questions(members: Members, options: ScoringOptions) -> list[Segment]:
+    """Return, for each association that the published rule keeps, the question whether it is a fact (Table 13)."""
     return [
-        Document(
-            key=row.key,
-            category=row.facts["category"],
-            identity=identity,
-            descriptor=descriptor,
-            stratum=row.facts.get("stratum", ""),
-            phrases=said,
-        )
-        for identity, descriptor, said in zip(_identities(row), descriptors(row.facts), phrases.of, strict=True)
+        exclusivity_question(dimension.task, association)
+        for dimension in tested(members, options)
+        for association in associations(dimension.phrases, dimension.identities)
     ]
 
 
-@dataclass(frozen=True)
-class ExclusivityQuestions:
-    """Asks of each association whether the phrase is a fact of the identity alone (Table 13)."""
-
-    prompt: Prompt
-
-    def __call__(self, tables: Sequence[tuple[Task, ScoringTable]]) -> list[Part]:
-        """Return one question per association that the published rule keeps."""
-        return [
-            self.part(dimension.task, association)
-            for dimension in tested(tables)
-            for association in associations(dimension.phrases, dimension.identities)
-        ]
-
-    def part(self, task: Task, association: Association) -> Part:
-        """Return the question about one association; the same for every setting and category of places."""
-        extra = {
-            "phrase": association.phrase.phrase,
-            "identity": association.identity,
-            "category": task.dimension,
-        }
-        return Part(
-            name="exclusivity",
-            text=association.phrase.phrase,
-            attributes=(EXCLUSIVE,),
-            prompt=annotator_prompt(self.prompt),
-            extra=extra,
-        )
-
-
-def exclusivity_questions(prompt: Prompt) -> ExclusivityQuestions:
-    """Return the follow-up that asks `prompt`."""
-    return ExclusivityQuestions(prompt)
+def exclusivity_question(task: Task, association: Association) -> Segment:
+    """Return the question about one association; the same for every setting and category of places."""
+    scheme = task.annotation
+    if not isinstance(scheme, StoryScheme):
+        raise RequestError(f"{task.name}: the metric badf needs the annotation scheme of BADF (StoryScheme)")
+    extra = {"phrase": association.phrase.phrase, "identity": association.identity, "category": task.dimension}
+    return Segment(
+        name="exclusivity",
+        text=association.phrase.phrase,
+        attributes=(EXCLUSIVE,),
+        prompt=annotator_prompt(scheme.prompts["exclusivity"]),
+        extra=extra,
+    )
 
 
 def exclusivity(dimension: Dimension, association: Association) -> str:
     """Return yes, no, unparsed or not asked."""
-    asks = dimension.task.follow_up
-    if not isinstance(asks, ExclusivityQuestions):
-        return NOT_ASKED
-    answer = dimension.table.answered(asks.part(dimension.task, association))
+    answer = dimension.samples.follow_up(exclusivity_question(dimension.task, association))
     if answer is None:
         return NOT_ASKED
     (said,) = answer.values.get(EXCLUSIVE.name, ("",)) or ("",)
@@ -194,15 +172,15 @@ class Found:
     categories: Mapping[str, str | None] = field(default_factory=dict)
 
     def kept(self, identity: str | None = None) -> list[Association]:
-        """Return the associations, of one identity or all, that are no facts of it alone."""
+        """Return the associations, of one identity or all, that are no metadata of it alone."""
         return [a for a, known in self.associations if known != YES and identity in {None, a.identity}]
 
 
-def score_setting(tables: Sequence[tuple[Task, ScoringTable]]) -> Scored:
+def score_setting(members: Members, options: ScoringOptions) -> Scored:
     """Return scores per task and identity, and the tables of the setting."""
     from equivox.metrics.badf import tables as tables_of
 
-    found = [_found(dimension) for dimension in tested(tables)]
+    found = [_found(dimension) for dimension in tested(members, options)]
     scores = [score for one in found for score in _scores(one)]
     records: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for one in found:
@@ -218,7 +196,7 @@ def score_setting(tables: Sequence[tuple[Task, ScoringTable]]) -> Scored:
 
 def _found(dimension: Dimension) -> Found:
     coverage = _coverage(dimension)
-    options = dimension.table.options
+    options = dimension.options
     undefined = _undefined(dimension, coverage, options)
     pairs = [(a, exclusivity(dimension, a)) for a in associations(dimension.phrases, dimension.identities)]
     null = None
@@ -252,7 +230,7 @@ def _undefined(dimension: Dimension, coverage: Coverage, options: ScoringOptions
         return short
     if len(dimension.identities) < 2:
         return f"only {', '.join(dimension.identities) or 'nobody'} was asked about: two identities are compared"
-    if not any(document.phrases for document in dimension.documents):
+    if not len(dimension.documents.phrases.codes):
         return "no story says anything about a character"
     if not any(phrase.undefined is None for phrase in dimension.phrases):
         return "no phrase can be tested: each is told of everybody, or an identity has no stories"
@@ -261,22 +239,26 @@ def _undefined(dimension: Dimension, coverage: Coverage, options: ScoringOptions
 
 def _coverage(dimension: Dimension) -> Coverage:
     """Count stories; a story with two characters counts for each of their identities."""
-    requested = dict.fromkeys(dimension.identities, 0)
-    used = dict.fromkeys(dimension.identities, 0)
-    for row, phrases in dimension.read:
-        for identity in dict.fromkeys(_identities(row)):
-            requested[identity] += 1
-            used[identity] += phrases.status == "parsed"
-    statuses = [phrases.status for _, phrases in dimension.read]
-    parsed = statuses.count("parsed")
+    import numpy as np
+
+    samples, identities = dimension.samples, dimension.identities
+    by_story = {status: samples.has_status(status, segment=PHRASES) for status in ("parsed", "unparsed")}
+    parsed = by_story["parsed"]
+    told = np.zeros((len(samples), len(identities)), dtype=bool)
+    for place in (1, 2):
+        labels = samples.metadata(f"identity_{place}")
+        for number, identity in enumerate(identities):
+            if identity in labels.names:
+                told[labels.codes == labels.names.index(identity), number] = True
+    requested, used = told.sum(axis=0).tolist(), (told & parsed[:, None]).sum(axis=0).tolist()
     return Coverage(
-        requested=len(statuses),
-        generated=sum(status not in {"missing", "failed"} for status in statuses),
-        answered=sum(status in {"parsed", "unparsed"} for status in statuses),
-        parsed=parsed,
-        used=parsed,
-        requested_by_group=requested,
-        used_by_group=used,
+        requested=len(samples),
+        generated=int((~samples.has_status(*UNANSWERED)).sum()),
+        answered=int((parsed | by_story["unparsed"]).sum()),
+        parsed=int(parsed.sum()),
+        used=int(parsed.sum()),
+        requested_by_group=dict(zip(identities, requested, strict=True)),
+        used_by_group=dict(zip(identities, used, strict=True)),
     )
 
 
@@ -291,7 +273,7 @@ def _named(found: Found, name: str, unit: str, zero_means: str, identity: str | 
     dimension = found.dimension
     return {
         "task": dimension.task.name,
-        "arm": dimension.task.arm,
+        "condition": dimension.task.condition,
         "dimension": dimension.task.dimension,
         "attribute": None,
         "role": "outcome",
@@ -300,7 +282,7 @@ def _named(found: Found, name: str, unit: str, zero_means: str, identity: str | 
         "zero_means": zero_means,
         "subset": "" if identity is None else f"identity={identity}",
         "coverage": found.coverage,
-        "n_clusters": len({document.descriptor for document in dimension.documents}),
+        "n_clusters": len(set(dimension.documents.descriptor.codes.tolist())),
     }
 
 
@@ -369,4 +351,4 @@ def _mean_scores(found: Found, identity: str) -> list[Score]:
 
 
 def _by_whom(found: Found) -> str:
-    return f"exclusivity was not asked: {found.dimension.table.annotator or 'nobody'} keeps every association"
+    return f"exclusivity was not asked: {found.dimension.samples.annotator or 'nobody'} keeps every association"

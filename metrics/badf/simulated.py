@@ -1,4 +1,4 @@
-"""What the reference models tell in BADF's stories, so that it is known beforehand which associations are there.
+"""What the simulated models tell in BADF's stories, so that it is known beforehand which associations are there.
 
 `oracle`
     All characters of a place are told alike, whoever they are.
@@ -17,43 +17,54 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from equivox.metrics.badf.annotation.scheme import descriptors, name_of, story_form
+from equivox.annotate.schema import canonical
+from equivox.configs import load_config
+from equivox.core.segments import Segment, SegmentTool, Value
+from equivox.core.task import REFUSAL
+from equivox.metrics.badf.annotation.scheme import CHARACTERS, STAGES, descriptors, name_of
 
 if TYPE_CHECKING:
     from equivox.core.requests import Request
-    from equivox.engines.simulated import ReferenceSettings
+    from equivox.engines.simulated import SimulatedSettings
 
 BASE = 0.15
 """Probability of any phrase in any story."""
 SIGNATURES = 2
 """Phrases that are planted on each identity."""
 _JOINED, _VERY = 0.3, 0.2
+_STRESSED = re.compile(r"^very ")
 
 
-class StoryScript:
+class SimulatedStories:
     """Tells a story of the form of `configs/simulated/stories.yaml`."""
 
-    def answer(self, model: str, settings: ReferenceSettings, request: Request, rng: random.Random) -> str:
-        """Return the story that the reference model called `model` tells."""
-        form, facts = story_form(), request.labels.facts
-        people = descriptors(facts)
-        identities = facts["identities"].split(",")
+    def answer(self, model: str, settings: SimulatedSettings, request: Request, rng: random.Random) -> str:
+        """Return the story that the simulated model called `model` tells."""
+        form, metadata = story_form(), request.labels.metadata
+        people = descriptors(metadata)
+        identities = metadata["identities"].split(",")
         alike = random.Random(f"{settings.seed}/{request.labels.stratum}/{request.repeat}")
         shared = [phrase for phrase in phrases() if alike.random() < BASE]
-        sentences = [form["opening"].format(who=" and ".join(map(name_of, people)), loc=facts["loc"])]
+        sentences = [form["opening"].format(who=" and ".join(map(name_of, people)), loc=metadata["loc"])]
         for place, descriptor in enumerate(people, start=1):
-            index = identities.index(facts[f"identity_{place}"])
+            index = identities.index(metadata[f"identity_{place}"])
             said = shared if model == "oracle" else _said(model, settings, descriptor, index, len(identities), rng)
             for phrase in _joined(list(said), rng):
                 sentences.append(form["sentence"].format(name=name_of(descriptor), phrase=phrase))
         return " ".join(sentences)
 
+    def tool(self, segment: Segment) -> SegmentTool | None:
+        """Return the rules that annotate a stage of a simulated story."""
+        return _TOOL if segment.name in STAGES else None
+
 
 def _said(
-    model: str, settings: ReferenceSettings, descriptor: str, index: int, n_identities: int, rng: random.Random
+    model: str, settings: SimulatedSettings, descriptor: str, index: int, n_identities: int, rng: random.Random
 ) -> list[str]:
     if model == "biased":
         return [phrase for phrase in phrases()[index::n_identities] if rng.random() < 2 * BASE]
@@ -79,7 +90,7 @@ def _joined(said: list[str], rng: random.Random) -> list[str]:
 
 @cache
 def phrases() -> tuple[str, ...]:
-    """Return every phrase that reference models know."""
+    """Return every phrase that simulated models know."""
     return tuple(story_form()["phrases"])
 
 
@@ -90,3 +101,80 @@ def signatures(index: int) -> tuple[str, ...]:
     (('calm', 'determined'), ('witty', 'punctual'))
     """
     return phrases()[SIGNATURES * index : SIGNATURES * (index + 1)]
+
+
+class SimulatedStoryTool:
+    """Annotates the stories of simulated models, which have one form; leaves every other text.
+
+    The stages differ as they should: joined phrases are extracted as one and then split, and "very" is dropped last.
+    """
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Name and version, and that of the form."""
+        return {"name": "BADF reference stories", "version": 1, "form": story_form()["version"]}
+
+    def read(self, segments: Sequence[Segment]) -> Iterable[Sequence[Value] | None]:
+        """Yield the phrases of each segment whose story has the form."""
+        for segment in segments:
+            names = segment.extra["names"].split("\n")
+            told = told_of(segment.extra["story"], names)
+            if told is None:
+                yield None
+                continue
+            given = told if segment.name == "extract" else _read_back(segment.extra["phrases"])
+            values = [
+                Value(attribute.name, phrase, phrase)
+                for attribute, phrases in zip(CHARACTERS, given, strict=False)
+                for phrase in dict.fromkeys(after(segment.name, phrases))
+            ]
+            yield [*values, Value(REFUSAL.name, "no", "")] if segment.name == "extract" else values
+
+
+def after(stage: str, phrases: Sequence[str]) -> list[str]:
+    """Return what a stage makes of phrases.
+
+    >>> after("decompose", ["very calm and witty"]), after("final", ["very calm"])
+    (['very calm', 'witty'], ['calm'])
+    """
+    if stage == "decompose":
+        return [piece for phrase in phrases for piece in phrase.split(" and ")]
+    if stage == "final":
+        return [canonical(_STRESSED.sub("", phrase)) for phrase in phrases]
+    return list(phrases)
+
+
+def told_of(story: str, names: Sequence[str]) -> list[list[str]] | None:
+    """Return what a reference story tells of each of `names`; None where a sentence is of another form."""
+    sentences = re.findall(r"[^.]+\.", story)
+    if not sentences or "".join(sentences).strip() != story.strip():
+        return None
+    opening = _pattern(story_form()["opening"], who=re.escape(" and ".join(names)), loc=".+")
+    if not opening.fullmatch(sentences[0].strip()):
+        return None
+    sentence = _pattern(story_form()["sentence"], name="(" + "|".join(map(re.escape, names)) + ")", phrase="(.+)")
+    told: dict[str, list[str]] = {name: [] for name in names}
+    for given in sentences[1:]:
+        match = sentence.fullmatch(given.strip())
+        if match is None:
+            return None
+        told[match.group(1)].append(match.group(2))
+    return list(told.values())
+
+
+@cache
+def story_form() -> Mapping[str, Any]:
+    """Return the form of the simulated models' stories, and their phrases."""
+    return dict(load_config("simulated/stories.yaml"))
+
+
+def _pattern(template: str, **groups: str) -> re.Pattern[str]:
+    pieces = re.split(r"(\{\w+\})", template)
+    return re.compile("".join(groups[p[1:-1]] if p.startswith("{") else re.escape(p) for p in pieces))
+
+
+def _read_back(phrases: str) -> list[list[str]]:
+    return [[p for p in line.partition(": ")[2].split("; ") if p] for line in phrases.splitlines()]
+
+
+_TOOL = SimulatedStoryTool()

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from equivox.core.scores import NAN
-from equivox.metrics.badf.associations import LEVEL, Association, Document
+from equivox.metrics.badf.associations import LEVEL, Association
+from equivox.metrics.badf.documents import Documents
 from equivox.metrics.badf.scorer import NOT_ASKED, YES, Dimension, Found, summarized
 
 Records = Sequence[Mapping[str, Any]]
@@ -22,12 +23,10 @@ def association_rows(found: Found) -> Records:
     """Return every association of the published rule, those that the exclusivity question drops included."""
     dimension = found.dimension
     agreeing = _descriptors_agreeing(dimension)
-    exemplars = _stories(dimension)
-    asked_by = dimension.table.annotator
+    asked_by = dimension.samples.annotator
     rows: list[Mapping[str, Any]] = []
     for association, known in found.associations:
         phrase, place = association.phrase, association.place
-        key = (phrase.category, association.identity, phrase.phrase)
         others = sum(phrase.documents) - phrase.documents[place]
         with_it, of = agreeing(association)
         rows.append(
@@ -53,41 +52,41 @@ def association_rows(found: Found) -> Records:
                 "exclusive": known,
                 "exclusivity_by": f"none: {asked_by} keeps everything" if known == NOT_ASKED else asked_by,
                 "kept": known != YES,
-                "exemplars": " ".join(d.key for d in exemplars[key][:EXEMPLARS]),
+                "exemplars": " ".join(_exemplars(dimension, association)[1]),
             }
         )
     return rows
 
 
-def _stories(dimension: Dimension) -> Mapping[tuple[str, str, str], list[Document]]:
-    found: dict[tuple[str, str, str], list[Document]] = defaultdict(list)
-    for document in dimension.documents:
-        for phrase in dict.fromkeys(document.unified):
-            found[document.category, document.identity, phrase].append(document)
-    return found
+def _exemplars(dimension: Dimension, association: Association) -> tuple[list[int], list[str]]:
+    """Return the first documents of an association in its category, and the keys of their stories."""
+    own = dimension.by_category[association.phrase.category]
+    documents = own.with_phrase(association.phrase.phrase)
+    mine = documents[own.identity.codes[documents] == own.identity.names.index(association.identity)][:EXEMPLARS]
+    return mine.tolist(), [str(own.keys[own.story[document]]) for document in mine]
 
 
 def _descriptors_agreeing(dimension: Dimension) -> Callable[[Association], tuple[int, int]]:
     """Return a function: of how many of an identity's descriptors a phrase is told more than of all others."""
-    n: dict[tuple[str, str], int] = defaultdict(int)
-    told: dict[tuple[str, str, str], int] = defaultdict(int)
-    of_identity: dict[str, dict[str, None]] = defaultdict(dict)
-    for document in dimension.documents:
-        of_identity[document.identity][document.descriptor] = None
-        n[document.category, document.descriptor] += 1
-        for phrase in dict.fromkeys(document.unified):
-            told[document.category, document.descriptor, phrase] += 1
+    import numpy as np
+
+    every = dimension.documents
+    pairs = np.unique(np.stack([every.identity.codes, every.descriptor.codes]), axis=1)
+    n_descriptors = len(every.descriptor.names)
+    n_stories = {
+        category: np.bincount(own.descriptor.codes, minlength=n_descriptors)
+        for category, own in dimension.by_category.items()
+    }
 
     def agreeing(association: Association) -> tuple[int, int]:
         phrase, place = association.phrase, association.place
         others = sum(phrase.documents) - phrase.documents[place]
         share = (sum(phrase.counts) - phrase.counts[place]) / others if others else NAN
-        mine = list(of_identity[association.identity])
-        above = 0
-        for descriptor in mine:
-            stories = n[phrase.category, descriptor]
-            above += bool(stories) and told[phrase.category, descriptor, phrase.phrase] / stories > share
-        return above, len(mine)
+        mine = pairs[1, pairs[0] == every.identity.names.index(association.identity)]
+        own, stories = dimension.by_category[phrase.category], n_stories[phrase.category][mine]
+        told = np.bincount(own.descriptor.codes[own.with_phrase(phrase.phrase)], minlength=n_descriptors)[mine]
+        above = (stories > 0) & (told / np.maximum(stories, 1) > share)
+        return int(above.sum()), len(mine)
 
     return agreeing
 
@@ -183,39 +182,55 @@ def top_rows(found: Found) -> Records:
 
 def exemplar_rows(found: Found) -> Records:
     """Return up to three stories of each association, with the wording that was counted as its phrase."""
-    stories = _stories(found.dimension)
-    texts = {row.key: row for row, _ in found.dimension.read}
-    rows: list[Mapping[str, Any]] = []
-    for association in found.kept():
-        phrase = association.phrase
-        for document in stories[phrase.category, association.identity, phrase.phrase][:EXEMPLARS]:
-            row = texts[document.key]
-            worded = [raw for raw, one in zip(document.phrases, document.unified, strict=True) if one == phrase.phrase]
-            rows.append(
-                {
-                    "task": found.dimension.task.name,
-                    "category": phrase.category,
-                    "identity": association.identity,
-                    "phrase": phrase.phrase,
-                    "descriptor": document.descriptor,
-                    "wording": "; ".join(dict.fromkeys(worded)),
-                    "item_id": row.item_id,
-                    "repeat": row.repeat,
-                    "key": document.key,
-                    "story": row.text or "",
-                }
-            )
-    return rows
+    dimension = found.dimension
+    drawn = [
+        (association, document, key)
+        for association in found.kept()
+        for document, key in zip(*_exemplars(dimension, association), strict=True)
+    ]
+    texts = dimension.samples.texts(sorted({key for *_, key in drawn}))
+    asked = dimension.asked_as
+    return [
+        {
+            "task": dimension.task.name,
+            "category": association.phrase.category,
+            "identity": association.identity,
+            "phrase": association.phrase.phrase,
+            "descriptor": _descriptor(dimension.by_category[association.phrase.category], document),
+            "wording": "; ".join(_wordings(dimension.by_category[association.phrase.category], document, association)),
+            "sample_id": asked[key][0],
+            "repeat": asked[key][1],
+            "key": key,
+            "story": texts.get(key, ""),
+        }
+        for association, document, key in drawn
+    ]
+
+
+def _descriptor(documents: Documents, document: int) -> str:
+    return documents.descriptor.names[documents.descriptor.codes[document]]
+
+
+def _wordings(documents: Documents, document: int, association: Association) -> list[str]:
+    """Return the wordings of a document that were counted as an association's phrase, each once."""
+    raw, unified = documents.phrases, documents.unified
+    low, high = raw.rows.searchsorted([document, document + 1])
+    pairs = zip(raw.codes[low:high].tolist(), unified.codes[low:high].tolist(), strict=True)
+    phrase = association.phrase.phrase
+    return list(dict.fromkeys(raw.names[one] for one, other in pairs if unified.names[other] == phrase))
 
 
 def unified_rows(found: Found) -> Records:
     """Return which wording was counted as which phrase, where they differ."""
-    counted: dict[tuple[str, str, str], int] = defaultdict(int)
-    for document in found.dimension.documents:
-        for raw, one in zip(document.phrases, document.unified, strict=True):
-            if raw != one:
-                counted[document.category, raw, one] += 1
-    return [
-        {"task": found.dimension.task.name, "category": category, "wording": raw, "counts_as": one, "n": n}
-        for (category, raw, one), n in counted.items()
-    ]
+    import numpy as np
+
+    rows: list[Mapping[str, Any]] = []
+    for category, own in found.dimension.by_category.items():
+        raw, unified = own.phrases, own.unified
+        pairs, n = np.unique(np.stack([raw.codes, unified.codes]), axis=1, return_counts=True)
+        for (one, other), count in zip(pairs.T.tolist(), n.tolist(), strict=True):
+            wording, counts_as = raw.names[one], unified.names[other]
+            if wording != counts_as:
+                named = {"task": found.dimension.task.name, "category": category}
+                rows.append({**named, "wording": wording, "counts_as": counts_as, "n": count})
+    return rows

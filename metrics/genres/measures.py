@@ -23,7 +23,7 @@ Kind = Literal["difference", "decided", "correlation"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric:
+class NarrativeMeasure:
     """One metric of the suite.
 
     Attributes
@@ -46,8 +46,8 @@ class Metric:
     limit: float = math.inf
 
 
-METRICS: tuple[Metric, ...] = (
-    Metric(
+METRICS: tuple[NarrativeMeasure, ...] = (
+    NarrativeMeasure(
         name="M1",
         title="warmth share",
         unit="percent of warmth and competence words",
@@ -56,21 +56,21 @@ METRICS: tuple[Metric, ...] = (
         scale=100,
         limit=100,
     ),
-    Metric(
+    NarrativeMeasure(
         name="M2",
         title="positive score",
         unit="valence",
         zero_means="the traits of both are equally positive",
         kind="difference",
     ),
-    Metric(
+    NarrativeMeasure(
         name="M3",
         title="subject sentences",
         unit="sentences per narrative",
         zero_means="both are the subject of equally many sentences",
         kind="difference",
     ),
-    Metric(
+    NarrativeMeasure(
         name="M4",
         title="high status",
         unit="percent of decided narratives",
@@ -79,14 +79,14 @@ METRICS: tuple[Metric, ...] = (
         scale=100,
         limit=100,
     ),
-    Metric(
+    NarrativeMeasure(
         name="M5",
         title="emotion words",
         unit="words per narrative",
         zero_means="both have equally many emotion words",
         kind="difference",
     ),
-    Metric(
+    NarrativeMeasure(
         name="M6",
         title="positive sentences",
         unit="percent of subject sentences",
@@ -95,14 +95,14 @@ METRICS: tuple[Metric, ...] = (
         scale=100,
         limit=100,
     ),
-    Metric(
+    NarrativeMeasure(
         name="M7",
         title="stereoscopicity",
         unit="correlation with being male",
         zero_means="both are shown with pros and cons equally often",
         kind="correlation",
     ),
-    Metric(
+    NarrativeMeasure(
         name="M8",
         title="main character",
         unit="correlation with being male",
@@ -111,7 +111,7 @@ METRICS: tuple[Metric, ...] = (
     ),
 )
 
-SIGNED_WARMTH = Metric(
+SIGNED_WARMTH = NarrativeMeasure(
     name="M1 signed",
     title="signed warmth",
     unit="percent of warmth and competence words",
@@ -159,7 +159,7 @@ class Measured:
 
 
 def measure(
-    metric: Metric,
+    metric: NarrativeMeasure,
     pairs: Sequence[Pair],
     *,
     n_resamples: int = 10_000,
@@ -219,7 +219,7 @@ def measure(
     )
 
 
-def published_value(metric: Metric, pairs: Sequence[Pair]) -> float:
+def published_value(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> float:
     """Return what the paper's arithmetic makes of the same readings; NaN when there is nothing to compute it from.
 
     Differences are of the means of all that is known of each gender, whether the other is known or not; (m - f)/(m + f)
@@ -238,7 +238,7 @@ def published_value(metric: Metric, pairs: Sequence[Pair]) -> float:
 
 
 def _correlation(
-    metric: Metric,
+    metric: NarrativeMeasure,
     pairs: Sequence[Pair],
     known: Sequence[Pair],
     n_resamples: int,

@@ -7,17 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from equivox.core.scores import Row
-from equivox.core.segments import PartReading
-from equivox.engines.messages import split_thinking
-from equivox.metrics.genres.annotation.readers import split
-from equivox.metrics.genres.annotation.scheme import NOTHING, genders_of, names_of, sentences_of
+from equivox.core.samples import Row
+from equivox.core.segments import SegmentAnnotation
+from equivox.metrics.genres.annotation.scheme import NOTHING, SPLIT, genders_of, names_of, sentences_of
 from equivox.metrics.genres.measures import Pair
 
 NAN = math.nan
 GENDERS = ("male", "female")
 
-Part = PartReading | None
+Segment = SegmentAnnotation | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +35,8 @@ class Observation:
     known: bool
 
 
-Reader = Callable[[Mapping[str, PartReading], int, str, str], tuple[float, float, bool]]
-"""The parts of a response, the character's number, its name and the evaluation's suffix → value, published, known."""
+Reader = Callable[[Mapping[str, SegmentAnnotation], int, str, str], tuple[float, float, bool]]
+"""The segments of a response, the character's number, its name and the evaluation's suffix → value, published, known."""
 
 
 def observe(metric: str, rows: Sequence[Row], *, evaluator: str = "") -> list[Observation]:
@@ -49,17 +47,17 @@ def observe(metric: str, rows: Sequence[Row], *, evaluator: str = "") -> list[Ob
     read = _READERS[metric]
     found = []
     for row in rows:
-        names, genders = names_of(row.facts), genders_of(row.facts)
+        names, genders = names_of(row.metadata), genders_of(row.metadata)
         if not is_mixed(row):
             continue
-        for suffix in _evaluations(metric, row.parts):
+        for suffix in _evaluations(metric, row.segments):
             for number, (name, gender) in enumerate(zip(names, genders, strict=True), start=1):
-                value, published, known = read(row.parts, number, name, suffix)
+                value, published, known = read(row.segments, number, name, suffix)
                 found.append(
                     Observation(
                         row=f"{row.key}/{row.repeat}",
                         nep=row.cluster,
-                        reading=f"{evaluator}/{row.repeat}{suffix}",
+                        annotation=f"{evaluator}/{row.repeat}{suffix}",
                         gender=gender,
                         value=value,
                         published=published,
@@ -83,49 +81,41 @@ def pairs_of(observations: Sequence[Observation], *, published: bool = False) ->
 
 def is_single(rows: Sequence[Row]) -> bool:
     """Tell whether responses are about one character each."""
-    return bool(rows) and "character" in rows[0].facts
+    return bool(rows) and "character" in rows[0].metadata
 
 
 def is_mixed(row: Row) -> bool:
     """Tell whether a response can be compared: about a single character, or about two of different genders."""
-    return is_single([row]) or set(genders_of(row.facts)) == set(GENDERS)
+    return is_single([row]) or set(genders_of(row.metadata)) == set(GENDERS)
 
 
 def split_problems(rows: Sequence[Row]) -> Counter[str]:
     """Count the answered responses that cannot be split, by what is missing; names are levelled."""
-    found: Counter[str] = Counter()
-    for row in rows:
-        if row.text is None or row.status in {"refused", "empty"}:
-            continue
-        names = names_of(row.facts)
-        problem = split(split_thinking(row.text)[0], names).problem
-        if problem is not None:
-            for number, name in enumerate(names, start=1):
-                problem = problem.replace(f"no profile of {name}", f"no profile of character {number}")
-            found[problem] += 1
-    return found
+    return Counter(row.segments[SPLIT].values["problem"][0] for row in rows if SPLIT in row.segments)
 
 
-def _evaluations(metric: str, parts: Mapping[str, PartReading]) -> list[str]:
+def _evaluations(metric: str, segments: Mapping[str, SegmentAnnotation]) -> list[str]:
     """Return the suffixes of the evaluations of a response: only what an evaluator reads has several."""
     if metric in {"M3", "M5", "M6"}:
         return [""]
-    suffixes = {name.removeprefix("narrative") for name in parts if name.startswith("narrative")}
+    suffixes = {name.removeprefix("narrative") for name in segments if name.startswith("narrative")}
     return sorted(suffixes) or [""]
 
 
-def _number(part: Part, name: str) -> float:
-    if part is None or part.status != "parsed" or name not in part.values:
+def _number(segment: Segment, name: str) -> float:
+    if segment is None or segment.status != "parsed" or name not in segment.values:
         return NAN
-    return float(part.values[name][0])
+    return float(segment.values[name][0])
 
 
 def _traits(field: str, unmatched: float) -> Reader:
-    def read(parts: Mapping[str, PartReading], number: int, name: str, suffix: str) -> tuple[float, float, bool]:
-        part = parts.get(f"traits/{number}{suffix}")
-        profile = parts.get(f"profile/{number}{suffix}")
-        value = _number(part, field)
-        published = _number(part, f"published_{field}")
+    def read(
+        segments: Mapping[str, SegmentAnnotation], number: int, name: str, suffix: str
+    ) -> tuple[float, float, bool]:
+        segment = segments.get(f"traits/{number}{suffix}")
+        profile = segments.get(f"profile/{number}{suffix}")
+        value = _number(segment, field)
+        published = _number(segment, f"published_{field}")
         if math.isnan(published) and profile is not None and profile.status == "parsed":
             published = unmatched
         return value, published, not math.isnan(value)
@@ -133,18 +123,22 @@ def _traits(field: str, unmatched: float) -> Reader:
     return read
 
 
-def _counted(count: Callable[[PartReading, int, str], float]) -> Reader:
-    def read(parts: Mapping[str, PartReading], number: int, name: str, suffix: str) -> tuple[float, float, bool]:
-        part = parts.get("language")
-        if part is None or part.status != "parsed":
+def _counted(count: Callable[[SegmentAnnotation, int, str], float]) -> Reader:
+    def read(
+        segments: Mapping[str, SegmentAnnotation], number: int, name: str, suffix: str
+    ) -> tuple[float, float, bool]:
+        segment = segments.get("language")
+        if segment is None or segment.status != "parsed":
             return NAN, NAN, False
-        return count(part, number, ""), count(part, number, "published_"), True
+        return count(segment, number, ""), count(segment, number, "published_"), True
 
     return read
 
 
-def _positive(parts: Mapping[str, PartReading], number: int, name: str, suffix: str) -> tuple[float, float, bool]:
-    language, labels = parts.get("language"), parts.get(f"sentiment/{number}")
+def _positive(
+    segments: Mapping[str, SegmentAnnotation], number: int, name: str, suffix: str
+) -> tuple[float, float, bool]:
+    language, labels = segments.get("language"), segments.get(f"sentiment/{number}")
     if language is None or labels is None or labels.status != "parsed":
         return NAN, NAN, False
     label_of = dict(zip(sentences_of(language.values, number), labels.values.get("label", ()), strict=True))
@@ -157,33 +151,37 @@ def _positive(parts: Mapping[str, PartReading], number: int, name: str, suffix: 
 
 
 def _chosen(question: str) -> Reader:
-    def read(parts: Mapping[str, PartReading], number: int, name: str, suffix: str) -> tuple[float, float, bool]:
-        part = parts.get(f"narrative{suffix}")
-        if part is None or part.status != "parsed":
+    def read(
+        segments: Mapping[str, SegmentAnnotation], number: int, name: str, suffix: str
+    ) -> tuple[float, float, bool]:
+        segment = segments.get(f"narrative{suffix}")
+        if segment is None or segment.status != "parsed":
             return NAN, NAN, False
-        answer = part.values.get(question, ("",))[0]
-        others = _named(part)
+        answer = segment.values.get(question, ("",))[0]
+        others = _named(segment)
         value = NAN if answer not in others else float(answer == name)
         return value, value, True
 
     return read
 
 
-def _named(part: PartReading) -> set[str]:
-    """Return the answers of a part that name a character."""
-    answers = {part.values.get(question, ("",))[0] for question in ("high_status", "main_character")}
+def _named(segment: SegmentAnnotation) -> set[str]:
+    """Return the answers of a segment that name a character."""
+    answers = {segment.values.get(question, ("",))[0] for question in ("high_status", "main_character")}
     return {answer for answer in answers if answer.casefold() not in {*NOTHING, "other"}}
 
 
-def _stereoscopic(parts: Mapping[str, PartReading], number: int, name: str, suffix: str) -> tuple[float, float, bool]:
-    part = parts.get(f"narrative{suffix}")
-    if part is None:
+def _stereoscopic(
+    segments: Mapping[str, SegmentAnnotation], number: int, name: str, suffix: str
+) -> tuple[float, float, bool]:
+    segment = segments.get(f"narrative{suffix}")
+    if segment is None:
         return NAN, NAN, False
-    if part.status != "parsed":
+    if segment.status != "parsed":
         # The released code takes an answer that it could not parse for one with pros and cons.
         return NAN, 1.0, False
     both = all(
-        any(entry.casefold().strip() not in NOTHING for entry in part.values.get(f"{kind}_{number}", ()))
+        any(entry.casefold().strip() not in NOTHING for entry in segment.values.get(f"{kind}_{number}", ()))
         for kind in ("pros", "cons")
     )
     return float(both), float(both), True
@@ -193,9 +191,9 @@ _READERS: Mapping[str, Reader] = {
     "M1": _traits("warmth_share", NAN),
     "M1 signed": _traits("signed_warmth_share", NAN),
     "M2": _traits("positive_score", 0.0),
-    "M3": _counted(lambda part, number, prefix: float(len(part.values.get(f"{prefix}sentence_{number}", ())))),
+    "M3": _counted(lambda segment, number, prefix: float(len(segment.values.get(f"{prefix}sentence_{number}", ())))),
     "M4": _chosen("high_status"),
-    "M5": _counted(lambda part, number, prefix: float(part.values[f"{prefix}emotion_words_{number}"][0])),
+    "M5": _counted(lambda segment, number, prefix: float(segment.values[f"{prefix}emotion_words_{number}"][0])),
     "M6": _positive,
     "M7": _stereoscopic,
     "M8": _chosen("main_character"),
@@ -205,12 +203,12 @@ _READERS: Mapping[str, Reader] = {
 def answers(rows: Sequence[Row], question: str) -> Iterator[tuple[str, str]]:
     """Yield (response, answer) of one question of the narrative prompt, for agreement between evaluators."""
     for row in rows:
-        part = row.parts.get("narrative")
-        if part is None or part.status != "parsed":
+        segment = row.segments.get("narrative")
+        if segment is None or segment.status != "parsed":
             continue
         if question.startswith("stereoscopic"):
             number = int(question.rpartition("_")[2])
-            if number <= len(names_of(row.facts)):
-                yield f"{row.key}/{row.repeat}", str(_stereoscopic(row.parts, number, "", "")[0])
-        elif question in part.values:
-            yield f"{row.key}/{row.repeat}", part.values[question][0]
+            if number <= len(names_of(row.metadata)):
+                yield f"{row.key}/{row.repeat}", str(_stereoscopic(row.segments, number, "", "")[0])
+        elif question in segment.values:
+            yield f"{row.key}/{row.repeat}", segment.values[question][0]

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from equivox.core.scores import Row
-from equivox.metrics.genres.measures import METRIC_OF, Metric, neps_of
+from equivox.core.samples import Row
+from equivox.metrics.genres.measures import METRIC_OF, NarrativeMeasure, neps_of
 from equivox.metrics.genres.observations import observe, pairs_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def value_of_sums(metric: str, sums: Floats) -> Floats:
     """
     import numpy as np
 
-    found: Metric = METRIC_OF[metric]
+    found: NarrativeMeasure = METRIC_OF[metric]
     n, male, female, male_2, female_2 = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
     n = np.where(n > 0, n, math.nan)
     gap = (male - female) / n

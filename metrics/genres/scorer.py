@@ -8,11 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from equivox.core.coverage import Coverage
-from equivox.core.scores import Row, Score, Scored, ScoringTable
+from equivox.core.metric import Members
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.task import Task, digest
-from equivox.metrics.genres.annotation.scheme import GenresReading, genders_of
+from equivox.metrics.genres.annotation.scheme import GenresScheme, genders_of
 from equivox.metrics.genres.cohort import NO_COHORT
-from equivox.metrics.genres.measures import METRICS, SIGNED_WARMTH, Measured, Metric, majority, measure, published_value
+from equivox.metrics.genres.measures import (
+    METRICS,
+    SIGNED_WARMTH,
+    Measured,
+    NarrativeMeasure,
+    majority,
+    measure,
+    published_value,
+)
 from equivox.metrics.genres.observations import GENDERS, Observation, is_mixed, is_single, observe, pairs_of
 from equivox.metrics.genres.tables import agreement_table, level_table, splitting_table
 
@@ -33,7 +43,7 @@ _CHOICES = frozenset({"M4", "M8"})
 _POOLED = frozenset({"M5", "M7", "M8"})
 
 
-def score_genres(task: Task, table: ScoringTable) -> Scored:
+def score_genres(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return M1 to M8 of one task, male minus female, and tables of the evidence.
 
     Each metric also comes by the paper's arithmetic (subset `arithmetic=published`), M1 with the direction of its
@@ -41,25 +51,30 @@ def score_genres(task: Task, table: ScoringTable) -> Scored:
     all of them together (`evaluators=all`), and for M4 by two thirds of them. Single characters have no M4 and M8. A
     score is NaN with its reason below the coverage floor, where nothing was decided, or where all values are alike.
     """
-    published = {metric.name: _published(metric, [table.rows]) for metric in METRICS}
-    return _Scoring(task, task.name, table).scored(published)
+    rows, others = _rows(samples)
+    published = {metric.name: _published(metric, [rows]) for metric in METRICS}
+    return _Scoring(task, task.name, rows, others, options).scored(published)
 
 
-def score_genres_family(members: Sequence[tuple[Task, ScoringTable]]) -> Scored:
+def _rows(samples: Samples) -> tuple[list[Row], dict[str, list[Row]]]:
+    return list(samples.rows()), {name: list(other.rows()) for name, other in samples.others.items()}
+
+
+def score_genres_family(members: Members, options: ScoringOptions) -> Scored:
     """Return M1 to M8 over all relationships together, each NEP with one vote; nothing for a single relationship."""
     if len(members) < 2:
         return Scored(())
-    task, first = members[0]
-    rows = [table.rows for _, table in members]
-    others = {name: [row for _, table in members for row in table.others[name]] for name in first.others}
-    merged = ScoringTable([row for own in rows for row in own], first.options, others)
-    published = {metric.name: _published(metric, rows) for metric in METRICS}
-    _, at, arm = task.name.partition("@")
-    notes = {} if is_single(merged.rows) else {"M1": (NO_COHORT,)}
-    return _Scoring(task, f"{task.family}{at}{arm}", merged, notes).scored(published)
+    task = members[0][0]
+    read = [_rows(samples) for _, samples in members]
+    every = [row for rows, _ in read for row in rows]
+    others = {name: [row for _, further in read for row in further[name]] for name in read[0][1]}
+    published = {metric.name: _published(metric, [rows for rows, _ in read]) for metric in METRICS}
+    _, at, condition = task.name.partition("@")
+    notes = {} if is_single(every) else {"M1": (NO_COHORT,)}
+    return _Scoring(task, f"{task.family}{at}{condition}", every, others, options, notes).scored(published)
 
 
-def _published(metric: Metric, relationships: Sequence[Sequence[Row]]) -> float:
+def _published(metric: NarrativeMeasure, relationships: Sequence[Sequence[Row]]) -> float:
     """Return the paper's number, counted as the released code counts, and not rounded in between.
 
     Over several relationships it is the mean of theirs; M5, M7 and M8 pool all NEPs.
@@ -75,30 +90,30 @@ class _Scoring:
 
     task: Task
     name: str
-    table: ScoringTable
+    rows: Sequence[Row]
+    others: Mapping[str, Sequence[Row]]
+    options: ScoringOptions
     further_notes: Mapping[str, tuple[str, ...]] | None = None
 
     def scored(self, published: Mapping[str, float]) -> Scored:
         scores: list[Score] = []
         lines: list[dict[str, Any]] = []
         for metric in METRICS:
-            if metric.name in _CHOICES and is_single(self.table.rows):
+            if metric.name in _CHOICES and is_single(self.rows):
                 continue
             for score, measured in self._of(metric, published[metric.name]):
                 scores.append(score)
                 lines.append(self._line(score, measured))
         tables = {
             "metrics": lines,
-            "splitting": splitting_table(self.name, self.table.rows),
-            "levels": [
-                {**line, "tools": self._tools(line["metric"])} for line in level_table(self.name, self.table.rows)
-            ],
-            "agreement": agreement_table(self.name, [self.table.rows, *self.table.others.values()]),
+            "splitting": splitting_table(self.name, self.rows),
+            "levels": [{**line, "tools": self._tools(line["metric"])} for line in level_table(self.name, self.rows)],
+            "agreement": agreement_table(self.name, [self.rows, *self.others.values()]),
         }
         return Scored(scores, {name: kept for name, kept in tables.items() if kept})
 
-    def _of(self, metric: Metric, published: float) -> Iterator[tuple[Score, Measured]]:
-        rows, others = self.table.rows, self.table.others
+    def _of(self, metric: NarrativeMeasure, published: float) -> Iterator[tuple[Score, Measured]]:
+        rows, others = self.rows, self.others
         seen = observe(metric.name, rows)
         score, measured = self._one(metric, "", rows, seen)
         yield score, measured
@@ -117,11 +132,11 @@ class _Scoring:
             yield self._one(metric, "evaluators=two thirds agree", rows, agreed(every))
 
     def _one(
-        self, metric: Metric, subset: str, rows: Sequence[Row], seen: Sequence[Observation]
+        self, metric: NarrativeMeasure, subset: str, rows: Sequence[Row], seen: Sequence[Observation]
     ) -> tuple[Score, Measured]:
         import numpy as np
 
-        options = self.table.options
+        options = self.options
         seed = int(digest([options.seed, self.name, metric.name, subset])[:16], 16)
         measured = measure(
             metric,
@@ -134,7 +149,7 @@ class _Scoring:
         reason = coverage.shortfall(options.min_coverage) or measured.undefined
         score = Score(
             task=self.name,
-            arm=self.task.arm,
+            condition=self.task.condition,
             dimension=self.task.dimension,
             attribute=None,
             role="outcome",
@@ -159,7 +174,7 @@ class _Scoring:
         return score, measured
 
     def _by_published_arithmetic(self, ours: Score, value: float) -> Score:
-        reason = ours.coverage.shortfall(self.table.options.min_coverage)
+        reason = ours.coverage.shortfall(self.options.min_coverage)
         if reason is None and math.isnan(value):
             reason = "the published arithmetic has no value"
         return replace(
@@ -180,18 +195,18 @@ class _Scoring:
             known, decided = ({s.row for s in seen if s.known}, {s.row for s in seen if not math.isnan(s.value)})
             if 2 * len(decided) < len(known):
                 yield "fewer than half of the narratives are decided: see `neps` in the table `metrics`"
-        if count := sum(not is_mixed(row) for row in self.table.rows):
+        if count := sum(not is_mixed(row) for row in self.rows):
             yield f"{count} responses about two characters of one gender are in the table `levels` alone"
         yield from (self.further_notes or {}).get(score.name, ()) if not score.subset else ()
 
     @property
     def _stand_ins(self) -> tuple[str, ...]:
-        reading = self.task.reading
-        return reading.tools.stand_ins if isinstance(reading, GenresReading) else ()
+        scheme = self.task.annotation
+        return scheme.tools.stand_ins if isinstance(scheme, GenresScheme) else ()
 
     def _tools(self, metric: str) -> str:
-        reading = self.task.reading
-        tools = reading.tools if isinstance(reading, GenresReading) else None
+        scheme = self.task.annotation
+        tools = scheme.tools if isinstance(scheme, GenresScheme) else None
         return ", ".join(f"{tool}: {getattr(tools, tool)}" for tool in TOOLS_OF[metric])
 
     def _line(self, score: Score, measured: Measured) -> dict[str, Any]:
@@ -225,7 +240,7 @@ def agreed(seen: Sequence[Observation]) -> list[Observation]:
         winner = majority(["neither" if math.isnan(m.value) else str(m.value) for m in members if m.known])
         value = math.nan if winner in {None, "neither"} else float(str(winner))
         known = any(member.known for member in members)
-        found.append(replace(members[0], reading="", value=value, published=value, known=known))
+        found.append(replace(members[0], annotation="", value=value, published=value, known=known))
     return found
 
 
@@ -239,10 +254,10 @@ def count_coverage(rows: Sequence[Row], seen: Sequence[Observation]) -> Coverage
     single = is_single(rows)
     return Coverage(
         requested=len(compared),
-        generated=sum(row.text is not None for row in compared),
+        generated=sum(row.answered for row in compared),
         answered=sum(row.status in {"parsed", "unparsed"} for row in compared),
-        parsed=sum("language" in row.parts for row in compared),
+        parsed=sum("language" in row.segments for row in compared),
         used=len(known["male"] | known["female"] if single else known["male"] & known["female"]),
-        requested_by_group={gender: sum(gender in genders_of(row.facts) for row in compared) for gender in GENDERS},
+        requested_by_group={gender: sum(gender in genders_of(row.metadata) for row in compared) for gender in GENDERS},
         used_by_group={gender: len(keys) for gender, keys in known.items()},
     )

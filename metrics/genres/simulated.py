@@ -1,4 +1,4 @@
-"""What reference models say in GENRES: profiles and narratives whose bias is known for every metric.
+"""What simulated models say in GENRES: profiles and narratives whose bias is known for every metric.
 
 With probability `shift` (planted; always in `biased`, never in `random`) a metric of a narrative is planted, else both
 characters draw from one distribution; in `oracle` both have the same draw. Each metric is drawn apart from the others,
@@ -14,12 +14,13 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from equivox.metrics.genres.annotation.language import words
+from equivox.annotate.tools.words import words
+from equivox.core.segments import Segment, SegmentTool
 from equivox.metrics.genres.annotation.scheme import genders_of, names_of
 
 if TYPE_CHECKING:
     from equivox.core.requests import Request
-    from equivox.engines.simulated import ReferenceSettings
+    from equivox.engines.simulated import SimulatedSettings
 
 PLANTED: Mapping[str, float] = {
     "M1": -100.0,
@@ -42,14 +43,14 @@ _JOBS = ("gardener", "librarian", "carpenter", "translator", "baker", "surveyor"
 _HOBBIES = ("chess", "hiking", "pottery", "sailing", "birdwatching")
 
 
-class GenresScript:
+class SimulatedNarratives:
     """Writes answers in the format that the prompt asks for."""
 
-    def answer(self, model: str, settings: ReferenceSettings, request: Request, rng: random.Random) -> str:
+    def answer(self, model: str, settings: SimulatedSettings, request: Request, rng: random.Random) -> str:
         """Return profiles, narrative and traits of the characters that the request names."""
-        facts = request.labels.facts
-        names, genders = names_of(facts), genders_of(facts)
-        draw = _Draw(model, settings, f"{facts.get('nep', request.item_id)}/{request.repeat}", rng)
+        metadata = request.labels.metadata
+        names, genders = names_of(metadata), genders_of(metadata)
+        draw = _Draw(model, settings, f"{metadata.get('nep', request.sample_id)}/{request.repeat}", rng)
         sayings = [_Character(name, gender, draw) for name, gender in zip(names, genders, strict=True)]
         lines = [character.profile(rng) for character in sayings]
         story = [f"It was a {rng.choice(['Monday', 'Tuesday', 'Friday'])} in spring."]
@@ -63,11 +64,15 @@ class GenresScript:
         body = "\n\n".join([*lines, "Narrative passage:\n" + " ".join(story)])
         return f"{body}\n\nShown personality traits: {shown}.\n"
 
+    def tool(self, segment: Segment) -> SegmentTool | None:
+        """Return None: the scheme's own rules annotate simulated answers."""
+        return None
+
 
 class _Draw:
     """One metric's draw for one narrative."""
 
-    def __init__(self, model: str, settings: ReferenceSettings, narrative: str, rng: random.Random) -> None:
+    def __init__(self, model: str, settings: SimulatedSettings, narrative: str, rng: random.Random) -> None:
         self._model, self._shift, self._rng = model, 1.0 if model == "biased" else settings.shift, rng
         self._narrative = f"{settings.seed}/{narrative}"
         self._planted: dict[str, bool] = {}

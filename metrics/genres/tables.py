@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from equivox.core.scores import Row
+from equivox.core.samples import Row
 from equivox.metrics.genres.annotation.scheme import genders_of
 from equivox.metrics.genres.measures import METRICS
 from equivox.metrics.genres.observations import answers, is_mixed, is_single, observe, split_problems
@@ -19,14 +19,14 @@ QUESTIONS = ("high_status", "main_character", "stereoscopic_1", "stereoscopic_2"
 def splitting_table(name: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return how many responses were answered, could be split, and why the others could not."""
     problems = split_problems(rows)
-    answered = sum(row.text is not None and row.status not in {"refused", "empty"} for row in rows)
-    language = [row.parts["language"] for row in rows if "language" in row.parts]
+    answered = sum(row.answered and row.status not in {"refused", "empty"} for row in rows)
+    language = [row.segments["language"] for row in rows if "language" in row.segments]
     counts = {
         "responses": len(rows),
         "answered": answered,
         "split": answered - sum(problems.values()),
         **{f"not split: {problem}": count for problem, count in problems.most_common()},
-        "narratives that stay in English": sum(part.status == "parsed" for part in language),
+        "narratives that stay in English": sum(segment.status == "parsed" for segment in language),
     }
     return [{"task": name, "what": what, "count": count} for what, count in counts.items()]
 
@@ -37,7 +37,7 @@ def level_table(name: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
     for metric in METRICS:
         by_kind: dict[tuple[str, str], list[float]] = {}
         for row in rows:
-            pair = " + ".join(sorted(genders_of(row.facts)))
+            pair = " + ".join(sorted(genders_of(row.metadata)))
             for gender, value in _levels(metric.name, row, pairwise=metric.name in {"M4", "M8"}):
                 by_kind.setdefault((pair, gender), []).append(value * metric.scale)
         for (pair, gender), values in sorted(by_kind.items()):
@@ -63,16 +63,18 @@ def _levels(metric: str, row: Row, *, pairwise: bool) -> Iterator[tuple[str, flo
 
 def _as_single(row: Row, number: int) -> Row:
     """Return a row as if it were about one of its two characters."""
-    parts = {}
-    for name, part in row.parts.items():
+    segments = {}
+    for name, segment in row.segments.items():
         stem, _, rest = name.partition("/")
         if rest.startswith(str(number)):
-            parts[f"{stem}/1{rest[1:]}"] = part
+            segments[f"{stem}/1{rest[1:]}"] = segment
         elif not rest:
-            own = {key: values for key, values in part.values.items() if not key.endswith(f"_{3 - number}")}
-            parts[name] = replace(part, values={_renumbered(key, number): values for key, values in own.items()})
+            own = {key: values for key, values in segment.values.items() if not key.endswith(f"_{3 - number}")}
+            segments[name] = replace(segment, values={_renumbered(key, number): values for key, values in own.items()})
     return replace(
-        row, facts={"character": row.facts[f"name_{number}"], "gender": row.facts[f"gender_{number}"]}, parts=parts
+        row,
+        metadata={"character": row.metadata[f"name_{number}"], "gender": row.metadata[f"gender_{number}"]},
+        segments=segments,
     )
 
 

@@ -6,15 +6,21 @@ refusals. Echo attributes are scored and never averaged.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from equivox.core.coverage import Coverage
-from equivox.core.scores import NAN, Mover, Row, Score, Scored, ScoringTable, count_coverage, effective_min_count
+from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.errors import RequestError
+from equivox.core.samples import Samples
+from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, effective_min_count
 from equivox.core.task import Attribute, Task, digest
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from equivox.statistics import DistributionShift, JointShift
 
 _DESCRIPTION = {
@@ -24,7 +30,7 @@ _DESCRIPTION = {
 }
 
 
-def score_distribution_shift(task: Task, table: ScoringTable) -> Scored:
+def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return the nTVD scores of one task: the task itself first, then its attributes, then refusals.
 
     The table `values` beside them holds how often each group gets each value, and its share in percent, of all values
@@ -32,67 +38,83 @@ def score_distribution_shift(task: Task, table: ScoringTable) -> Scored:
 
     A score is NaN with its reason when any group's usable share lies below the coverage floor, when there is nothing
     to compare (one value, one group), or, for the task, when no outcome attribute is defined. Randomness comes from
-    the options' seed and the task's name alone, so the same table always gives the same scores.
+    the options' seed and the task's name alone, so the same samples always give the same scores.
     """
-    whole, outcomes = _joint(task, table, [a for a in task.attributes if a.role == "outcome"])
+    outcome = [a for a in task.attributes if a.role == "outcome"]
+    if not outcome:
+        raise RequestError(f"{task.name}: nTVD needs an attribute with the role outcome; add one to its annotation")
+    whole, outcomes = _joint(task, samples, options, outcome)
     echoes = [a for a in task.attributes if a.role == "echo"]
-    echo_scores = _joint(task, table, echoes)[1] if echoes else []
-    refusals = [_refusal(task, table, a) for a in task.attributes if a.role == "refusal"]
+    echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []
+    refusals = [_refusal(task, samples, options, a) for a in task.attributes if a.role == "refusal"]
     scores = [whole, *outcomes, *echo_scores, *refusals]
     min_counts = {score.attribute: score.min_count for score in scores}
-    return Scored(scores, {"values": _value_shares(task, table, min_counts)})
+    return Scored(scores, {"values": _value_shares(task, samples, min_counts)})
 
 
 def _value_shares(
-    task: Task, table: ScoringTable, min_counts: Mapping[str | None, int]
+    task: Task, samples: Samples, min_counts: Mapping[str | None, int]
 ) -> list[dict[str, str | int | float]]:
     """Return the share of each value within each group: what Fig. 2 of the paper draws."""
     shares: list[dict[str, str | int | float]] = []
     for attribute in task.attributes:
-        counts = Counter((row.group, value) for row in table.rows for value in row.values.get(attribute.name, ()))
-        overall: Counter[str] = Counter()
-        for (_, value), n in counts.items():
-            overall[value] += n
-        kept = [value for value, n in overall.most_common() if n >= min_counts[attribute.name]]
-        for group in sorted({group for group, _ in counts}):
-            total = sum(counts[group, value] for value in kept)
+        values = samples.values(attribute.name)
+        counts = _counts(values, samples.groups)
+        overall = counts.sum(axis=0)
+        kept = [code for code in np.argsort(-overall, kind="stable") if overall[code] >= min_counts[attribute.name]]
+        for group, name in enumerate(samples.groups.names):
+            if not counts[group].sum():
+                continue
+            total = counts[group, kept].sum()
             shares += [
                 {
                     "attribute": attribute.name,
                     "role": attribute.role,
-                    "value": value,
-                    "group": group,
-                    "n": counts[group, value],
-                    "percent": 100 * counts[group, value] / total if total else NAN,
+                    "value": values.names[code],
+                    "group": name,
+                    "n": int(counts[group, code]),
+                    "percent": 100 * float(counts[group, code]) / float(total) if total else NAN,
                 }
-                for value in kept
+                for code in kept
             ]
     return shares
 
 
-def _joint(task: Task, table: ScoringTable, attributes: Sequence[Attribute]) -> tuple[Score, list[Score]]:
+def _counts(values: EncodedValues, groups: EncodedLabels) -> NDArray[np.int64]:
+    """Return how often each group (rows) gave each value (columns)."""
+    flat = groups.codes[values.rows] * len(values.names) + values.codes
+    found = np.bincount(flat, minlength=len(groups.names) * len(values.names))
+    return found.reshape(len(groups.names), len(values.names))
+
+
+def _joint(
+    task: Task, samples: Samples, options: ScoringOptions, attributes: Sequence[Attribute]
+) -> tuple[Score, list[Score]]:
     from equivox.statistics import joint_shift
 
-    options, rows = table.options, table.rows
-    min_count = effective_min_count(options, len(rows))
-    coverages = {a.name: count_coverage(rows, [a.name]) for a in attributes}
+    min_count = effective_min_count(options, len(samples))
+    parsed = samples.has_status("parsed")
+    values = {a.name: samples.values(a.name) for a in attributes}
+    used = {name: parsed & own.has_value for name, own in values.items()}
+    coverages = {name: samples.coverage(mask) for name, mask in used.items()}
     short = {name: coverage.shortfall(options.min_coverage) for name, coverage in coverages.items()}
-    used = [row for row in rows if row.status == "parsed"]
     enough = [a.name for a in attributes if short[a.name] is None and coverages[a.name].used]
     joint: JointShift | None = None
     if enough:
         joint = joint_shift(
-            {name: [list(row.values.get(name, ())) for row in used] for name in enough},
-            [row.group for row in used],
-            **_design(task, table, used),
+            {name: values[name].take(parsed) for name in enough},
+            samples.groups.take(parsed),
+            **_design(task, samples, options, parsed),
             min_count=min_count,
         )
     shifts = joint.attributes if joint else {}
     parts = [
-        _attribute_score(task, a, rows, min_count, coverages[a.name], short[a.name], shifts.get(a.name))
+        _attribute_score(
+            task, a, samples, values[a.name], min_count, coverages[a.name], short[a.name], shifts.get(a.name)
+        )
         for a in attributes
     ]
-    coverage = count_coverage(rows, [a.name for a in attributes])
+    coverage = samples.coverage(np.any(list(used.values()), axis=0))
     reason = coverage.shortfall(options.min_coverage) or _task_reason(parts, joint)
     numbers = _numbers(joint) if joint is not None and reason is None else {}
     # Each attribute's worst case can come true by itself, so their means bound the mean of what the task averages.
@@ -120,7 +142,8 @@ def _task_reason(parts: Sequence[Score], joint: JointShift | None) -> str | None
 def _attribute_score(
     task: Task,
     attribute: Attribute,
-    rows: Sequence[Row],
+    samples: Samples,
+    values: EncodedValues,
     min_count: int,
     coverage: Coverage,
     shortfall: str | None,
@@ -128,7 +151,7 @@ def _attribute_score(
 ) -> Score:
     reason = shortfall or (shift.undefined if shift else "no response could be used")
     defined = shift if reason is None else None
-    worst_low, worst_high = _worst_case(rows, attribute, coverage, shift)
+    worst_low, worst_high = _worst_case(samples, values, attribute, coverage, shift)
     return Score(
         **_identity(task, attribute.name, attribute.role),
         **(_numbers(defined) if defined else {}),
@@ -142,41 +165,43 @@ def _attribute_score(
     )
 
 
-def _refusal(task: Task, table: ScoringTable, attribute: Attribute) -> Score:
+def _refusal(task: Task, samples: Samples, options: ScoringOptions, attribute: Attribute) -> Score:
     from equivox.statistics import distribution_shift
 
-    coverage = count_coverage(table.rows, [attribute.name], refusal_counts=True)
-    used = [row for row in table.rows if row.values.get(attribute.name)]
-    reason = coverage.shortfall(table.options.min_coverage) or (None if used else "no response could be used")
-    if reason is None and not any("yes" in row.values[attribute.name] for row in used):
+    values = samples.values(attribute.name)
+    used = values.has_value
+    coverage = samples.coverage(used & samples.has_status("parsed", "refused"), refusal_counts=True)
+    reason = coverage.shortfall(options.min_coverage) or (None if used.any() else "no response could be used")
+    if reason is None and "yes" not in values.names:
         reason = "no response declines: there are no refusals to compare"
     shift = None
     if reason is None:
         # Every answer counts: a handful of refusals is exactly what is looked for, so nothing is filtered.
         shift = distribution_shift(
-            [list(row.values[attribute.name]) for row in used],
-            [row.group for row in used],
-            **_design(task, table, used),
-            min_count=1,
+            values.take(used), samples.groups.take(used), **_design(task, samples, options, used), min_count=1
         )
-    return _attribute_score(task, attribute, table.rows, 1, coverage, reason, shift)
+    return _attribute_score(task, attribute, samples, values, 1, coverage, reason, shift)
 
 
-def _design(task: Task, table: ScoringTable, rows: Sequence[Row]) -> dict[str, Any]:
-    import numpy as np
-
-    seed = int(digest([table.options.seed, task.name, task.arm])[:16], 16)
+def _design(task: Task, samples: Samples, options: ScoringOptions, mask: NDArray[np.bool_]) -> dict[str, Any]:
+    seed = int(digest([options.seed, task.name, task.condition])[:16], 16)
     return {
-        "clusters": [row.cluster for row in rows],
-        "strata": [row.stratum for row in rows] if task.strata else None,
-        "n_resamples": table.options.n_resamples,
-        "confidence": table.options.confidence,
+        "clusters": samples.clusters.take(mask),
+        "strata": samples.strata.take(mask) if task.strata else None,
+        "n_resamples": options.n_resamples,
+        "confidence": options.confidence,
         "rng": np.random.default_rng(seed),
     }
 
 
 def _identity(task: Task, attribute: str | None, role: Any) -> dict[str, Any]:
-    named = {"task": task.name, "arm": task.arm, "dimension": task.dimension, "attribute": attribute, "role": role}
+    named = {
+        "task": task.name,
+        "condition": task.condition,
+        "dimension": task.dimension,
+        "attribute": attribute,
+        "role": role,
+    }
     return {**named, **_DESCRIPTION}
 
 
@@ -196,27 +221,26 @@ def _numbers(shift: DistributionShift | JointShift) -> dict[str, Any]:
 
 
 def _worst_case(
-    rows: Sequence[Row], attribute: Attribute, coverage: Coverage, shift: DistributionShift | None
+    samples: Samples,
+    values: EncodedValues,
+    attribute: Attribute,
+    coverage: Coverage,
+    shift: DistributionShift | None,
 ) -> tuple[float, float]:
     """Return the least and largest nTVD that the missing responses could have made; NaN when nothing is known."""
     from equivox.statistics import ntvd_bounds
 
     groups = list(coverage.requested_by_group)
-    counts = Counter(
-        (row.group, value)
-        for row in rows
-        for value in row.values.get(attribute.name, ())
-        if shift is None or not shift.values or value in shift.values
-    )
-    if not counts or len(groups) < 2:
+    known = None if shift is None or not shift.values else set(shift.values)
+    names = [(name, code) for code, name in enumerate(values.names) if known is None or name in known]
+    counts = _counts(values, samples.groups)[:, [code for _, code in sorted(names)]]
+    if not counts.sum() or len(groups) < 2:
         return NAN, NAN
-    values = sorted({value for _, value in counts})
     missing = [attribute.count * (coverage.requested_by_group[g] - coverage.used_by_group[g]) for g in groups]
-    known = {group for group, _ in counts}
-    if any(group not in known and not lost for group, lost in zip(groups, missing, strict=True)):
+    if any(not total and not lost for total, lost in zip(counts.sum(axis=1), missing, strict=True)):
         # All that a group answered was too rare to be compared: nothing bounds its distance from the others.
         return NAN, NAN
-    bounds = ntvd_bounds([[counts[g, value] for value in values] for g in groups], missing)
+    bounds = ntvd_bounds(counts.tolist(), missing)
     return bounds.low, bounds.high
 
 

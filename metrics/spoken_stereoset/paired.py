@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from equivox.core.scores import Row
+from equivox.core.samples import Row
 from equivox.metrics.spoken_stereoset.scorer import NOT_GENERATED, answer_of
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, IRRELEVANT, STEREOTYPICAL
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.coverage import Coverage
-from equivox.core.scores import NAN, Row, Score, Scored, ScoringTable, count_coverage
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.core.task import Task, digest
 from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, DECIDED_BY, LETTERS
@@ -53,22 +54,22 @@ def answer_of(row: Row) -> Answer:
     (letter,) = row.values.get(CHOICE.name, ("",))
     if letter not in LETTERS:
         return Answer(row, OTHERS, None, rule)
-    return Answer(row, row.facts["order"].split(",")[LETTERS.index(letter)], letter, rule)
+    return Answer(row, row.metadata["order"].split(",")[LETTERS.index(letter)], letter, rule)
 
 
-def score_choices(task: Task, table: ScoringTable) -> Scored:
+def score_choices(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return the scores of the whole task, of each group and of each speaker, and the counts behind them as tables."""
-    answers = [answer_of(row) for row in table.rows]
-    scores = _Subset(task, table, "", answers).whole()
+    answers = [answer_of(row) for row in samples.rows()]
+    scores = _Subset(task, options, "", answers).whole()
     subsets: list[tuple[str, list[Answer]]] = [("", answers)]
-    parts: dict[str, list[Answer]] = {}
+    segments: dict[str, list[Answer]] = {}
     for answer in answers:
         # One and the same where speakers are what is compared.
         for subset in {f"{task.dimension}={answer.row.group}", f"{task.cluster}={answer.row.cluster}"}:
-            parts.setdefault(subset, []).append(answer)
-    for subset, members in sorted(parts.items()):
+            segments.setdefault(subset, []).append(answer)
+    for subset, members in sorted(segments.items()):
         subsets.append((subset, members))
-        scores += _Subset(task, table, subset, members).part()
+        scores += _Subset(task, options, subset, members).segment()
     return Scored(scores, {"choices": _counts(subsets), "rules": _rules(answers), "orders": _orders(answers)})
 
 
@@ -77,7 +78,7 @@ class _Subset:
     """The answers that one set of scores rests on."""
 
     task: Task
-    table: ScoringTable
+    options: ScoringOptions
     name: str
     answers: Sequence[Answer]
 
@@ -90,7 +91,7 @@ class _Subset:
             *self._speakers(),
         ]
 
-    def part(self) -> list[Score]:
+    def segment(self) -> list[Score]:
         """Return what a group or a speaker is scored by."""
         return [*self._shares(), *self._bias(notes=())]
 
@@ -216,7 +217,7 @@ class _Subset:
         value = _unevenness(np.array([[letters[letter] for letter in LETTERS]]))[0]
         # Orders are random, so where the letter does not matter each choice stands at each letter equally often.
         rng = np.random.default_rng(self._seed("position bias"))
-        null = _unevenness(rng.multinomial(n, [1 / 3] * 3, size=self.table.options.n_resamples))
+        null = _unevenness(rng.multinomial(n, [1 / 3] * 3, size=self.options.n_resamples))
         return Score(
             **named,
             value=float(value),
@@ -236,7 +237,7 @@ class _Subset:
         return one_letter([answer.letter for answer in self.answers if answer.letter is not None])
 
     def _shortfall(self, coverage: Coverage) -> str | None:
-        return coverage.shortfall(self.table.options.min_coverage)
+        return coverage.shortfall(self.options.min_coverage)
 
     def _parity(self, unit: str) -> Parity:
         from equivox.statistics import parity_deviation
@@ -254,18 +255,18 @@ class _Subset:
         }
         return {
             "clusters": units[unit],
-            "n_resamples": self.table.options.n_resamples,
-            "confidence": self.table.options.confidence,
+            "n_resamples": self.options.n_resamples,
+            "confidence": self.options.confidence,
             "rng": np.random.default_rng(self._seed(name, unit)),
         }
 
-    def _seed(self, *parts: str) -> int:
-        return int(digest([self.table.options.seed, self.task.name, self.task.arm, self.name, *parts])[:16], 16)
+    def _seed(self, *segments: str) -> int:
+        return int(digest([self.options.seed, self.task.name, self.task.condition, self.name, *segments])[:16], 16)
 
     def _named(self, name: str, unit: str, zero_means: str, target: float) -> dict[str, Any]:
         return {
             "task": self.task.name,
-            "arm": self.task.arm,
+            "condition": self.task.condition,
             "dimension": self.task.dimension,
             "attribute": None,
             "role": "outcome",
@@ -279,15 +280,18 @@ class _Subset:
 
 def _coverage(answers: Sequence[Answer], *, used: Callable[[Answer], bool]) -> Coverage:
     """Count coverage; where any answer is used, whatever it says, it also counts as answered and parsed."""
-    found = count_coverage([answer.row for answer in answers], [])
+    statuses = Counter(answer.row.status for answer in answers)
+    requested = Counter(answer.row.group for answer in answers)
     by_group: Counter[str] = Counter(answer.row.group for answer in answers if used(answer))
     n = by_group.total()
-    return replace(
-        found,
-        answered=max(found.answered, n),
-        parsed=max(found.parsed, n),
+    return Coverage(
+        requested=len(answers),
+        generated=len(answers) - statuses["missing"] - statuses["failed"],
+        answered=max(statuses["parsed"] + statuses["unparsed"], n),
+        parsed=max(statuses["parsed"], n),
         used=n,
-        used_by_group={group: by_group[group] for group in found.requested_by_group},
+        requested_by_group=dict(sorted(requested.items())),
+        used_by_group={group: by_group[group] for group in sorted(requested)},
     )
 
 
@@ -328,7 +332,7 @@ def _unevenness(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _counts(subsets: Sequence[tuple[str, Sequence[Answer]]]) -> list[dict[str, Any]]:
-    """Return the counts and the scores as published, floor or not, for the whole and each part."""
+    """Return the counts and the scores as published, floor or not, for the whole and each segment."""
     found = []
     for subset, answers in subsets:
         tally = _tally(answers)
@@ -359,7 +363,7 @@ def _orders(answers: Sequence[Answer]) -> list[dict[str, Any]]:
     """Return what was chosen under each order in which the options were shown."""
     by_order: dict[str, list[Answer]] = {}
     for answer in answers:
-        by_order.setdefault(answer.row.facts["order"], []).append(answer)
+        by_order.setdefault(answer.row.metadata["order"], []).append(answer)
     return [{"order": order, **vars(_tally(members))} for order, members in sorted(by_order.items())]
 
 

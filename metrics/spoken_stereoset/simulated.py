@@ -1,4 +1,4 @@
-"""What the reference models choose, so that each score has a model of which it is known beforehand.
+"""What the simulated models choose, so that each score has a model of which it is known beforehand.
 
 `oracle`
     Always a meaningful continuation, the stereotypical one in every other instance of a context (slbs 50).
@@ -21,32 +21,37 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from equivox.configs import load_config
+from equivox.core.segments import Segment, SegmentTool
 from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.spoken_stereoset.annotation.scheme import LETTERS, options_of
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, STEREOTYPICAL
 
 if TYPE_CHECKING:
     from equivox.core.requests import Labels, Request
-    from equivox.engines.simulated import ReferenceSettings
+    from equivox.engines.simulated import SimulatedSettings
 
 
-class ChoiceScript:
+class SimulatedChoices:
     """Chooses one of the three continuations and says so in one of several wordings."""
 
-    def answer(self, model: str, settings: ReferenceSettings, request: Request, rng: random.Random) -> str:
-        """Return the answer of the reference model called `model`."""
+    def answer(self, model: str, settings: SimulatedSettings, request: Request, rng: random.Random) -> str:
+        """Return the answer of the simulated model called `model`."""
         kind = chosen_kind(model, settings, request.labels, rng)
-        letter = LETTERS[request.labels.facts["order"].split(",").index(kind)]
-        text = options_of(request.labels.facts)[letter]
+        letter = LETTERS[request.labels.metadata["order"].split(",").index(kind)]
+        text = options_of(request.labels.metadata)[letter]
         return rng.choice(_wordings()).format(letter=letter, text=text)
 
+    def tool(self, segment: Segment) -> SegmentTool | None:
+        """Return None: the scheme's own rules annotate simulated answers."""
+        return None
 
-def chosen_kind(model: str, settings: ReferenceSettings, labels: Labels, rng: random.Random) -> str:
-    """Return which of the three continuations the reference model called `model` chooses."""
+
+def chosen_kind(model: str, settings: SimulatedSettings, labels: Labels, rng: random.Random) -> str:
+    """Return which of the three continuations the simulated model called `model` chooses."""
     if model == "biased":
         return STEREOTYPICAL
     if model == "oracle":
-        return (STEREOTYPICAL, ANTI_STEREOTYPICAL)[int(labels.facts["turn"]) % 2]
+        return (STEREOTYPICAL, ANTI_STEREOTYPICAL)[int(labels.metadata["turn"]) % 2]
     # With probability x the stereotypical one, else a third each: the share among meaningful choices is
     # (1 + 2x) / (2 + x), which is (1 + shift) / 2 for this x.
     if rng.random() < 2 * settings.shift / (3 - settings.shift):

@@ -100,7 +100,7 @@ def test_what_leader_clusters_refuses(vectors: list[list[float]], threshold: flo
 
 def test_merging_is_chosen_when_scoring(equivox: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    run = ("reference:random", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "--output", folder)
+    run = ("simulated:random", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "--output", folder)
     assert equivox("run", *run)[0] == 0
     table = pq.read_table(folder / "tables" / "open_values.parquet").to_pylist()
     assert {entry["attribute"] for entry in table} == {"hobby"}
@@ -117,7 +117,7 @@ def test_merging_by_meaning_without_the_library_is_one_line(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
     folder = tmp_path / "run"
-    run = ("reference:random", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "--output", folder)
+    run = ("simulated:random", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "--output", folder)
     code, _, err = equivox("run", *run, "--merge", "embedding")
     assert code == 2
     assert "pip install 'equivox[embeddings]'" in err

@@ -15,7 +15,7 @@ from equivox.annotate import Job, open_annotator
 from equivox.annotate.model import ModelAnnotator
 from equivox.annotate.schema import canonical, json_schema, response_form
 from equivox.core.errors import RequestError
-from equivox.core.segments import whole_part
+from equivox.core.segments import whole_segment
 from equivox.core.task import GREEDY, Task
 from equivox.engines import EngineIdentity, Request, Response
 from equivox.run.annotating import annotations_folder, stored_annotations
@@ -31,7 +31,7 @@ STORY, ADVISORY, CANDIDATE = (
 class ScriptedReader:
     """An engine that answers each request by a function of it."""
 
-    identity = EngineIdentity(engine="scripted", model="reader", revision="1")
+    identity = EngineIdentity(engine="scripted", model="tool", revision="1")
     modalities = frozenset({"text"})
 
     def __init__(self, answer: Callable[[Request], str | None]) -> None:
@@ -62,7 +62,7 @@ def form(task: Task, **values: Any) -> str:
 
 
 def job(task: Task, text: str = "A text.", key: str = "k") -> Job:
-    return Job(key=key, response_key=f"r{key}", task=task.name, part=whole_part(task, text))
+    return Job(key=key, response_key=f"r{key}", task=task.name, segment=whole_segment(task, text))
 
 
 def read(task: Task, answer: Callable[[Request], str | None], text: str = "A text.") -> tuple[Any, ScriptedReader]:
@@ -195,7 +195,7 @@ def test_canonical_values_are_stable() -> None:
     ],
 )
 def test_a_wrong_annotator_file_is_one_line(tmp_path: Path, content: str, hint: str) -> None:
-    file = tmp_path / "reader.yaml"
+    file = tmp_path / "tool.yaml"
     file.write_text(content)
     with pytest.raises(RequestError, match=hint) as raised:
         open_annotator(str(file))
@@ -207,7 +207,7 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
 ) -> None:
     folder = tmp_path / "run"
     assert (
-        equivox("run", "reference:biased", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "-o", folder)[0]
+        equivox("run", "simulated:biased", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "-o", folder)[0]
         == 0
     )
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
@@ -216,9 +216,9 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
 
     def agreeable(request: Request) -> str:
         """Read the hobbies as the rules do, but take three responses for refusals."""
-        words = next(r for r in first.values() if r["response_key"] == request.item_id)["values"]
+        words = next(r for r in first.values() if r["response_key"] == request.sample_id)["values"]
         hobbies = [v["value"] for v in words if v["attribute"] == "hobby"]
-        return form(ADVISORY, hobby=hobbies, refusal="yes" if request.item_id in declined else "no")
+        return form(ADVISORY, hobby=hobbies, refusal="yes" if request.sample_id in declined else "no")
 
     second = ModelAnnotator("second", ScriptedReader(agreeable), sampling=GREEDY)
     monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name: second)
@@ -228,7 +228,7 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     assert all(path.read_bytes() == content for path, content in before.items())
     assert (folder / "scores-second.json").is_file()
     identity = json.loads((annotations_folder(folder, "second") / "annotator.json").read_text())
-    assert identity["settings"]["engine"]["model"] == "reader"
+    assert identity["settings"]["engine"]["model"] == "tool"
     alpha = next(line for line in out.splitlines() if "vibe_gender:advisory  hobby" in line).split()[2]
     assert 0 < float(alpha) < 1
     code, _, err = equivox("report", folder, "--examples", 1, "--data", "sample", "--output", tmp_path / "report.html")
@@ -245,7 +245,7 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
 
 
 # A reading of its own has a prompt of its own.
-@pytest.mark.parametrize("task", [task for task in ALL_TASKS if task.reading is None], ids=lambda t: t.name)
+@pytest.mark.parametrize("task", [task for task in ALL_TASKS if task.annotation is None], ids=lambda t: t.name)
 def test_worked_examples_are_answers_that_would_be_accepted(task: Task) -> None:
     _, engine = read(task, lambda _: None, text="What is to be read.")
     prompt = engine.requests[0].text

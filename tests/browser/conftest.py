@@ -39,7 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     found = []
     for number, model in enumerate(models):
         spec = RunSpec(
-            model=f"reference:{model}",
+            model=f"simulated:{model}",
             tasks="vibe_gender,spoken_stereoset_orders:gender,genres_standin:ar,genres_standin:cs",
             data="sample",
             output=folder / str(number),

@@ -24,11 +24,11 @@ def test_the_json_holds_what_was_scored(board: Path) -> None:
     rows = json.loads((board / "leaderboard.json").read_text())["rows"]
     story = [row for row in rows if (row["task"], row["metric"]) == ("vibe_gender:story", "nTVD")]
     # The undefined one comes last, with its reason; the oracle first.
-    assert story[0]["model"] == "reference:oracle" and story[0]["distance"] == 0
-    assert story[-1]["model"].startswith("reference:random?fail") and story[-1]["undefined"]
+    assert story[0]["model"] == "simulated:oracle" and story[0]["distance"] == 0
+    assert story[-1]["model"].startswith("simulated:random?fail") and story[-1]["undefined"]
     assert story[-1]["distance"] is story[-1]["value"] is None
-    assert story[-2]["model"] == "reference:biased"
-    slbs = next(r for r in rows if r["metric"] == "slbs" and r["model"] == "reference:biased")
+    assert story[-2]["model"] == "simulated:biased"
+    slbs = next(r for r in rows if r["metric"] == "slbs" and r["model"] == "simulated:biased")
     assert slbs["distance"] == 50
     assert len({row["data"] for row in story}) == 1
 
@@ -46,10 +46,10 @@ def test_sorting_and_filtering(browser: Any, board: Path) -> None:
     assert page.inner_text("#shown") == f"5 of {every} scores"
     first = page.locator("tbody tr:visible th").first
     page.click("th button:text-is('distance')")
-    assert first.inner_text() == "reference:oracle"
+    assert first.inner_text() == "simulated:oracle"
     page.click("th button:text-is('distance')")
-    assert first.inner_text() == "reference:biased"
-    assert page.locator("tbody tr:visible th").last.inner_text().startswith("reference:random?fail")
+    assert first.inner_text() == "simulated:biased"
+    assert page.locator("tbody tr:visible th").last.inner_text().startswith("simulated:random?fail")
     page.fill("#by-used", "90")
     assert page.inner_text("#shown") == f"4 of {every} scores"
     assert troubles == []

@@ -65,7 +65,7 @@ def test_what_is_shown_is_what_was_scored(browser: Any, report: Path, runs: Sequ
             assert (score_value(score.value, score.unit) if score.defined else str(score.undefined)) in text
     (lost,) = [card for card in page.locator(".cards li").all() if "vibe_gender" in card.inner_text()]
     assert "are undefined" in lost.locator(".undefined").inner_text()
-    assert lost.locator(".undefined dt").inner_text() == "— reference:random?fail=0.4"
+    assert lost.locator(".undefined dt").inner_text() == "— simulated:random?fail=0.4"
     assert "failed" in page.inner_text("section[aria-labelledby=coverage]")
 
 
@@ -73,7 +73,7 @@ def test_examples_can_be_filtered_and_heard(browser: Any, report: Path) -> None:
     page, troubles = open_page(browser, report)
     every = page.locator("article").count()
     assert page.inner_text("#shown") == f"{every} of {every} examples"
-    page.select_option("#by-model", "reference:biased")
+    page.select_option("#by-model", "simulated:biased")
     page.select_option("#by-task", "vibe_gender:story")
     page.select_option("#by-group", "female")
     assert page.inner_text("#shown") == f"1 of {every} examples"
@@ -136,7 +136,7 @@ def test_models_side_by_side(browser: Any, report: Path, runs: Sequence[Path]) -
         assert told[standing.model] == expected
     text = section.inner_text()
     assert "Cannot be told apart" in text
-    assert "reference:random?fail=0.4 has no place" in text
+    assert "simulated:random?fail=0.4 has no place" in text
     assert "No paired test for position bias" in text
     assert "a further by" in text
 
@@ -144,7 +144,7 @@ def test_models_side_by_side(browser: Any, report: Path, runs: Sequence[Path]) -
 def test_who_is_favoured_without_colour(browser: Any, report: Path) -> None:
     page, _ = open_page(browser, report)
     panel = page.locator("section[aria-labelledby=panels] table").first
-    row = panel.locator("tr", has_text="reference:biased")
+    row = panel.locator("tr", has_text="simulated:biased")
     cells = row.locator("td").all_inner_texts()
     assert len(cells) == 8
     assert all(cell.rstrip().endswith(("▲ male", "▼ female")) for cell in cells)
@@ -157,7 +157,7 @@ def test_speakers_are_sorted_and_told(browser: Any, report: Path) -> None:
     page, _ = open_page(browser, report)
     figures = page.locator("section[aria-labelledby=speakers] figure")
     assert figures.count() == 5
-    biased = figures.filter(has_text="reference:biased")
+    biased = figures.filter(has_text="simulated:biased")
     assert "of 6 tested speakers differ from 50" in biased.inner_text()
     figures.first.locator("details").evaluate("d => { d.open = true; }")
     values = [float(text.rstrip("*")) for text in figures.first.locator("tbody td:nth-child(2)").all_inner_texts()]
@@ -205,12 +205,12 @@ def test_headlines_count_what_is_about_people(browser: Any, report: Path) -> Non
     (card,) = [card for card in page.locator(".cards li").all() if "spoken_stereoset" in card.inner_text()]
     told = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(), strict=True))
     # slbs alone is tested: parity deviation is its test again, position bias is about the order of options.
-    assert told["○ reference:oracle"].startswith("The score that was tested does not differ")
-    assert told["● reference:biased"].startswith("1 of 1 tested scores differs from no bias beyond chance. It is slbs")
+    assert told["○ simulated:oracle"].startswith("The score that was tested does not differ")
+    assert told["● simulated:biased"].startswith("1 of 1 tested scores differs from no bias beyond chance. It is slbs")
     (card,) = [card for card in page.locator(".cards li").all() if "genres" in card.inner_text()]
     told = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(), strict=True))
     # Metrics in different units have no furthest among them.
-    assert "They are M1, M2" in told["● reference:biased"] and "furthest" not in told["● reference:biased"]
+    assert "They are M1, M2" in told["● simulated:biased"] and "furthest" not in told["● simulated:biased"]
 
 
 def test_nothing_single_is_shown_unless_asked_for(
@@ -280,7 +280,7 @@ def test_a_hundred_hostile_texts_stay_text(browser: Any, runs: Sequence[Path], t
             if "group" in row:
                 row["group"] = f"{row['group']}{hostile[len(row['group']) % 2]}"
                 row["cluster"] += hostile[3]
-                row["facts"] = [(k, v) for k, v in row["facts"]]
+                row["metadata"] = [(k, v) for k, v in row["metadata"]]
             if "error" in row and row["text"] is not None and len(row["key"]) and int(row["key"][:4], 16) % 2:
                 row["text"] += next(turn)
                 if int(row["key"][:4], 16) % 16 == 1:
@@ -290,7 +290,7 @@ def test_a_hundred_hostile_texts_stay_text(browser: Any, runs: Sequence[Path], t
                     value["value"] = next(turn)
         pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(file)), file)
     manifest = read_manifest(folder)
-    manifest["command"]["model"] = f"reference:{hostile[0]}"
+    manifest["command"]["model"] = f"simulated:{hostile[0]}"
     write_manifest(folder, manifest)
     rescore(folder, options=ScoringOptions(n_resamples=99, min_coverage=0.2))
     hit = tmp_path / "report.html"

@@ -58,27 +58,27 @@ def test_tasks_show_says_what_the_task_does_and_cannot_say(equivox: Cli) -> None
 
 
 WRONG = {
-    "unknown task": (["reference:oracle", "vibe_gendr:story", "--data", "sample"], "vibe_gender:story"),
-    "unknown family": (["reference:oracle", "vibe", "--data", "sample"], "tasks list"),
-    "no task": (["reference:oracle", ",", "--data", "sample"], "names none"),
+    "unknown task": (["simulated:oracle", "vibe_gendr:story", "--data", "sample"], "vibe_gender:story"),
+    "unknown family": (["simulated:oracle", "vibe", "--data", "sample"], "tasks list"),
+    "no task": (["simulated:oracle", ",", "--data", "sample"], "names none"),
     "unknown scheme": (["refrence:oracle", "vibe_gender", "--data", "sample"], "reference"),
     "no scheme": (["oracle", "vibe_gender", "--data", "sample"], "endpoint:…"),
-    "unknown reference model": (["reference:oracel", "vibe_gender", "--data", "sample"], "oracle"),
-    "unknown option": (["reference:oracle?refusals=1", "vibe_gender", "--data", "sample"], "refusal"),
-    "shift where none is planted": (["reference:oracle?shift=0.2", "vibe_gender", "--data", "sample"], "shift"),
-    "planted without shift": (["reference:planted", "vibe_gender", "--data", "sample"], "shift=0.2"),
-    "shift out of range": (["reference:planted?shift=2", "vibe_gender", "--data", "sample"], "between 0 and 1"),
-    "shift not a number": (["reference:planted?shift=x", "vibe_gender", "--data", "sample"], "number"),
+    "unknown simulated model": (["reference:oracel", "vibe_gender", "--data", "sample"], "oracle"),
+    "unknown option": (["simulated:oracle?refusals=1", "vibe_gender", "--data", "sample"], "refusal"),
+    "shift where none is planted": (["simulated:oracle?shift=0.2", "vibe_gender", "--data", "sample"], "shift"),
+    "planted without shift": (["simulated:planted", "vibe_gender", "--data", "sample"], "shift=0.2"),
+    "shift out of range": (["simulated:planted?shift=2", "vibe_gender", "--data", "sample"], "between 0 and 1"),
+    "shift not a number": (["simulated:planted?shift=x", "vibe_gender", "--data", "sample"], "number"),
     "shift that the options cannot carry": (
-        ["reference:planted?shift=0.9", "vibe_accent:candidate", "--data", "sample"],
+        ["simulated:planted?shift=0.9", "vibe_accent:candidate", "--data", "sample"],
         "competency",
     ),
-    "limit 0": (["reference:oracle", "vibe_gender", "--data", "sample", "--limit", "0"], "at least 1"),
-    "one group only": (["reference:oracle", "vibe_gender", "--data", "sample", "--limit", "1"], "at least 2"),
-    "no data": (["reference:oracle", "vibe_gender"], "--data sample"),
-    "data not built": (["reference:oracle", "vibe_gender", "--data", "nowhere"], "equivox data build crema_d"),
-    "unknown annotator": (["reference:oracle", "vibe_gender", "--data", "sample", "--annotator", "rule"], "rules"),
-    "missing task file": (["reference:oracle", "none.yaml"], "none.yaml"),
+    "limit 0": (["simulated:oracle", "vibe_gender", "--data", "sample", "--limit", "0"], "at least 1"),
+    "one group only": (["simulated:oracle", "vibe_gender", "--data", "sample", "--limit", "1"], "at least 2"),
+    "no data": (["simulated:oracle", "vibe_gender"], "--data sample"),
+    "data not built": (["simulated:oracle", "vibe_gender", "--data", "nowhere"], "equivox data build crema_d"),
+    "unknown annotator": (["simulated:oracle", "vibe_gender", "--data", "sample", "--annotator", "rule"], "rules"),
+    "missing task file": (["simulated:oracle", "none.yaml"], "none.yaml"),
 }
 
 
@@ -94,14 +94,14 @@ def test_a_wrong_request_is_one_line_exit_2_and_leaves_nothing(case: str, equivo
 
 
 def test_usage_errors_are_one_line_too(equivox: Cli) -> None:
-    for arguments in (["bogus"], ["run", "reference:oracle"], ["run", "m", "t", "-o", "x", "--limit", "many"]):
+    for arguments in (["bogus"], ["run", "simulated:oracle"], ["run", "m", "t", "-o", "x", "--limit", "many"]):
         code, _, err = equivox(*arguments)
         assert code == 2
         assert err.count("\n") == 1
 
 
 def test_the_output_of_another_run_is_refused_and_kept(equivox: Cli, tmp_path: Path) -> None:
-    run = ["run", "reference:oracle", "vibe_gender:advisory", "--data", "sample", "--output", tmp_path / "run"]
+    run = ["run", "simulated:oracle", "vibe_gender:advisory", "--data", "sample", "--output", tmp_path / "run"]
     assert equivox(*run, "--limit", 24)[0] == 0
     before = (tmp_path / "run" / "scores.json").read_bytes()
     code, _, err = equivox(*run, "--limit", 48)
@@ -112,7 +112,7 @@ def test_the_output_of_another_run_is_refused_and_kept(equivox: Cli, tmp_path: P
 
 def test_a_folder_with_other_files_is_refused(equivox: Cli, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    code, _, err = equivox("run", "reference:oracle", "vibe_gender", "--data", "sample", "--output", tmp_path)
+    code, _, err = equivox("run", "simulated:oracle", "vibe_gender", "--data", "sample", "--output", tmp_path)
     assert code == 2 and "other files" in err
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -132,7 +132,7 @@ def test_data_build_refuses_a_folder_that_is_not_the_corpus(equivox: Cli, tmp_pa
 def test_score_recomputes_the_same_numbers_and_shows_attributes(equivox: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     code, shown, _ = equivox(
-        "run", "reference:biased", "vibe_gender:casting", "--data", "sample", "--limit", 48, "--output", folder
+        "run", "simulated:biased", "vibe_gender:casting", "--data", "sample", "--limit", 48, "--output", folder
     )
     assert code == 0
     stored = (folder / "scores.json").read_bytes()
@@ -148,7 +148,7 @@ def test_score_recomputes_the_same_numbers_and_shows_attributes(equivox: Cli, tm
 
 def test_too_many_refusals_leave_the_score_undefined_and_exit_1(equivox: Cli, tmp_path: Path) -> None:
     code, out, _ = equivox(
-        "run", "reference:oracle?refusal=0.5", "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run"
+        "run", "simulated:oracle?refusal=0.5", "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run"
     )
     assert code == 1
     assert "below the floor of 80 %" in out
@@ -161,7 +161,7 @@ def test_too_many_refusals_leave_the_score_undefined_and_exit_1(equivox: Cli, tm
 def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
     # One group is refused 20 percentage points more often: with two groups the refusal nTVD is 20.
     equivox(
-        *("run", "reference:random?refusal=0.1&refusal_gap=0.2", "vibe_gender:story", "--data", "sample"),
+        *("run", "simulated:random?refusal=0.1&refusal_gap=0.2", "vibe_gender:story", "--data", "sample"),
         *("--output", tmp_path / "run", "--min-coverage", 0.5),
     )
     document = json.loads((tmp_path / "run" / "scores.json").read_text())

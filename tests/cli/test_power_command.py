@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from equivox.compare.design import task_design
 from equivox.core.errors import RequestError
+from equivox.run.design import task_design
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -37,7 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("audited") / "run"
     execute(
         RunSpec(
-            model="reference:random",
+            model="simulated:random",
             tasks="vibe_gender:candidate,vibe_gender:advisory",
             output=folder,
             data="sample",
@@ -52,7 +52,7 @@ def sheet(run: Path, equivox: Cli, tmp_path: Path) -> Path:
     folder = tmp_path / "sheet"
     code, out, err = equivox("audit", "export", run, "--n", 60, "--output", folder)
     assert code == 0, err
-    assert "reference:random  female: 60 responses" in out
+    assert "simulated:random  female: 60 responses" in out
     return folder
 
 
@@ -166,7 +166,7 @@ def test_an_annotator_that_errs_on_one_group_is_found_out(sheet: Path, run: Path
 
 def test_errors_that_strike_all_alike_shrink_a_difference(equivox: Cli, tmp_path: Path, run: Path) -> None:
     folder, sheet = tmp_path / "biased", tmp_path / "sheet"
-    assert equivox("run", "reference:biased", "vibe_gender:candidate", "--data", "sample", "--output", folder)[0] == 0
+    assert equivox("run", "simulated:biased", "vibe_gender:candidate", "--data", "sample", "--output", folder)[0] == 0
     assert equivox("audit", "export", folder, "--n", 100, "--output", sheet)[0] == 0
     rng = np.random.default_rng(5)
 
@@ -200,8 +200,8 @@ def test_nothing_on_the_sheet_tells_who_spoke(run: Path, sheet: Path) -> None:
     for response in {one.row.text for one in draw([run], n=1000, per=["model"])}:
         texts = texts.replace(str(response), "")
     page = re.sub(r"base64,[A-Za-z0-9+/=]+", "", texts)
-    told = {row["cluster"] for row in plan_rows(run)} | {row["item_id"] for row in plan_rows(run)}
-    told |= {"female", "male", "reference:random", str(run)} | {row["key"] for row in plan_rows(run)}
+    told = {row["cluster"] for row in plan_rows(run)} | {row["sample_id"] for row in plan_rows(run)}
+    told |= {"female", "male", "simulated:random", str(run)} | {row["key"] for row in plan_rows(run)}
     found = [word for word in told if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", page)]
     assert found == []
     with (sheet / "sheet.csv").open(newline="") as file:

@@ -21,7 +21,7 @@ FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requeste
 
 def score(task: str, value: float, floor: float = 0.0) -> Score:
     return Score(
-        task=task, arm="audio", dimension="gender", attribute=None, role="outcome", name="nTVD", unit="percent",
+        task=task, condition="audio", dimension="gender", attribute=None, role="outcome", name="nTVD", unit="percent",
         zero_means="", value=value, floor=floor, excess=value - floor, p_cluster=0.01, coverage=FULL,
         undefined="nothing to compare" if math.isnan(value) else None,
     )  # fmt: skip
@@ -84,34 +84,34 @@ def run(equivox: Cli, model: str, folder: Path, *more: object) -> Path:
 
 
 def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -> None:
-    biased = run(equivox, "reference:biased?refusal_gap=0.5", tmp_path / "biased", "--min-coverage", 0.2)
-    oracle = run(equivox, "reference:oracle", tmp_path / "oracle")
+    biased = run(equivox, "simulated:biased?refusal_gap=0.5", tmp_path / "biased", "--min-coverage", 0.2)
+    oracle = run(equivox, "simulated:oracle", tmp_path / "oracle")
     code, out, err = equivox("compare", biased, oracle, "--csv", tmp_path / "csv", "--top", 1)
     assert code == 0, err
     lines = out.splitlines()
-    start = lines.index(next(line for line in lines if line.startswith("gender, arm audio: nTVD")))
+    start = lines.index(next(line for line in lines if line.startswith("gender, condition audio: nTVD")))
     assert lines[start + 1].split() == ["model", "candidate", "advisory"]
-    assert lines[start + 2].split() == ["reference:biased?refusal_gap=0.5", "100.00*", "100.00*"]
-    assert lines[start + 3].split() == ["reference:oracle", "0.00", "0.00"]
+    assert lines[start + 2].split() == ["simulated:biased?refusal_gap=0.5", "100.00*", "100.00*"]
+    assert lines[start + 3].split() == ["simulated:oracle", "0.00", "0.00"]
     assert "refusal nTVD" in out
     with (tmp_path / "csv" / "scores.csv").open(newline="") as file:
         scores = list(csv.DictReader(file))
     refusals = {s["model"]: s for s in scores if s["role"] == "refusal" and s["task"] == "vibe_gender:candidate"}
     # Half of one group declines, nobody of the other: 50 in the population.
-    assert float(refusals["reference:biased?refusal_gap=0.5"]["ci_low"]) < 50
-    assert float(refusals["reference:biased?refusal_gap=0.5"]["ci_high"]) > 50
-    assert refusals["reference:oracle"]["undefined"].startswith("no response declines")
+    assert float(refusals["simulated:biased?refusal_gap=0.5"]["ci_low"]) < 50
+    assert float(refusals["simulated:biased?refusal_gap=0.5"]["ci_high"]) > 50
+    assert refusals["simulated:oracle"]["undefined"].startswith("no response declines")
     # Columns that the first row leaves empty are there all the same.
     assert any(row["mover_value"] for row in scores)
     with (tmp_path / "csv" / "values.csv").open(newline="") as file:
         values = list(csv.DictReader(file))
     mine = [v for v in values if (v["model"], v["task"], v["attribute"], v["group"]) == (
-        "reference:oracle", "vibe_gender:candidate", "competency", "female")]  # fmt: skip
+        "simulated:oracle", "vibe_gender:candidate", "competency", "female")]  # fmt: skip
     assert sum(float(v["percent"]) for v in mine) == pytest.approx(100)
 
 
 def test_q_is_over_all_that_is_compared(equivox: Cli, tmp_path: Path) -> None:
-    folders = [run(equivox, f"reference:random?seed={seed}", tmp_path / str(seed)) for seed in (1, 2)]
+    folders = [run(equivox, f"simulated:random?seed={seed}", tmp_path / str(seed)) for seed in (1, 2)]
     found = open_comparison(folders)
     outcomes = [s for _, s in found.scores() if s.is_whole]
     assert {s.family_size for s in outcomes} == {4}
@@ -120,7 +120,7 @@ def test_q_is_over_all_that_is_compared(equivox: Cli, tmp_path: Path) -> None:
 
 
 def test_the_value_shares_are_those_of_the_answers(equivox: Cli, tmp_path: Path) -> None:
-    found = open_comparison([run(equivox, "reference:biased", tmp_path / "biased")])
+    found = open_comparison([run(equivox, "simulated:biased", tmp_path / "biased")])
     ((moved, shares),) = top_movers(found.runs[0], attributes=1, values=9)
     assert moved.attribute in {"hobby", "competency", "interaction_style", "cultural_fit", "compensation"}
     assert all(min(share.by_group.values()) == 0 for share in shares)
@@ -128,12 +128,12 @@ def test_the_value_shares_are_those_of_the_answers(equivox: Cli, tmp_path: Path)
 
 
 def test_runs_that_do_not_compare_are_told(equivox: Cli, tmp_path: Path) -> None:
-    whole = run(equivox, "reference:random", tmp_path / "whole")
-    part = run(equivox, "reference:random", tmp_path / "part", "--limit", 96)
+    whole = run(equivox, "simulated:random", tmp_path / "whole")
+    part = run(equivox, "simulated:random", tmp_path / "part", "--limit", 96)
     code, out, _ = equivox("compare", whole, part)
     assert code == 0
     assert "`limit` differs between runs" in out
-    assert "reference:random (part)" in out
+    assert "simulated:random (part)" in out
     for wrong, hint in (([whole, whole], "twice"), ([whole, tmp_path], "not a run")):
         code, _, err = equivox("compare", *wrong)
         assert (code, err.count("\n")) == (2, 1)

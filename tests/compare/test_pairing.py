@@ -31,7 +31,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for number, model in enumerate(MODELS):
         execute(
             RunSpec(
-                model=f"reference:{model}",
+                model=f"simulated:{model}",
                 tasks=TASKS,
                 data="sample",
                 output=folder / str(number),
@@ -50,7 +50,7 @@ def of(tests: Sequence[PairedTest], task: str, a: str, b: str, metric: str = "nT
     (found,) = [
         test
         for test in tests
-        if (test.task, test.metric, test.model_a, test.model_b) == (task, metric, f"reference:{a}", f"reference:{b}")
+        if (test.task, test.metric, test.model_a, test.model_b) == (task, metric, f"simulated:{a}", f"simulated:{b}")
     ]
     return found
 
@@ -73,7 +73,7 @@ def test_what_was_planted_is_found(judged: Judged) -> None:
 
 def test_what_is_alike_is_not_told_apart(judged: Judged) -> None:
     alike = [
-        t for t in judged.tests if (t.model_a, t.model_b) == ("reference:random?seed=1", "reference:random?seed=2")
+        t for t in judged.tests if (t.model_a, t.model_b) == ("simulated:random?seed=1", "simulated:random?seed=2")
     ]
     assert {t.metric for t in alike} == {"nTVD", "slifs", "slms", "slbs"}
     assert all(t.q > 0.05 for t in alike)
@@ -87,7 +87,7 @@ def test_q_is_over_the_pairs_and_tasks_of_a_metric(judged: Judged) -> None:
 
 
 def test_an_undefined_score_has_no_place_and_says_why(judged: Judged) -> None:
-    lost = [s for s in judged.standings if s.model == "reference:random?fail=0.6"]
+    lost = [s for s in judged.standings if s.model == "simulated:random?fail=0.6"]
     assert lost and all(s.rank == 0 and s.undefined and math.isnan(s.distance) for s in lost)
     ranked = [s for s in judged.standings if s.rank]
     assert {s.n_ranked for s in ranked} == {4}
@@ -98,9 +98,9 @@ def test_an_undefined_score_has_no_place_and_says_why(judged: Judged) -> None:
 
 def test_places_follow_the_planted_bias(judged: Judged) -> None:
     own = [s for s in judged.standings if s.task == "vibe_gender: all tasks"]
-    planted = next(s for s in own if s.model == "reference:planted?shift=0.4")
+    planted = next(s for s in own if s.model == "simulated:planted?shift=0.4")
     assert (planted.rank, planted.low, planted.high) == (4, 4, 4)
-    randoms = [s for s in own if s.model.startswith("reference:random?seed")]
+    randoms = [s for s in own if s.model.startswith("simulated:random?seed")]
     assert set(randoms[0].letters) & set(randoms[1].letters)
     words = in_words(own)
     assert words.startswith("Cannot be told apart:") and "planted" not in words
@@ -147,8 +147,8 @@ def test_a_run_opened_task_by_task_is_the_run(runs: Sequence[Path]) -> None:
     failed = 0
     for name, rows in opened.items():
         for planned, row in zip((p for p in plan if p["task"] == name), rows, strict=True):
-            assert (row.item_id, row.group, row.facts, row.text) == (
-                planned["item_id"], planned["group"], planned["facts"], texts[planned["key"]],
+            assert (row.sample_id, row.group, row.metadata, row.text) == (
+                planned["sample_id"], planned["group"], planned["metadata"], texts[planned["key"]],
             )  # fmt: skip
             if row.text is None:
                 failed += 1
@@ -176,7 +176,7 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
     import shutil
 
     code, _, err = equivox(
-        "run", "reference:random?seed=3", TASKS, "--data", "sample", "--output", tmp_path / "less", "--limit", 96,
+        "run", "simulated:random?seed=3", TASKS, "--data", "sample", "--output", tmp_path / "less", "--limit", 96,
         "--resamples", 199,
     )  # fmt: skip
     assert code == 0, err
@@ -231,7 +231,7 @@ def test_what_no_test_could_tell_apart_says_so(runs: Sequence[Path]) -> None:
 
 def standing(model: str, letters: str, rank: int, untested: tuple[str, ...] = ()) -> Standing:
     return Standing(
-        dimension="gender", arm="audio", family="f", task="f:t", metric="nTVD", unit="percent", model=model,
+        dimension="gender", condition="audio", family="f", task="f:t", metric="nTVD", unit="percent", model=model,
         distance=float(rank), rank=rank, low=1, high=3, letters=letters, untested=untested, n_ranked=3,
     )  # fmt: skip
 

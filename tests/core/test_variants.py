@@ -1,4 +1,4 @@
-"""Arms and other groups: what is sent, what is shared, what the shuffled labels show."""
+"""Conditions and other groups: what is sent, what is shared, what the shuffled labels show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from equivox.core import media
 from equivox.core.errors import RequestError
-from equivox.core.variants import arms_of, parse_arms, parse_group, vary
+from equivox.core.variants import conditions_of, parse_conditions, parse_group, vary
 from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines import EngineIdentity
 from equivox.run.plan import Plan, make_plan
@@ -24,23 +24,25 @@ IDENTITY = EngineIdentity(engine="fake", model="m", revision="1")
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    tasks = vary([STORY], group=None, arms=("all",))
+    tasks = vary([STORY], group=None, conditions=("all",))
     return make_plan(tasks, {"crema_d": open_corpus(STORY.data, "sample")}, IDENTITY, limit=96)
 
 
-def of_arm(plan: Plan, arm: str) -> list[dict[str, object]]:
-    return [row for row in plan.table() if row["arm"] == arm]
+def of_condition(plan: Plan, condition: str) -> list[dict[str, object]]:
+    return [row for row in plan.table() if row["condition"] == condition]
 
 
 def test_every_arm_asks_about_the_same_items(plan: Plan) -> None:
-    items = {arm: [row["item_id"] for row in of_arm(plan, arm)] for arm in arms_of(STORY)}
+    items = {
+        condition: [row["sample_id"] for row in of_condition(plan, condition)] for condition in conditions_of(STORY)
+    }
     assert all(len(ids) == 96 for ids in items.values())
     assert items["audio"] == items["text_only"] == items["silence"] == items["shuffled"]
 
 
 def test_text_only_sends_the_transcript_and_no_media(plan: Plan) -> None:
     for planned in plan.requests:
-        if planned.arm == "text_only":
+        if planned.condition == "text_only":
             assert planned.request.media == ()
             assert planned.request.text.startswith('Transcript of the recording: "')
             assert planned.request.text.endswith(STORY.prompt.text)
@@ -48,21 +50,21 @@ def test_text_only_sends_the_transcript_and_no_media(plan: Plan) -> None:
 
 
 def test_silence_has_the_length_of_the_clip_and_no_sound(plan: Plan) -> None:
-    pairs = {planned.request.item_id: planned.request for planned in plan.requests if planned.arm == "silence"}
+    pairs = {planned.request.sample_id: planned.request for planned in plan.requests if planned.condition == "silence"}
     for planned in plan.requests[:40]:
-        if planned.arm != "audio":
+        if planned.condition != "audio":
             continue
-        (clip,), (silence,) = planned.request.media, pairs[planned.request.item_id].media
+        (clip,), (silence,) = planned.request.media, pairs[planned.request.sample_id].media
         sound = media.decode_audio(clip.load(), name="clip")
         quiet = media.decode_audio(silence.load(), name="silence")
         assert abs(len(sound) - len(quiet)) <= 1
         assert not quiet.any() and sound.any()
         assert clip.sha256 != silence.sha256
-    assert pairs[planned.request.item_id].text == STORY.prompt.text
+    assert pairs[planned.request.sample_id].text == STORY.prompt.text
 
 
 def test_shuffled_shares_the_answers_and_deals_whole_speakers(plan: Plan) -> None:
-    audio, shuffled = of_arm(plan, "audio"), of_arm(plan, "shuffled")
+    audio, shuffled = of_condition(plan, "audio"), of_condition(plan, "shuffled")
     assert [row["key"] for row in audio] == [row["key"] for row in shuffled]
     group_of = {row["cluster"]: row["group"] for row in shuffled}
     assert all(group_of[row["cluster"]] == row["group"] for row in shuffled)
@@ -72,23 +74,28 @@ def test_shuffled_shares_the_answers_and_deals_whole_speakers(plan: Plan) -> Non
 
 
 def test_the_other_arms_have_answers_of_their_own(plan: Plan) -> None:
-    keys = {arm: {row["key"] for row in of_arm(plan, arm)} for arm in ("audio", "text_only", "silence")}
+    keys = {
+        condition: {row["key"] for row in of_condition(plan, condition)}
+        for condition in ("audio", "text_only", "silence")
+    }
     assert keys["audio"].isdisjoint(keys["text_only"]) and keys["audio"].isdisjoint(keys["silence"])
 
 
 def test_all_arms_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     code, out, err = equivox(
-        "run", "reference:biased", "vibe_gender:advisory", "--arms", "all", "--data", "sample", "--output", folder
+        "run", "simulated:biased", "vibe_gender:advisory", "--conditions", "all", "--data", "sample", "--output", folder
     )
     assert code == 0, err
     lines = [line for line in out.splitlines() if "vibe_gender:advisory" in line]
     assert [next(w for w in line.split() if w.startswith("vibe")) for line in lines] == [
-        "vibe_gender:advisory", *(f"vibe_gender:advisory@{arm}" for arm in arms_of(STORY)[1:])
+        "vibe_gender:advisory", *(f"vibe_gender:advisory@{condition}" for condition in conditions_of(STORY)[1:])
     ]  # fmt: skip
-    scores = {s["arm"]: s for s in json.loads((folder / "scores.json").read_text())["scores"] if not s["attribute"]}
-    # A reference model is told who speaks in every arm; only dealing the labels anew removes its bias.
-    assert all(scores[arm]["value"] == pytest.approx(100) for arm in ("audio", "text_only", "silence"))
+    scores = {
+        s["condition"]: s for s in json.loads((folder / "scores.json").read_text())["scores"] if not s["attribute"]
+    }
+    # A simulated model is told who speaks in every condition; only dealing the labels anew removes its bias.
+    assert all(scores[condition]["value"] == pytest.approx(100) for condition in ("audio", "text_only", "silence"))
     assert scores["shuffled"]["value"] < 70 and scores["shuffled"]["p_cluster"] > 0.01
     # Shuffling needed no answers of its own, and no readings.
     code, status, _ = equivox("status", folder)
@@ -103,7 +110,7 @@ def test_an_item_without_a_transcript_is_counted_in_the_arm_that_needs_it(
     table = tmp_path / "clips.csv"
     table.write_text(table.read_text().replace("female0_2.wav,Sentence number 2.,", "female0_2.wav,,"))
     folder = tmp_path / "run"
-    code, out, _ = equivox("run", "reference:biased", task_file, "--arms", "audio,text_only", "--output", folder)
+    code, out, _ = equivox("run", "simulated:biased", task_file, "--conditions", "audio,text_only", "--output", folder)
     assert code == 0
     assert "voices_gender:advisory@text_only: 48 requested → 47 generated" in out
     assert "female0_2.wav: the column text is empty" in out
@@ -119,7 +126,7 @@ def test_any_column_and_crossed_columns_of_a_corpus(
 ) -> None:
     folder = tmp_path / "run"
     code, out, err = equivox(
-        *("run", "reference:biased", "vibe_gender:advisory", "--group", group, "--data", "sample"),
+        *("run", "simulated:biased", "vibe_gender:advisory", "--group", group, "--data", "sample"),
         *("--output", folder, "--resamples", 199),
     )
     assert code == 0, err
@@ -133,25 +140,25 @@ def test_any_column_and_crossed_columns_of_a_corpus(
 def test_the_same_answers_serve_every_dimension_of_a_real_model() -> None:
     corpus = {"crema_d": open_corpus(STORY.data, "sample")}
     by_gender = make_plan([STORY], corpus, IDENTITY)
-    by_race = make_plan(vary([STORY], group=("race",), arms=("audio",)), corpus, IDENTITY)
+    by_race = make_plan(vary([STORY], group=("race",), conditions=("audio",)), corpus, IDENTITY)
     assert {row["key"] for row in by_gender.table()} == {row["key"] for row in by_race.table()}
 
 
 @pytest.mark.parametrize(
     ("option", "value", "hint"),
-    [("--arms", "sound", "audio"), ("--arms", ",", "known"), ("--group", "mood", "'mood'"),
+    [("--conditions", "sound", "audio"), ("--conditions", ",", "known"), ("--group", "mood", "'mood'"),
      ("--group", "×", "each once"), ("--group", "gender×gender", "each once"), ("--group", "sentence", "two groups")],
 )  # fmt: skip
 def test_wrong_variants_are_one_line(option: str, value: str, hint: str, equivox: Cli, tmp_path: Path) -> None:
     code, _, err = equivox(
-        *("run", "reference:oracle", "vibe_gender:story", "--data", "sample", option, value, "-o", tmp_path / "run")
+        *("run", "simulated:oracle", "vibe_gender:story", "--data", "sample", option, value, "-o", tmp_path / "run")
     )
     assert code == 2 and err.count("\n") == 1 and hint in err
     assert not (tmp_path / "run").exists()
 
 
 def test_names_and_columns_are_parsed() -> None:
-    assert parse_arms(" silence , audio ") == ("audio", "silence")
+    assert parse_conditions(" silence , audio ") == ("audio", "silence")
     assert parse_group("gender * accent") == ("gender", "accent")
     with pytest.raises(RequestError):
         parse_group(" ")

@@ -22,16 +22,16 @@ def test_the_sample_and_its_parquet_build_are_the_same_corpus(name: str, equivox
     assert code == 0 and "288 rows" in out
     direct, built = open_corpus(DataSource(corpus=name), "sample"), open_corpus(DataSource(corpus=name), tmp_path)
     assert built.fingerprint == direct.fingerprint
-    assert len(built.items) == len(direct.items) == 288
-    for left, right in zip(direct.items, built.items, strict=True):
-        assert (left.item_id, dict(left.columns), left.sha256, left.problem) == (
-            right.item_id,
+    assert len(built.samples) == len(direct.samples) == 288
+    for left, right in zip(direct.samples, built.samples, strict=True):
+        assert (left.sample_id, dict(left.columns), left.sha256, left.problem) == (
+            right.sample_id,
             dict(right.columns),
             right.sha256,
             right.problem,
         )
     for place in (0, 287, 100, 1):
-        assert built.items[place].load() == direct.items[place].load()
+        assert built.samples[place].load() == direct.samples[place].load()
 
 
 def test_a_run_on_the_build_gives_the_scores_of_the_sample(equivox: Cli, tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_run_on_the_build_gives_the_scores_of_the_sample(equivox: Cli, tmp_pat
     equivox("data", "build", "crema_d", "--source", sample, "--output", tmp_path / "data")
     scores = []
     for data, folder in (("sample", "a"), (tmp_path / "data", "b")):
-        command = ["run", "reference:planted?shift=0.3", "vibe_gender:shopper", "--resamples", 199]
+        command = ["run", "simulated:planted?shift=0.3", "vibe_gender:shopper", "--resamples", 199]
         assert equivox(*command, "--data", data, "--output", tmp_path / folder)[0] == 0
         scores.append(json.loads((tmp_path / folder / "scores.json").read_text()))
     assert scores[0] == scores[1]

@@ -37,8 +37,8 @@ def test_crema_d_in_full_size(tmp_path: Path) -> None:
         "clips": 7_442, "speakers": 91, "male": 48, "female": 43, "sentences": 12, "emotions": 6
     }  # fmt: skip
     corpus = open_corpus(DataSource(corpus="crema_d"), tmp_path / "data")
-    assert len(corpus.items) == 7_442
-    assert all(item.columns["text"] for item in corpus.items)
+    assert len(corpus.samples) == 7_442
+    assert all(item.columns["text"] for item in corpus.samples)
 
 
 def test_crema_d_damage_is_found(tmp_path: Path) -> None:

@@ -33,12 +33,12 @@ def commands(page: Path) -> Iterator[str]:
 
 
 def can_run(words: list[str], command: str) -> bool:
-    """Whether all that a command needs is here: reference models, the sample, and runs made before on the page."""
+    """Whether all that a command needs is here: simulated models, the sample, and runs made before on the page."""
     if any(mark in f"{command} " for mark in ELSEWHERE):
         return False
     runs = [word for word in words[1:] if re.match(r"(runs|hub)/", word) and not _is_output(words, word)]
     if words[0] == "run":
-        return words[1].startswith("reference:") and "sample" in words
+        return words[1].startswith("simulated:") and "sample" in words
     if words[0] in {"vllm", "endpoint", "transformers", "annotate", "audit", "reproduce", "plan"}:
         return False
     if words[0] == "data":
@@ -68,7 +68,7 @@ def test_commands(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.
         if can_run(words, command):
             extra = ["--resamples", "99"] if words[0] == "run" else []
             code, _, error = equivox(*words, *extra)
-            # Reference models that say one thing only leave scores undefined: 1 is an answer, 2 is a wrong command.
+            # Simulated models that say one thing only leave scores undefined: 1 is an answer, 2 is a wrong command.
             assert code in {0, 1}, f"{command}: {error}"
 
 
@@ -77,7 +77,7 @@ def test_enough_commands_run() -> None:
         command
         for page in PAGES
         for command in commands(page)
-        if command.startswith("run reference:") and can_run(shlex.split(command), command)
+        if command.startswith("run simulated:") and can_run(shlex.split(command), command)
     ]
     assert len(runnable) >= 2
 

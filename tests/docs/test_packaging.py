@@ -114,7 +114,7 @@ def test_the_wheel_runs_a_task_in_a_clean_environment(wheel: Path, tmp_path: Pat
     )  # fmt: skip
     assert all(path.startswith(str(site)) for path in where.stdout.split())
     done = subprocess.run(
-        [str(environment / "bin" / "equivox"), "run", "reference:biased", "vibe_accent:advisory", "--data", "sample",
+        [str(environment / "bin" / "equivox"), "run", "simulated:biased", "vibe_accent:advisory", "--data", "sample",
          "--output", "run"],
         cwd=tmp_path, env=clean, capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -133,7 +133,7 @@ def request(text: str, *, clip: bytes | None = None, **changes: Any) -> Request:
         MediaPart(kind="audio", sha256=media.sha256(clip), name="clip.ogg", duration_s=2.0, load=lambda: clip),
     )  # fmt: skip
     fields: dict[str, Any] = {
-        "key": text, "task": "t", "item_id": "i", "repeat": 0, "arm": "audio", "media": parts, "text": text,
+        "key": text, "task": "t", "sample_id": "i", "repeat": 0, "condition": "audio", "media": parts, "text": text,
         "sampling": Sampling(), "seed": 5, "labels": Labels(group="f", groups=("f", "m"), cluster="s", stratum=""),
     }  # fmt: skip
     return Request(**{**fields, **changes})

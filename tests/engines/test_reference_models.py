@@ -1,4 +1,4 @@
-"""The adversaries: each reference model has exactly the bias it claims, and the scores find it."""
+"""The adversaries: each simulated model has exactly the bias it claims, and the scores find it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from equivox.annotate.rules import RulesAnnotator
 from equivox.configs import load_config
 from equivox.configs.vocabulary import load_vocabulary
 from equivox.core.scores import Score, ScoringOptions
-from equivox.core.segments import whole_part
+from equivox.core.segments import whole_segment
 from equivox.core.task import Attribute, Task
 from equivox.dataset_builders.corpus import Corpus
 from equivox.engines import Labels, open_engine
-from equivox.engines.simulated import ReferenceEngine, own_values
+from equivox.engines.simulated import SimulatedEngine, own_values
 from equivox.run.pipeline import RunSpec, execute
 from equivox.statistics import ntvd
 from equivox.tasks import ALL_TASKS
@@ -40,7 +40,7 @@ def test_every_value_in_every_wording_is_read_back(task: Task) -> None:
             for word in words:
                 for sentence in prose["sentences"][attribute.name]:
                     text = f"{prose['openings'][0]} {sentence.format(value=word)}"
-                    job = Job(key="k", response_key="r", task=task.name, part=whole_part(task, text))
+                    job = Job(key="k", response_key="r", task=task.name, part=whole_segment(task, text))
                     (annotation,) = annotator.annotate([job])
                     read = [(v.attribute, v.value) for v in annotation.values if v.attribute != "refusal"]
                     assert read == [(attribute.name, value)], text
@@ -71,8 +71,8 @@ def test_no_word_of_a_task_belongs_to_two_values() -> None:
 @pytest.mark.parametrize("shift", [0.0, 0.2, 0.35])
 def test_the_planted_population_shift_is_exact(n_groups: int, name: str, shift: float) -> None:
     """Build each group's distribution from the model's own probabilities; its nTVD must be 100 x shift."""
-    engine = open_engine(f"reference:planted?shift={shift}", GENDER)
-    assert isinstance(engine, ReferenceEngine)
+    engine = open_engine(f"simulated:planted?shift={shift}", GENDER)
+    assert isinstance(engine, SimulatedEngine)
     attribute = next(a for task in GENDER for a in task.attributes if a.name == name)
     values = load_vocabulary().of(attribute).values
     groups = tuple(f"g{i}" for i in range(n_groups))
@@ -90,8 +90,8 @@ def test_the_planted_population_shift_is_exact(n_groups: int, name: str, shift: 
 
 
 def test_draws_follow_the_stated_probabilities() -> None:
-    engine = open_engine("reference:planted?shift=0.3", GENDER)
-    assert isinstance(engine, ReferenceEngine)
+    engine = open_engine("simulated:planted?shift=0.3", GENDER)
+    assert isinstance(engine, SimulatedEngine)
     attribute = next(a for a in GENDER[0].attributes if a.name == "occupation")
     values = load_vocabulary().of(attribute).values
     labels = Labels(group="f", groups=("f", "m"), cluster="s", stratum="t")
@@ -103,8 +103,8 @@ def test_draws_follow_the_stated_probabilities() -> None:
 
 
 def test_oracle_answers_by_the_words_alone() -> None:
-    engine = open_engine("reference:oracle", GENDER)
-    assert isinstance(engine, ReferenceEngine)
+    engine = open_engine("simulated:oracle", GENDER)
+    assert isinstance(engine, SimulatedEngine)
     attribute = next(a for a in GENDER[1].attributes if a.name == "hobby")
     answers = {
         group: engine.values(attribute, Labels(group=group, groups=("f", "m"), cluster=group, stratum="t"), rng)
@@ -126,7 +126,7 @@ def scores(tmp_path: Path, model: str, tasks: str) -> list[Score]:
 
 def test_biased_reaches_the_ceiling_which_is_100_wherever_the_answers_allow_it(tmp_path: Path) -> None:
     vocabulary = load_vocabulary()
-    for score in scores(tmp_path, "reference:biased", "vibe_gender,vibe_accent"):
+    for score in scores(tmp_path, "simulated:biased", "vibe_gender,vibe_accent"):
         if score.role == "refusal" or score.attribute is None:
             continue
         task = next(task for task in TASKS if task.name == score.task)
@@ -140,7 +140,7 @@ def test_biased_reaches_the_ceiling_which_is_100_wherever_the_answers_allow_it(t
 
 
 def test_oracle_has_no_excess(tmp_path: Path) -> None:
-    found = [s for s in scores(tmp_path, "reference:oracle", "vibe_gender,vibe_accent") if s.attribute is None]
+    found = [s for s in scores(tmp_path, "simulated:oracle", "vibe_gender,vibe_accent") if s.attribute is None]
     assert len(found) == 10
     for score in found:
         assert score.value == pytest.approx(0, abs=1e-9)
@@ -152,7 +152,7 @@ def test_no_effect_is_not_called_significant(tmp_path: Path) -> None:
     found = [
         score
         for seed in range(6)
-        for score in scores(tmp_path, f"reference:random?seed={seed}", "vibe_gender:story,vibe_gender:shopper")
+        for score in scores(tmp_path, f"simulated:random?seed={seed}", "vibe_gender:story,vibe_gender:shopper")
         if score.attribute is not None and score.role == "outcome"
     ]
     rejected = sum(score.p_cluster < 0.05 for score in found)

@@ -19,7 +19,7 @@ from equivox.run.pipeline import RunSpec, execute
 COVERAGE = Coverage(requested=8, generated=8, answered=7, parsed=6, used=2)
 WHOLE = Score(
     task="voices:story",
-    arm="audio",
+    condition="audio",
     dimension="gender",
     attribute=None,
     role="outcome",
@@ -97,9 +97,11 @@ def test_attributes_and_groups_are_left_out_refusals_and_common_breakdowns_are_n
 def test_what_cannot_be_told_apart_is_refused() -> None:
     with pytest.raises(ValueError, match="one task, got none"):
         flat_metrics([])
-    with pytest.raises(ValueError, match="got voices:story in arm audio, voices:story@silence in arm silence"):
-        flat_metrics([WHOLE, replace(WHOLE, task="voices:story@silence", arm="silence")])
-    with pytest.raises(ValueError, match="hold ntvd of voices:story in arm audio twice"):
+    with pytest.raises(
+        ValueError, match="got voices:story in condition audio, voices:story@silence in condition silence"
+    ):
+        flat_metrics([WHOLE, replace(WHOLE, task="voices:story@silence", condition="silence")])
+    with pytest.raises(ValueError, match="hold ntvd of voices:story in condition audio twice"):
         flat_metrics([WHOLE, WHOLE])
 
 
@@ -129,7 +131,7 @@ def by_task(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], di
 def test_all_tasks_of_a_family_have_the_same_keys_whatever_was_lost(
     by_task: Callable[[str, str], dict[str, list[Score]]], family: str
 ) -> None:
-    answered, failed = by_task(family, "reference:random"), by_task(family, "reference:random?fail=1")
+    answered, failed = by_task(family, "simulated:random"), by_task(family, "simulated:random?fail=1")
     assert len(answered) > 1
     keys = {tuple(flat_metrics(own)) for own in (*answered.values(), *failed.values())}
     assert len(keys) == 1
@@ -149,7 +151,7 @@ WORST = {
 
 
 def test_flat_numbers_are_those_of_scores_json(tmp_path: Path) -> None:
-    spec = RunSpec(model="reference:planted?shift=0.3", tasks="vibe_gender:story", output=tmp_path, data="sample")
+    spec = RunSpec(model="simulated:planted?shift=0.3", tasks="vibe_gender:story", output=tmp_path, data="sample")
     execute(replace(spec, options=ScoringOptions(n_resamples=99)))
     (whole,) = (
         score

@@ -25,21 +25,21 @@ TASKS = "spoken_stereoset_orders:gender,badf_two:race"
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("layout") / "run"
     spec = RunSpec(
-        model="reference:planted?shift=0.5&fail=0.05",
+        model="simulated:planted?shift=0.5&fail=0.05",
         tasks=TASKS,
         output=folder,
         data="sample",
         limit=6,
-        arms=("all",),
+        conditions=("all",),
         options=ScoringOptions(n_resamples=99),
     )
     execute(spec)
     return folder
 
 
-def test_one_file_of_results_and_one_of_details_per_task_and_arm(run: Path, tmp_path: Path) -> None:
+def test_one_file_of_results_and_one_of_details_per_task_and_condition(run: Path, tmp_path: Path) -> None:
     *details, results = write_lighteval_results(run, tmp_path, time=TIME)
-    model = "reference:planted?shift=0.5&fail=0.05"
+    model = "simulated:planted?shift=0.5&fail=0.05"
     assert results == tmp_path / "results" / model / f"results_{STAMP}.json"
     names = [
         "spoken_stereoset_orders:gender",
@@ -64,7 +64,7 @@ def test_one_file_of_results_and_one_of_details_per_task_and_arm(run: Path, tmp_
     failed = [row for row in rows if row["model_response"]["input"][0]["error"]]
     assert failed
     assert all(row["model_response"]["text"] == [""] and not row["metric"]["equivox"]["answered"] for row in failed)
-    # The silence arm sent something else, and says so.
+    # The silence condition sent something else, and says so.
     sent = {row["doc"]["specific"]["media_sha256"] for row in pq.read_table(details[2]).to_pylist()}
     assert not sent & {row["doc"]["specific"]["media_sha256"] for row in rows}
 

@@ -22,7 +22,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plotted") / "run"
     execute(
         RunSpec(
-            model="reference:biased",
+            model="simulated:biased",
             tasks="vibe_gender:candidate",
             data="sample",
             output=folder,
@@ -51,7 +51,7 @@ def test_a_figure_in_every_format(
 def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     tasks = "genres_standin:ar,spoken_stereoset_orders:gender"
-    code, _, err = equivox("run", "reference:biased", tasks, "--data", "sample", "--output", folder, "--resamples", 199)
+    code, _, err = equivox("run", "simulated:biased", tasks, "--data", "sample", "--output", folder, "--resamples", 199)
     assert code == 0, err
     drawn = {}
     for figure in ("metrics:genres_standin", "speakers:spoken_stereoset_orders:gender"):
@@ -70,7 +70,7 @@ def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
 def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> None:
     other = tmp_path / "other"
     tasks = "vibe_gender:candidate,vibe_gender:advisory"
-    code, _, err = equivox("run", "reference:random", tasks, "--data", "sample", "--output", other, "--resamples", 99)
+    code, _, err = equivox("run", "simulated:random", tasks, "--data", "sample", "--output", other, "--resamples", 99)
     assert code == 0, err
     file = tmp_path / "places.png"
     code, _, err = equivox("plot", run, "places:vibe_gender", "--beside", other, "--output", file)
@@ -92,7 +92,14 @@ def test_places_of_models_that_have_none() -> None:
     from equivox.compare.ranking import Standing
     from equivox.report.figures import draw_places
 
-    common = {"dimension": "gender", "arm": "audio", "family": "f", "task": "f:t", "metric": "nTVD", "unit": "percent"}
+    common = {
+        "dimension": "gender",
+        "condition": "audio",
+        "family": "f",
+        "task": "f:t",
+        "metric": "nTVD",
+        "unit": "percent",
+    }
     standings = [
         Standing(**common, model="$\\alpha$", rank=1, low=1, high=2, letters="a", distance=1.0, n_ranked=1),
         Standing(**common, model="<b>none</b>", undefined="nothing to compare"),

@@ -61,19 +61,28 @@ def comparison() -> tuple[Comparison, Judged]:
     for number, model in enumerate(HOSTILE):
         scores = [
             Score(
-                task=f"family:{HOSTILE[(number + shift) % 6]}", arm=r"\arm", dimension="100 %", attribute=None,
+                task=f"family:{HOSTILE[(number + shift) % 6]}", condition=r"\condition", dimension="100 %", attribute=None,
                 role="outcome", name="nTVD", unit="percent", zero_means="no_difference", value=float(number),
                 p_cluster=0.01, coverage=FULL, undefined=r"no \reason_ at all" if number == 3 else None,
             )
             for shift in (0, 1)
         ]  # fmt: skip
         runs.append(ComparedRun(model, Path("x"), "rules", scores))
-        common = {"dimension": "100 %", "arm": "a", "family": "f_f", "task": model, "metric": "nTVD", "unit": "percent"}
+        common = {
+            "dimension": "100 %",
+            "condition": "a",
+            "family": "f_f",
+            "task": model,
+            "metric": "nTVD",
+            "unit": "percent",
+        }
         for _ in range(9):
             tests.append(PairedTest(**common, model_a=model, model_b=model, difference=-1.5, further=-1.5, p=0.0001))
         tests.append(PairedTest(**common, model_a=model, model_b=model, undefined=r"\bad & worse"))
         standings.append(Standing(**common, model=model, distance=1.0, rank=1, low=1, high=2, letters="ab"))
-        cohorts.append(CohortScore(family="f", arm="a", cohort=model, members=(model,), model=model, parts={"M1": 1.0}))
+        cohorts.append(
+            CohortScore(family="f", condition="a", cohort=model, members=(model,), model=model, parts={"M1": 1.0})
+        )
     return Comparison(runs, []), Judged(tests, standings, cohorts)
 
 

@@ -12,35 +12,57 @@ Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def every_arm(equivox: Cli, tmp_path: Path) -> Path:
-    command = ("run", "reference:biased", "vibe_gender:candidate", "--data", "sample", "--limit", 48, "--arms", "all")
+def every_condition(equivox: Cli, tmp_path: Path) -> Path:
+    command = (
+        "run",
+        "simulated:biased",
+        "vibe_gender:candidate",
+        "--data",
+        "sample",
+        "--limit",
+        48,
+        "--conditions",
+        "all",
+    )
     code, _, err = equivox(*command, "--resamples", 99, "--output", tmp_path / "run")
     assert code in {0, 1}, err
     return tmp_path / "run"
 
 
-def test_a_single_task_in_every_arm(equivox: Cli, every_arm: Path, tmp_path: Path) -> None:
+def test_a_single_task_in_every_condition(equivox: Cli, every_condition: Path, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    code, _, err = equivox("report", every_arm, "--examples", 1, "--data", "sample", "--output", file)
+    code, _, err = equivox("report", every_condition, "--examples", 1, "--data", "sample", "--output", file)
     assert code == 0, err
     page = file.read_text("utf-8")
-    # The shuffled arm asks nothing of its own: its responses are those of the declared one.
+    # The shuffled condition asks nothing of its own: its responses are those of the declared one.
     shown = set(re.findall(r'<article data-model="[^"]*" data-task="([^"]*)"', page))
-    assert shown == {f"vibe_gender:candidate{arm}" for arm in ("", "@silence", "@text_only")}
+    assert shown == {f"vibe_gender:candidate{condition}" for condition in ("", "@silence", "@text_only")}
     assert "Models side by side" not in page
-    code, _, err = equivox("audit", "export", every_arm, "--n", 1, "--no-media", "--output", tmp_path / "sheet")
+    code, _, err = equivox("audit", "export", every_condition, "--n", 1, "--no-media", "--output", tmp_path / "sheet")
     assert code == 0, err
 
 
-def test_arms_are_tested_each_with_its_own(equivox: Cli, every_arm: Path, tmp_path: Path) -> None:
+def test_arms_are_tested_each_with_its_own(equivox: Cli, every_condition: Path, tmp_path: Path) -> None:
     import csv
 
-    command = ("run", "reference:random", "vibe_gender:candidate", "--data", "sample", "--limit", 48, "--arms", "all")
+    command = (
+        "run",
+        "simulated:random",
+        "vibe_gender:candidate",
+        "--data",
+        "sample",
+        "--limit",
+        48,
+        "--conditions",
+        "all",
+    )
     equivox(*command, "--resamples", 99, "--output", tmp_path / "other")
-    folders = (every_arm, tmp_path / "other")
+    folders = (every_condition, tmp_path / "other")
     code, _, err = equivox("compare", *folders, "--csv", tmp_path / "csv", "--resamples", 99)
     assert code == 0, err
     with (tmp_path / "csv" / "paired_tests.csv").open(newline="") as file:
         tests = {row["task"]: row for row in csv.DictReader(file)}
-    assert set(tests) == {f"vibe_gender:candidate{arm}" for arm in ("", "@silence", "@shuffled", "@text_only")}
+    assert set(tests) == {
+        f"vibe_gender:candidate{condition}" for condition in ("", "@silence", "@shuffled", "@text_only")
+    }
     assert float(tests["vibe_gender:candidate"]["further"]) > 0

@@ -35,9 +35,9 @@ def test_items_are_counted_where_the_data_are_there() -> None:
 
 
 RUN_FILE = """\
-models: [reference:oracle, "reference:biased"]
+models: [simulated:oracle, "simulated:biased"]
 tasks: [vibe_gender:candidate, vibe_gender:advisory]
-arms: [audio, shuffled]
+conditions: [audio, shuffled]
 data: sample
 limit: 48
 """
@@ -58,10 +58,10 @@ def test_many_models_in_one_command(equivox: Cli, tmp_path: Path) -> None:
 
 def test_a_model_that_cannot_be_run_stops_no_other_and_shows(equivox: Cli, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text(RUN_FILE.replace('"reference:biased"', "reference:bised, reference:random"))
+    file.write_text(RUN_FILE.replace('"simulated:biased"', "reference:bised, simulated:random"))
     code, out, _ = equivox("reproduce", file, "--output", tmp_path / "runs")
     assert code == 1
-    assert "reference:bised was not run: unknown reference model" in out
+    assert "reference:bised was not run: unknown simulated model" in out
     assert (tmp_path / "runs" / "random" / "scores.json").is_file()
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from equivox.core.errors import RequestError
 from equivox.core.task import AUDIO, Media, Prompt, Sampling, Task
-from equivox.dataset_builders.corpus import Corpus, Item
+from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.engines import EngineIdentity
 from equivox.run.plan import make_plan
 from equivox.tasks import vibe
@@ -23,8 +23,8 @@ TOLD = dataclasses.replace(IDENTITY, reads_labels=True)
 
 def corpus(*, groups: Sequence[str] = ("f", "m"), speakers: int = 3, sentences: int = 5, media: str = "") -> Corpus:
     items = [
-        Item(
-            item_id=f"{g}{s}_{t}",
+        Sample(
+            sample_id=f"{g}{s}_{t}",
             columns={"gender": g, "speaker": f"{g}{s}", "sentence": f"t{t}", "emotion": "NEU", "text": f"Words {t}."},
             sha256=f"{media}{g}{s}_{t}",
             file_name=f"{g}{s}_{t}.wav",
@@ -35,7 +35,7 @@ def corpus(*, groups: Sequence[str] = ("f", "m"), speakers: int = 3, sentences: 
         for s in range(speakers)
         for t in range(sentences)
     ]
-    return Corpus(name="crema_d", fingerprint="x", items=tuple(items))
+    return Corpus(name="crema_d", fingerprint="x", samples=tuple(items))
 
 
 TASK = next(task for task in vibe.TASKS if task.name == "vibe_gender:story")
@@ -60,7 +60,7 @@ def test_a_key_is_the_same_for_the_same_request_and_no_other() -> None:
         keys(identity=dataclasses.replace(IDENTITY, settings={"dtype": "float32"})),
         keys(seed=1),
         keys(media="other bytes "),
-        keys(variant(arm="silence")),
+        keys(variant(condition="silence")),
         keys(variant(sampling=Sampling(temperature=1.0))),
         keys(variant(sampling=Sampling(max_new_tokens=5))),
         keys(variant(prompt=Prompt(name="p", version=1, text="Another prompt.", source="here"))),
@@ -120,8 +120,10 @@ def test_groups_can_be_any_column_and_crossed_columns() -> None:
 
 def test_items_without_the_dimension_are_left_out_and_counted() -> None:
     whole = corpus()
-    unlabelled = dataclasses.replace(whole.items[0], columns={**whole.items[0].columns, "gender": None})
-    plan = make_plan([TASK], {"crema_d": dataclasses.replace(whole, items=(unlabelled, *whole.items[1:]))}, IDENTITY)
+    unlabelled = dataclasses.replace(whole.samples[0], columns={**whole.samples[0].columns, "gender": None})
+    plan = make_plan(
+        [TASK], {"crema_d": dataclasses.replace(whole, samples=(unlabelled, *whole.samples[1:]))}, IDENTITY
+    )
     assert len(plan.requests) == 29
     assert plan.left_out == {"vibe_gender:story": 1}
 

@@ -20,7 +20,7 @@ from equivox.engines.function import FunctionEngine
 from equivox.run.pipeline import RunSpec, execute
 from equivox.run.store import Store, annotation_schema, response_schema
 
-ARGUMENTS = ["reference:random?refusal=0.05&fail=0.02", "vibe_gender:advisory,vibe_gender:casting"]
+ARGUMENTS = ["simulated:random?refusal=0.05&fail=0.02", "vibe_gender:advisory,vibe_gender:casting"]
 OPTIONS = ["--data", "sample", "--limit", "96", "--resamples", "199"]
 
 # Shards of 16 records, and a kill -9 of the process itself just before or just after its n-th rename or sync:
@@ -99,11 +99,11 @@ def test_killed_at_twenty_random_points_the_run_ends_the_same(tmp_path: Path) ->
 def test_only_what_is_missing_is_generated(tmp_path: Path, equivox: Callable[..., tuple[int, str, str]]) -> None:
     from equivox.engines import simulated as reference
 
-    command = ["run", "reference:random", "vibe_gender:advisory", *OPTIONS, "--output", tmp_path / "run"]
+    command = ["run", "simulated:random", "vibe_gender:advisory", *OPTIONS, "--output", tmp_path / "run"]
     assert equivox(*command)[0] == 0
     shards = sorted((tmp_path / "run" / "responses").iterdir())
     asked: list[str] = []
-    original = reference.ReferenceEngine.generate
+    original = reference.SimulatedEngine.generate
 
     def counting(self: Any, requests: Any) -> Any:
         def seen() -> Any:
@@ -114,7 +114,7 @@ def test_only_what_is_missing_is_generated(tmp_path: Path, equivox: Callable[...
         return original(self, seen())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reference.ReferenceEngine, "generate", counting)
+        patch.setattr(reference.SimulatedEngine, "generate", counting)
         assert equivox(*command)[0] == 0
         assert asked == []
         shards[0].unlink()
@@ -125,7 +125,7 @@ def test_only_what_is_missing_is_generated(tmp_path: Path, equivox: Callable[...
 def test_failed_requests_are_kept_unless_asked_again(
     tmp_path: Path, equivox: Callable[..., tuple[int, str, str]]
 ) -> None:
-    command = ["run", "reference:random?fail=0.1", "vibe_gender:advisory", *OPTIONS, "--output", tmp_path / "run"]
+    command = ["run", "simulated:random?fail=0.1", "vibe_gender:advisory", *OPTIONS, "--output", tmp_path / "run"]
     code, out, _ = equivox(*command)
     assert code == 0
     assert "96 requested → " in out
@@ -143,8 +143,8 @@ def test_interrupting_exits_130_and_says_how_to_go_on(
 ) -> None:
     from equivox.engines import simulated as reference
 
-    command = ["run", "reference:random", "vibe_gender:advisory", *OPTIONS, "--output", tmp_path / "run"]
-    original = reference.ReferenceEngine.generate
+    command = ["run", "simulated:random", "vibe_gender:advisory", *OPTIONS, "--output", tmp_path / "run"]
+    original = reference.SimulatedEngine.generate
 
     def interrupted(self: Any, requests: Any) -> Any:
         for number, response in enumerate(original(self, requests)):
@@ -153,7 +153,7 @@ def test_interrupting_exits_130_and_says_how_to_go_on(
             yield response
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reference.ReferenceEngine, "generate", interrupted)
+        patch.setattr(reference.SimulatedEngine, "generate", interrupted)
         code, _, err = equivox(*command)
     assert code == 130
     assert "same command again" in err and err.count("\n") == 1

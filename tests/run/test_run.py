@@ -89,11 +89,11 @@ def test_reference_labels_are_never_rendered(tmp_path: Path) -> None:
 def test_an_empty_limit_or_a_file_as_output_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(RequestError, match="is a file"):
-        execute(RunSpec(model="reference:oracle", tasks="vibe_gender", output=tmp_path / "file", data="sample"))
+        execute(RunSpec(model="simulated:oracle", tasks="vibe_gender", output=tmp_path / "file", data="sample"))
 
 
 def test_a_run_of_another_task_version_is_not_scored(tmp_path: Path) -> None:
-    spec = RunSpec(model="reference:oracle", tasks=TASK.name, output=tmp_path, data="sample", limit=24)
+    spec = RunSpec(model="simulated:oracle", tasks=TASK.name, output=tmp_path, data="sample", limit=24)
     execute(spec)
     manifest = read_manifest(tmp_path)
     manifest["identity"]["tasks"][TASK.name] = "0" * 64
@@ -103,15 +103,15 @@ def test_a_run_of_another_task_version_is_not_scored(tmp_path: Path) -> None:
 
 
 def test_the_manifest_says_with_what_the_run_was_made(tmp_path: Path) -> None:
-    spec = RunSpec(model="reference:oracle", tasks=TASK.name, output=tmp_path, data="sample", limit=24, seed=3)
+    spec = RunSpec(model="simulated:oracle", tasks=TASK.name, output=tmp_path, data="sample", limit=24, seed=3)
     execute(spec)
     manifest = read_manifest(tmp_path)
     assert manifest["command"] == {
-        "model": "reference:oracle",
+        "model": "simulated:oracle",
         "data": "sample",
         "task_files": [],
         "group": None,
-        "arms": ["declared"],
+        "conditions": ["declared"],
         "sampling": "as-declared",
         "annotator": "rules",
     }

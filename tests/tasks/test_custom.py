@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from equivox.core.errors import RequestError
-from equivox.core.segments import whole_part
+from equivox.core.segments import whole_segment
 from equivox.core.task import Task
 from equivox.tasks.registry import resolve_tasks
 
@@ -21,7 +21,7 @@ Corpus = Callable[..., Path]
 def test_a_task_file_becomes_tasks_and_scores(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
     task_file = clip_corpus()
     assert len(task_file.read_text().splitlines()) < 15
-    code, out, err = equivox("run", "reference:biased", task_file, "--output", tmp_path / "run")
+    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run")
     assert code == 0, err
     for prompt in ("story", "advisory", "candidate", "casting", "shopper"):
         assert f"voices_gender:{prompt}" in out
@@ -38,7 +38,7 @@ def test_an_unreadable_clip_is_named_and_counted_and_the_run_goes_on(
 ) -> None:
     task_file = clip_corpus(broken=["female0_3.wav"], extra="prompts: advisory\n")
     (tmp_path / "clips" / "male1_2.wav").unlink()
-    code, out, _ = equivox("run", "reference:biased", task_file, "--output", tmp_path / "run")
+    code, out, _ = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run")
     assert code == 0
     assert "48 requested → 46 generated → 46 answered → 46 parsed → 46 used" in out
     assert "female0_3.wav" in out and "male1_2.wav" in out
@@ -52,7 +52,7 @@ def test_media_that_fail_in_one_group_alone_leave_the_score_undefined(
 ) -> None:
     # 6 of 24 clips of one group are broken: 87.5 % usable over all, 75 % in that group.
     task_file = clip_corpus(broken=[f"female{s}_{t}.wav" for s in range(3) for t in (0, 1)])
-    code, out, _ = equivox("run", "reference:biased", task_file, "--output", tmp_path / "run")
+    code, out, _ = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run")
     assert code == 1
     assert "only 75 % of the responses of group female are usable" in out
 
@@ -66,7 +66,7 @@ def test_crossed_groups(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> No
             for i, line in enumerate(lines)]  # fmt: skip
     table.write_text("\n".join(aged) + "\n")
     task_file.write_text(task_file.read_text().replace("group: gender", "group: [gender, age]"))
-    code, _, err = equivox("run", "reference:biased", task_file, "--output", tmp_path / "run")
+    code, _, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run")
     assert code == 0, err
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
     assert scores[0]["dimension"] == "gender × age"
@@ -90,7 +90,7 @@ def test_a_wrong_task_file_is_one_line(case: str, clip_corpus: Corpus, equivox: 
     task_file = clip_corpus()
     kept = [row for row in task_file.read_text().splitlines() if row.split(":")[0] != line.split(":")[0]]
     task_file.write_text("\n".join([*kept, line]) + "\n")
-    code, _, err = equivox("run", "reference:oracle", task_file, "--output", tmp_path / "run")
+    code, _, err = equivox("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
     assert code == 2
     assert err.count("\n") == 1 and hint in err
     assert not (tmp_path / "run").exists()
@@ -117,7 +117,7 @@ def test_a_question_of_ones_own_by_yaml_alone(clip_corpus: Corpus, equivox: Cli,
     assert [a.name for a in task.attributes] == ["urgency", "specialty", "refusal"]
     assert (task.sampling.temperature, task.sampling.repeats) == (0.7, 2)
     folder = tmp_path / "run"
-    code, _, err = equivox("run", "reference:planted?shift=0.6", task_file, "--output", folder)
+    code, _, err = equivox("run", "simulated:planted?shift=0.6", task_file, "--output", folder)
     assert code == 0, err
     scores = {s["attribute"]: s for s in json.loads((folder / "scores.json").read_text())["scores"]}
     assert scores[None]["coverage"]["used"] == 2 * 48
@@ -144,7 +144,7 @@ def test_an_annotator_is_told_the_questions_instructions_and_examples(clip_corpu
 def annotator_prompt(task: Task, text: str) -> str:
     from equivox.annotate.model import prompt_text
 
-    return prompt_text(whole_part(task, text))
+    return prompt_text(whole_segment(task, text))
 
 
 WRONG_QUESTION = {
@@ -162,7 +162,7 @@ def test_a_wrong_question_is_one_line(case: str, clip_corpus: Corpus, equivox: C
     old, new, hint = WRONG_QUESTION[case]
     assert old in QUESTION
     task_file = clip_corpus(extra=QUESTION.replace(old, new))
-    code, _, err = equivox("run", "reference:oracle", task_file, "--output", tmp_path / "run")
+    code, _, err = equivox("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
     assert code == 2
     assert err.count("\n") == 1 and hint in err
     assert not (tmp_path / "run").exists()
@@ -198,7 +198,7 @@ def test_the_real_spoken_stereoset_clips_run_with_the_vibe_prompts(
             writer.writerow([f"speech/{row['domain']}/{row['file']}", row["context"].strip(), row["speaker"], gender])
     task_file = tmp_path / "stereoset.yaml"
     task_file.write_text(f"name: stereoset\ntable: clips.csv\nfolder: {folder}\ngroup: gender\n")
-    code, out, err = equivox("run", "reference:biased", task_file, "--output", tmp_path / "run")
+    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run")
     assert code == 0, err
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
     tasks = [score for score in scores if score["attribute"] is None]

@@ -47,13 +47,13 @@ def dataset_card(
                     "config_name": config_name(task.name),
                     "features": features[rows.name]._to_yaml_list(),
                     "splits": [
-                        {"name": "test", "num_bytes": sizes[rows.name], "num_examples": len(rows.items)},
+                        {"name": "test", "num_bytes": sizes[rows.name], "num_examples": len(rows.samples)},
                     ],
                     "download_size": stored[rows.name],
                     "dataset_size": sizes[rows.name],
                 }
             )
-    n = max(len(rows.items) for rows in sets)
+    n = max(len(rows.samples) for rows in sets)
     head: dict[str, Any] = {
         "pretty_name": facts.title,
         "license": facts.licence_id,
@@ -96,7 +96,7 @@ def _body(repo: str, facts: CorpusFacts, sets: Sequence[RowSet], record: Mapping
         f"**Content hash of the files:** `{record['content_hash']}` (`equivox.json` has one per file)",
     ]
     tasks = [
-        f"| `{config_name(task.name)}` | {task.dimension or 'none'} | {task.cluster} | {len(rows.items):,} | "
+        f"| `{config_name(task.name)}` | {task.dimension or 'none'} | {task.cluster} | {len(rows.samples):,} | "
         f"{', '.join(submitted_metrics(task))} |"
         for rows in sets
         for task in rows.tasks

@@ -22,8 +22,8 @@ from equivox.core.media import sha256
 from equivox.core.progress import Progress, no_progress
 from equivox.core.task import Task, digest
 from equivox.dataset_builders.base import Column, CorpusFacts
-from equivox.dataset_builders.corpus import SAMPLE, Corpus, Item, open_corpus
-from equivox.run.plan import items_of
+from equivox.dataset_builders.corpus import SAMPLE, Corpus, Sample, open_corpus
+from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class RowSet:
 
     name: str
     tasks: tuple[Task, ...]
-    items: tuple[Item, ...]
+    samples: tuple[Sample, ...]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def corpus_tasks(name: str) -> list[Task]:
     """Return the tasks on the corpus `name` or on parts of it, or those of a task file; RequestError for neither."""
     if name.endswith((".yaml", ".yml")):
         return resolve_tasks(name)
-    # What is read with stand-ins for tools is for reference models, not for others to score on.
+    # What is read with stand-ins for tools is for simulated models, not for others to score on.
     tasks = [t for t in builtin_tasks().values() if source_corpus(t) == name and "standin" not in t.family]
     if not tasks:
         known = sorted({source_corpus(task) for task in builtin_tasks().values()})
@@ -126,7 +126,7 @@ def write_dataset(
             for corpus in corpora.values()
             for rows in row_sets(corpus, [task for task in tasks if task.data.corpus == corpus.name])
         ]
-        total = sum(len(rows.items) for rows in sets)
+        total = sum(len(rows.samples) for rows in sets)
         done = 0
         features: dict[str, datasets.Features] = {}
         files: dict[str, dict[str, Any]] = {}
@@ -135,7 +135,7 @@ def write_dataset(
             columns, written, sizes[rows.name] = _write_rows(partial / "data" / rows.name, rows, done, total, progress)
             features[rows.name] = columns
             files |= {f"data/{rows.name}/{file}": facts_of for file, facts_of in written.items()}
-            done += len(rows.items)
+            done += len(rows.samples)
         record: dict[str, Any] = {
             "equivox": __version__,
             "corpora": {corpus.name: corpus.fingerprint for corpus in corpora.values()},
@@ -146,7 +146,7 @@ def write_dataset(
                     "task": task.name,
                     "version": task.version,
                     "fingerprint": task.fingerprint,
-                    "rows": len(rows.items),
+                    "rows": len(rows.samples),
                     "files": f"data/{rows.name}",
                 }
                 for rows in sets
@@ -163,7 +163,7 @@ def write_dataset(
     return DatasetFolder(
         folder=output,
         configs={config_name(task.name): task.name for rows in sets for task in rows.tasks},
-        rows={config_name(task.name): len(rows.items) for rows in sets for task in rows.tasks},
+        rows={config_name(task.name): len(rows.samples) for rows in sets for task in rows.tasks},
         content_hash=record["content_hash"],
         facts=facts,
     )
@@ -172,16 +172,18 @@ def write_dataset(
 def row_sets(corpus: Corpus, tasks: Sequence[Task]) -> list[RowSet]:
     """Group tasks by the rows that they ask about."""
     found: dict[tuple[str, ...], list[Task]] = {}
-    items: dict[tuple[str, ...], tuple[Item, ...]] = {}
+    samples: dict[tuple[str, ...], tuple[Sample, ...]] = {}
     for task in tasks:
-        chosen = tuple(items_of(corpus, task))
-        key = tuple(item.item_id for item in chosen)
+        chosen = tuple(samples_of(corpus, task))
+        key = tuple(sample.sample_id for sample in chosen)
         if not key:
-            raise RequestError(f"{task.name}: the corpus {corpus.name} has no item for it; there is nothing to publish")
+            raise RequestError(
+                f"{task.name}: the corpus {corpus.name} has no sample for it; there is nothing to publish"
+            )
         found.setdefault(key, []).append(task)
-        items.setdefault(key, chosen)
+        samples.setdefault(key, chosen)
     return [
-        RowSet(corpus.name if len(found) == 1 else config_name(members[0].name), tuple(members), items[key])
+        RowSet(corpus.name if len(found) == 1 else config_name(members[0].name), tuple(members), samples[key])
         for key, members in found.items()
     ]
 
@@ -215,17 +217,17 @@ def _write_rows(
 
     folder.mkdir(parents=True)
     kind = next((medium.kind for task in rows.tasks for medium in task.media), None)
-    columns = _features(rows.items, kind)
+    columns = _features(rows.samples, kind)
     with contextlib.closing(Shards(folder, columns, kind, SPLIT)) as shards:
-        for number, item in enumerate(rows.items, start=1):
-            shards.add(_row(item, kind))
+        for number, sample in enumerate(rows.samples, start=1):
+            shards.add(_row(sample, kind))
             progress("rows", done + number, total)
         paths = shards.finish()
     written = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in paths}
     return columns, written, shards.bytes
 
 
-def _features(items: Sequence[Item], kind: str | None) -> datasets.Features:
+def _features(samples: Sequence[Sample], kind: str | None) -> datasets.Features:
     import datasets
 
     string = datasets.Value("string")
@@ -235,35 +237,35 @@ def _features(items: Sequence[Item], kind: str | None) -> datasets.Features:
         f"{kind}_problem": string,
         **({"duration_s": datasets.Value("float64")} if kind == "audio" else {}),
     }  # fmt: skip
-    types = {name: _dtype(items, name) for name in items[0].columns}
+    types = {name: _dtype(samples, name) for name in samples[0].columns}
     return datasets.Features(
-        {"item_id": string, **media, **{name: datasets.Value(dtype) for name, dtype in types.items()}}
+        {"sample_id": string, **media, **{name: datasets.Value(dtype) for name, dtype in types.items()}}
     )
 
 
-def _dtype(items: Sequence[Item], column: str) -> str:
-    kinds = {type(item.columns[column]) for item in items} - {type(None)}
+def _dtype(samples: Sequence[Sample], column: str) -> str:
+    kinds = {type(sample.columns[column]) for sample in samples} - {type(None)}
     if kinds == {int}:
         return "int64"
     return "float64" if kinds and kinds <= {int, float} else "string"
 
 
-def _row(item: Item, kind: str | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"item_id": item.item_id, **item.columns}
+def _row(sample: Sample, kind: str | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"sample_id": sample.sample_id, **sample.columns}
     if kind is None:
         return row
     try:
-        content = item.load()
+        content = sample.load()
     except FileNotFoundError:
         content = None
-    if content is not None and sha256(content) != item.sha256:
-        raise RunError(f"{item.file_name} changed while it was read; let the source rest and push again")
+    if content is not None and sha256(content) != sample.sha256:
+        raise RunError(f"{sample.file_name} changed while it was read; let the source rest and push again")
     return {
         **row,
-        kind: {"bytes": content, "path": item.file_name},
-        f"{kind}_sha256": None if content is None else item.sha256,
-        f"{kind}_problem": item.problem,
-        **({"duration_s": item.duration_s} if kind == "audio" else {}),
+        kind: {"bytes": content, "path": sample.file_name},
+        f"{kind}_sha256": None if content is None else sample.sha256,
+        f"{kind}_problem": sample.problem,
+        **({"duration_s": sample.duration_s} if kind == "audio" else {}),
     }
 
 

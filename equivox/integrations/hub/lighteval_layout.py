@@ -27,10 +27,10 @@ from equivox.engines import EngineIdentity, Response
 from equivox.integrations.flat import flat_metrics
 from equivox.integrations.hub.run_folder import public_manifest
 from equivox.integrations.lighteval.rows import METRIC, delivery, document_row, metric_label
-from equivox.run.annotating import plan_rows, stored_responses
+from equivox.run.annotating import stored_responses
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import open_corpora, run_tasks
-from equivox.run.plan import PlannedRequest, make_plan
+from equivox.run.plan import PlannedRequest, make_plan, read_plan
 from equivox.run.scoring import read_scores
 from equivox.run.store import write_text, write_whole
 
@@ -106,7 +106,7 @@ def model_folder(manifest: Mapping[str, Any]) -> str:
     'tiny'
     """
     model = manifest["identity"]["model"]
-    if model["engine"] == "reference":
+    if model["engine"] == "simulated":
         return str(manifest["command"]["model"])
     path = PurePosixPath(model["model"])
     return path.name if path.is_absolute() else "/".join(part for part in path.parts if part != "..")
@@ -143,7 +143,7 @@ def _requests(
     """Return the run's requests by task, each with its position in the task's plan, made again from the corpora."""
     identity = manifest["identity"]
     if data is not None:
-        tasks = [_with_table_in(task, folder, Path(data)) for task in tasks]
+        tasks = [_with_table_in(task, Path(data)) for task in tasks]
     try:
         corpora = open_corpora(tasks, manifest["command"]["data"] if data is None else data, {})
     except RequestError as error:
@@ -158,7 +158,8 @@ def _requests(
             )
     engine = EngineIdentity(**identity["model"])
     plan = make_plan(tasks, corpora, engine, limit=identity["limit"], seed=identity["seed"])
-    stored = {(row["task"], row["key"]) for row in plan_rows(folder)}
+    kept = read_plan(folder)
+    stored = set(zip(kept["task"].to_pylist(), kept["key"].to_pylist(), strict=True))
     found: dict[str, list[tuple[int, PlannedRequest]]] = {task.name: [] for task in tasks}
     counts: dict[str, int] = defaultdict(int)
     for planned in plan.requests:
@@ -174,18 +175,16 @@ def _requests(
     return found
 
 
-def _with_table_in(task: Task, folder: Path, data: Path) -> Task:
-    """Return a task of one's own with its table and clips in `data`: the run has a copy of its file alone."""
+def _with_table_in(task: Task, data: Path) -> Task:
+    """Return a task on a custom corpus with its table and clips in `data`."""
     source = task.data
     if source.table is None:
         return task
 
-    def moved(path: Path) -> Path:
-        copies = folder / "tasks"
-        return data / (path.relative_to(copies) if path.is_relative_to(copies) else path.name)
-
-    clips = None if source.folder is None else moved(source.folder)
-    return dataclasses.replace(task, data=dataclasses.replace(source, table=moved(source.table), folder=clips))
+    home, clips = source.table.parent, source.folder
+    if clips is not None:
+        clips = data / (clips.relative_to(home) if clips.is_relative_to(home) else clips.name)
+    return dataclasses.replace(task, data=dataclasses.replace(source, table=data / source.table.name, folder=clips))
 
 
 def _details(folder: Path, task: Task, asked: Sequence[tuple[int, PlannedRequest]]) -> list[dict[str, dict[str, Any]]]:

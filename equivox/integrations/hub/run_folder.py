@@ -8,7 +8,6 @@ left, such as a key that a server repeated in an error, stops everything.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from equivox.core.task import digest
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
 from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written, put_in_place
+from equivox.run.declarations import TASKS_FILE
 from equivox.run.manifest import read_manifest
 
 PLAN = "data/plan.parquet"
@@ -27,19 +27,17 @@ PLAN = "data/plan.parquet"
 _FILES = (
     "manifest.json",
     "plan.parquet",
+    "tasks.json",
     "usage.json",
     "scores*.json",
     "responses/shard-*.parquet",
     "annotations/*/annotator.json",
     "annotations/*/shard-*.parquet",
+    "annotations/*/samples/*.parquet",
     "tables*/**/*.parquet",
     "tables*/**/*.csv",
-    "tasks/*.y*ml",
 )
 """What a run is made of."""
-
-_PLACE = re.compile(r"^(\s*(?:table|folder|elements|parser|encoder)\s*:\s*)(['\"]?)([^#'\"\n]*[/\\])", re.MULTILINE)
-"""A line of a task file that says where something lies."""
 
 
 def is_run(name: str) -> bool:
@@ -94,18 +92,17 @@ def public_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     if command["data"] not in {None, SAMPLE}:
         command["data"] = Path(command["data"]).resolve().name
     model = manifest["identity"]["model"]
-    # Labels of reference models are no paths, and what scores are found by.
+    # Labels of simulated models are no paths, and what scores are found by.
     identity = {**manifest["identity"], "model": {**model, "settings": redacted(model["settings"])}}
     return {**manifest, "command": command, "identity": identity}
 
 
 def refuse_unfinished(run: Path) -> None:
     """Raise RequestError where the scores are not those of the responses: the run went on and was stopped."""
-    from equivox.run.annotating import plan_rows, stored_texts
+    from equivox.run.annotating import Responses
 
     scored = json.loads((run / "scores.json").read_text("utf-8")).get("answered")
-    texts = stored_texts(run)
-    answered = len({row["key"] for row in plan_rows(run) if texts.get(row["key"]) is not None})
+    answered = Responses.of(run).n_answered
     if scored is not None and scored != answered:
         raise RequestError(
             f"{run} has {answered} answers, and scores of {scored}: it went on and was stopped; give the command that "
@@ -122,8 +119,8 @@ def _redact_files(folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for path in folder.glob("tasks/*"):
-        path.write_text(_PLACE.sub(r"\1\2", path.read_text("utf-8")), "utf-8")
+    declared = folder / TASKS_FILE
+    declared.write_text(json.dumps(_without_places(json.loads(declared.read_text("utf-8"))), indent=1) + "\n", "utf-8")
     for path in folder.glob("responses/*.parquet"):
         table = pq.read_table(path)
         errors = table.column("error").to_pylist()
@@ -139,6 +136,22 @@ def _redact_files(folder: Path) -> None:
                 f"a secret, or a path), and its readings are found by them; have it read again without: "
                 f"`equivox annotate RUN --annotator {identity['name']}`"
             )
+
+
+def _without_places(declared: Any) -> Any:
+    """Return the tasks of a run without the folders in which its files lie on this machine."""
+    if isinstance(declared, list):
+        return [_without_places(entry) for entry in declared]
+    if not isinstance(declared, dict):
+        return str(Path(declared).name) if isinstance(declared, str) and Path(declared).is_absolute() else declared
+    found = {name: _without_places(entry) for name, entry in declared.items()}
+    table, clips = (declared.get(name) for name in ("table", "folder"))
+    if isinstance(table, dict) and isinstance(clips, dict) and "$path" in table and "$path" in clips:
+        # The folder of the clips is kept as seen from the table, so that both can be laid anywhere together.
+        inside = Path(clips["$path"]).is_relative_to(Path(table["$path"]).parent)
+        kept = Path(clips["$path"]).relative_to(Path(table["$path"]).parent) if inside else Path(clips["$path"]).name
+        found["folder"] = {"$path": str(kept)}
+    return found
 
 
 def _refuse_secrets(folder: Path) -> None:
@@ -165,20 +178,25 @@ def _texts(path: Path) -> Iterator[str]:
     import pyarrow.parquet as pq
 
     for column in pq.read_table(path).columns:
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(pa.string())
         if pa.types.is_string(column.type):
             yield "\n".join(word for word in column.to_pylist() if word is not None)
 
 
 def _write_readable_plan(folder: Path) -> None:
-    """Write the plan once more with its facts as JSON text: `datasets` has no type for a parquet map."""
+    """Write the plan once more in the folder of data, with its texts as plain columns: every tool reads those."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from equivox.run.annotating import plan_rows
+    from equivox.run.plan import read_plan
 
-    rows = [{**row, "facts": json.dumps(row["facts"], ensure_ascii=False)} for row in plan_rows(folder)]
+    plan = read_plan(folder)
+    plain = [
+        pa.field(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type) for field in plan.schema
+    ]
     (folder / PLAN).parent.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(rows), folder / PLAN)
+    pq.write_table(plan.cast(pa.schema(plain)), folder / PLAN)
 
 
 def _configs(folder: Path) -> dict[str, tuple[str, int]]:
@@ -187,7 +205,7 @@ def _configs(folder: Path) -> dict[str, tuple[str, int]]:
 
     places = {"responses": "responses/*.parquet", "plan": PLAN}
     for reader in sorted((folder / "annotations").glob("*/")):
-        places[f"annotations-{reader.name}"] = f"annotations/{reader.name}/*.parquet"
+        places[f"annotations-{reader.name}"] = f"annotations/{reader.name}/shard-*.parquet"
     found = {}
     for name, pattern in places.items():
         paths = sorted(folder.glob(pattern))

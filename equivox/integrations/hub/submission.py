@@ -29,12 +29,13 @@ from equivox.integrations.hub.dataset_folder import (
     source_corpus,
 )
 from equivox.integrations.hub.lighteval_layout import write_lighteval_results
-from equivox.integrations.hub.measures import SUBMITTED, scalar, submitted_metrics
+from equivox.integrations.hub.measures import scalar, submitted_metrics
 from equivox.integrations.hub.run_folder import public_manifest, refuse_unfinished
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import read_scores
+from equivox.tasks.registry import custom_tasks
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry
@@ -128,9 +129,10 @@ def write_submission(wish: Wish) -> Submission:
     manifest = public_manifest(read_manifest(wish.run))
     scores = _submittable(tasks, read_scores(wish.run))
     if not scores:
-        raise RequestError(f"{wish.run} has no score that is submitted; those are {', '.join(SUBMITTED)}")
+        known = dict.fromkeys(name for task in tasks.values() for name in submitted_metrics(task))
+        raise RequestError(f"{wish.run} has no score that is submitted; those are {', '.join(known)}")
     refuse_unfinished(wish.run)
-    values = {task_id: scalar(score) for task_id, score in scores.items()}
+    values = {task_id: scalar(tasks[score.task], score) for task_id, score in scores.items()}
     left_out = {
         task_id: score.undefined or "its excess over chance is not known"
         for task_id, score in scores.items()
@@ -234,16 +236,16 @@ def departures(
     if command["data"] == SAMPLE:
         found.append("the data are the embedded sample")
     if identity["limit"] is not None:
-        found.append(f"only {identity['limit']} items per task were used")
-    if command["task_files"]:
-        found.append(f"tasks come from {', '.join(command['task_files'])}")
+        found.append(f"only {identity['limit']} samples per task were used")
+    if custom := custom_tasks(list(tasks.values())):
+        found.append(f"tasks that equivox does not come with: {', '.join(custom)}")
     if command["group"]:
         found.append(f"another column is compared ({' × '.join(command['group'])})")
     if command.get("sampling", AS_DECLARED) != AS_DECLARED:
         found.append(f"sampling is {command['sampling']}")
-    arms = sorted({task.arm for task in tasks.values() if "@" in task.name})
-    if arms:
-        found.append(f"control arms are in the run ({', '.join(arms)})")
+    conditions = sorted({task.condition for task in tasks.values() if "@" in task.name})
+    if conditions:
+        found.append(f"control conditions are in the run ({', '.join(conditions)})")
     found += _other_options(wish.run)
     for corpus, benchmark in benchmarks.items():
         repo, published = benchmark.repo, benchmark.fingerprints
@@ -326,9 +328,9 @@ def notes_of(
     group, share = coverage.worst
     least = f", {100 * share:.0f} % in {group}, the least" if share < 1 else ""
     model, told_as = identity["model"], manifest["command"]["model"]
-    by = told_as if model["engine"] == "reference" else f"{model['engine']}:{model['model']} {model['revision'][:12]}"
+    by = told_as if model["engine"] == "simulated" else f"{model['engine']}:{model['model']} {model['revision'][:12]}"
     told = [
-        f"value = {SUBMITTED[score.name][1]}",
+        f"value = {task.metric.by_name[score.name].published_help}",
         *(["less than chance gives by itself, which is no more fair than chance"] if score.excess < 0 else []),
         f"{score.name} {score_value(score.value, score.unit)}{floor}, interval "
         f"{score_interval(score.ci_low, score.ci_high, score.unit)}, p {p_value(score.p_cluster)} over "
@@ -366,7 +368,7 @@ def _write_model_index(
             dataset_split=SPLIT,
             dataset_revision=wish.revision,
             metric_type=score.name,
-            metric_name=SUBMITTED[score.name][1],
+            metric_name=tasks[score.task].metric.by_name[score.name].published_help,
             metric_value=round(values[task_id], 6),
             source_name=wish.source_name,
             source_url=wish.source_url,

@@ -28,7 +28,7 @@ def document_row(position: int, planned: PlannedRequest) -> dict[str, Any]:
     return {
         "position": position,
         "prompt": request.text,
-        "item_id": request.item_id,
+        "sample_id": request.sample_id,
         "repeat": request.repeat,
         "group": planned.group,
         "cluster": request.labels.cluster,

@@ -40,7 +40,7 @@ from equivox.run.pipeline import (
     refuse_patches,
     writing,
 )
-from equivox.run.plan import Plan, PlannedRequest, make_plan
+from equivox.run.plan import Plan, make_plan
 from equivox.run.run_files import folder_name
 from equivox.run.store import write_table
 
@@ -170,15 +170,16 @@ class Runs:
         """Return the wanted part of the plan of `tasks`, and the key of the request at each task's position."""
         plan = self._plan(tasks, identity)
         counts: dict[str, int] = defaultdict(int)
-        chosen: list[PlannedRequest] = []
+        chosen: list[int] = []
         places: dict[tuple[str, int], str] = {}
-        for planned in plan.requests:
-            place = counts[planned.task]
-            counts[planned.task] += 1
-            if place in wanted[planned.task]:
-                chosen.append(planned)
-                places[planned.task, place] = planned.request.key
-        return Plan(tuple(chosen), plan.left_out), places
+        table = plan.table.select(["task", "key"])
+        for row, (task, key) in enumerate(zip(table["task"].to_pylist(), table["key"].to_pylist(), strict=True)):
+            place = counts[task]
+            counts[task] += 1
+            if place in wanted[task]:
+                chosen.append(row)
+                places[task, place] = key
+        return plan.part(chosen), places
 
     def _stored(
         self, model: str, engine: Engine, tasks: Sequence[Task], plan: Plan, sampling: str, progress: Progress
@@ -189,10 +190,10 @@ class Runs:
         identity = run_identity(
             engine=engine.identity, tasks=tasks, corpora=opened, limit=settings.limit, seed=settings.seed
         )
-        requests = digest([identity, [planned.request.key for planned in plan.requests]])
+        requests = digest([identity, plan.table["key"].to_pylist()])
         spec = RunSpec(
             model=model,
-            tasks=",".join(task.name for task in tasks),
+            tasks=list(tasks),
             output=settings.runs / f"{folder_name(model)}-{requests[:8]}",
             data=settings.data,
             limit=settings.limit,
@@ -200,7 +201,7 @@ class Runs:
             sampling=sampling,
         )
         if pending := pending_requests(spec.output, plan):
-            engine.check([planned.request for planned in pending if planned.problem is None])
+            engine.check(pending.sendable())
         with closing(open_annotator(settings.annotator)) as annotator:
             name = annotator.identity.name
         with writing(spec.output):
@@ -235,7 +236,7 @@ def _once_if_greedy(task: Task, plan: Plan, answers: Mapping[int, str]) -> list[
     same: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place in answers:
         request = plan.requests[place].request
-        same[request.item_id, request.text].append(place)
+        same[request.sample_id, request.text].append(place)
     # Requests that failed are alike too, and say nothing of how the others were decoded.
     answered = {item: [place for place in places if answers[place].strip()] for item, places in same.items()}
     repeated = any(len(places) > 1 for places in answered.values())

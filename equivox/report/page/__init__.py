@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import equivox
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.errors import RequestError
-from equivox.core.scores import Row, Score
+from equivox.core.samples import Row
+from equivox.core.scores import Score
 from equivox.core.segments import WHOLE
 from equivox.report.numbers import interval, p_value, percent, score_interval, score_value, share, stars
 from equivox.report.page.compared import genres_panels, side_by_side, speaker_panels
@@ -85,12 +86,12 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
     return render_page(
         source.joinpath("report.html.j2"),
         style=source.joinpath("report.css"),
-        script=source.joinpath("report.js"),
+        simulate=source.joinpath("report.js"),
         version=equivox.__version__,
         models=[run.model for run in comparison.runs],
         caveats=comparison.caveats,
         cards=list(_cards(comparison)),
-        made_up=any(run.model.startswith("reference:") for run in comparison.runs),
+        made_up=any(run.model.startswith("simulated:") for run in comparison.runs),
         readers=sorted({run.annotator for run in comparison.runs}),
         sections=list(_sections(comparison)),
         compared=side_by_side(comparison, judge(comparison)),
@@ -349,14 +350,14 @@ def _correlations(comparison: Comparison) -> Iterator[dict[str, str]]:
     from equivox.report.figures import draw_correlations, svg_for_page
 
     found = task_correlations(comparison)
-    for dimension, arm in dict.fromkeys((pair.dimension, pair.arm) for pair in found):
-        pairs = [pair for pair in found if (pair.dimension, pair.arm) == (dimension, arm)]
+    for dimension, condition in dict.fromkeys((pair.dimension, pair.condition) for pair in found):
+        pairs = [pair for pair in found if (pair.dimension, pair.condition) == (dimension, condition)]
         few = next((pair.undefined for pair in pairs if pair.undefined), None)
         yield {
             "figure": _base64(svg_for_page(draw_correlations(pairs))),
             "told": "; ".join(f"{pair.first} and {pair.second}: {score_value(pair.r, 'r')}" for pair in pairs),
             "caption": (
-                f"{dimension}, arm {arm}: Pearson's r of the tasks' nTVD over {pairs[0].n_models} models"
+                f"{dimension}, condition {condition}: Pearson's r of the tasks' nTVD over {pairs[0].n_models} models"
                 + (f"; {few}." if few else ".")
             ),
         }
@@ -427,14 +428,14 @@ def _others(run: ComparedRun, drawn: Sequence[Drawn]) -> dict[tuple[str, str, in
     """Return what every further annotator of a run read of the responses drawn."""
     from equivox.run.annotating import annotators_of
     from equivox.run.pipeline import run_tasks
-    from equivox.run.scoring import scoring_rows
+    from equivox.run.scoring import sample_rows
 
     wanted = {_place(one.task.name, one.row) for one in drawn}
     found: dict[tuple[str, str, int], list[tuple[str, Row]]] = {}
     for name in annotators_of(run.folder):
         if name == run.annotator:
             continue
-        for task, rows in scoring_rows(run.folder, run_tasks(run.folder), name).items():
+        for task, rows in sample_rows(run.folder, run_tasks(run.folder), name).items():
             for row in rows:
                 if _place(task, row) in wanted:
                     found.setdefault(_place(task, row), []).append((name, row))
@@ -450,7 +451,7 @@ def _example(
         "task": one.task.name,
         "group": one.row.group or "all",
         "prompt": one.prompt,
-        "response": one.row.text,
+        "response": one.text,
         "readings": [_reading(annotator, row) for annotator, row in readings],
         "audio": _base64(data) if mime.startswith("audio/") else "",
         "image": _base64(data) if mime.startswith("image/") else "",
@@ -464,7 +465,7 @@ def _reading(annotator: str, row: Row) -> dict[str, Any]:
         name: [
             (f"{name}: {attribute}" if name else attribute, list(values)) for attribute, values in part.values.items()
         ]
-        for name, part in row.parts.items()
+        for name, part in row.segments.items()
     }
     return {
         "annotator": annotator,

@@ -7,14 +7,13 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from equivox.compare.pairs import untested_metrics
-from equivox.compare.ranking import Judged, Standing
+from equivox.compare.pairs import untested_measures
+from equivox.compare.ranking import Judged, Standing, missing_cohorts
 from equivox.compare.runs import Comparison
 from equivox.core.scores import Score
 from equivox.dataset_builders.genres import RELATIONSHIPS
 from equivox.metrics.genres.cohort import METRICS
 from equivox.metrics.genres.measures import METRIC_OF
-from equivox.metrics.genres.relative import missing_cohort
 from equivox.report.judged_cells import (
     COHORT_LEGEND,
     RANK_COLUMNS,
@@ -40,28 +39,28 @@ def side_by_side(comparison: Comparison, judged: Judged) -> dict[str, Any] | Non
     if not judged.standings and not judged.tests:
         return None
     return {
-        "families": [_family(judged, family, arm) for family, arm in _families(judged)],
+        "families": [_family(judged, family, condition) for family, condition in _families(judged)],
         "rank_columns": RANK_COLUMNS,
         "ranks_legend": " ".join(RANKS_LEGEND.split()),
         "test_columns": TEST_COLUMNS,
         "tests_legend": " ".join(TESTS_LEGEND.split()),
-        "untested": [f"{metric}: {reason}" for metric, reason in untested_metrics(comparison).items()],
+        "untested": [f"{metric}: {reason}" for metric, reason in untested_measures(comparison).items()],
         "cohorts": [_cohort(judged, cohort) for cohort in dict.fromkeys(score.cohort for score in judged.cohorts)],
-        "no_cohort": missing_cohort([score for _, score in comparison.scores()]) or "",
+        "no_cohort": " ".join(missing_cohorts(comparison)),
         "cohort_legend": " ".join(COHORT_LEGEND.split()),
     }
 
 
 def _families(judged: Judged) -> list[tuple[str, str]]:
-    ranked = [(standing.family, standing.arm) for standing in judged.standings]
-    return list(dict.fromkeys([*ranked, *((test.family, test.arm) for test in judged.tests)]))
+    ranked = [(standing.family, standing.condition) for standing in judged.standings]
+    return list(dict.fromkeys([*ranked, *((test.family, test.condition) for test in judged.tests)]))
 
 
-def _family(judged: Judged, family: str, arm: str) -> dict[str, Any]:
+def _family(judged: Judged, family: str, condition: str) -> dict[str, Any]:
     from equivox.report.figures import draw_places, svg_for_page
 
-    standings = [s for s in judged.standings if (s.family, s.arm) == (family, arm)]
-    tests = [t for t in judged.tests if (t.family, t.arm) == (family, arm)]
+    standings = [s for s in judged.standings if (s.family, s.condition) == (family, condition)]
+    tests = [t for t in judged.tests if (t.family, t.condition) == (family, condition)]
     columns = [
         [s for s in standings if (s.task, s.dimension, s.metric) == key]
         for key in dict.fromkeys((s.task, s.dimension, s.metric) for s in standings)
@@ -112,8 +111,8 @@ def genres_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
     that cannot be told from no difference has no colour.
     """
     scores = [(m, s) for m, s in comparison.scores() if s.is_whole and s.name in METRICS]
-    for family, arm in dict.fromkeys((s.family, s.arm) for _, s in scores):
-        own = [(m, s) for m, s in scores if (s.family, s.arm) == (family, arm)]
+    for family, condition in dict.fromkeys((s.family, s.condition) for _, s in scores):
+        own = [(m, s) for m, s in scores if (s.family, s.condition) == (family, condition)]
         tasks = sorted({s.task for _, s in own}, key=lambda task: (":" in task, task))
         most = {
             name: max((abs(s.value) for _, s in own if s.name == name and s.defined), default=0) for name in METRICS

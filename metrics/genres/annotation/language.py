@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
-from typing import Any, Protocol
 
+from equivox.annotate.tools.passages import Doc, Token
+from equivox.annotate.tools.words import words
 from equivox.core.errors import RequestError
 
 VERSION = "1"
@@ -28,65 +27,6 @@ _PUBLISHED_WORDS: Mapping[str, tuple[str, ...]] = {
     "female": ("she", "her", "hers", "herself", "She", "Her", "Hers", "Herself"),
     "male": ("he", "him", "his", "himself", "He", "Him", "His", "Himself"),
 }
-
-
-@cache
-def words() -> Mapping[str, Any]:
-    """Return the word lists of `words.yaml`."""
-    import yaml
-
-    text = resources.files("equivox.metrics.genres").joinpath("words.yaml").read_text("utf-8")
-    return dict(yaml.safe_load(text))
-
-
-class Token(Protocol):
-    """One word of a parse, as spaCy's tokens have it."""
-
-    i: int
-    text: str
-    dep_: str
-    pos_: str
-    lemma_: str
-
-    @property
-    def head(self) -> Token:
-        """The word that this one depends on; itself for the root."""
-        ...
-
-    @property
-    def children(self) -> Iterable[Token]:
-        """The words that depend on this one, in order."""
-        ...
-
-    @property
-    def subtree(self) -> Iterable[Token]:
-        """All words that depend on this one, itself included, in order."""
-        ...
-
-
-class Sentence(Protocol):
-    """One sentence of a parse."""
-
-    @property
-    def text(self) -> str:
-        """Its words as written."""
-        ...
-
-    @property
-    def root(self) -> Token:
-        """The word that the others depend on."""
-        ...
-
-    def __iter__(self) -> Iterable[Token]: ...
-
-
-class Doc(Protocol):
-    """A parsed text."""
-
-    @property
-    def sents(self) -> Iterable[Sentence]:
-        """Its sentences, in order."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What reads parts of GENRES's answers without an annotator: splitter, parser, lexica and classifier."""
+"""What reads segments of GENRES's answers without an annotator: splitter, parser, lexica and classifier."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from functools import lru_cache
 from typing import Any
 
 from equivox.annotate.tools.parsers import STAND_IN
+from equivox.annotate.tools.words import words
 from equivox.core.annotation import Value
-from equivox.core.segments import Part
+from equivox.core.segments import Segment
 from equivox.metrics.genres.annotation import language, splitting
-from equivox.metrics.genres.annotation.language import Character, count_emotion_words, read_passage, words
+from equivox.metrics.genres.annotation.language import Character, count_emotion_words, read_passage
 from equivox.metrics.genres.annotation.splitting import Split, split_response
 from equivox.metrics.genres.annotation.tools import Tools
 from equivox.metrics.genres.annotation.traits import score_traits
 
 SEPARATOR = "|"
-"""Between the names in what a part is told."""
+"""Between the names in what a segment is told."""
 
 _ENGLISH_SHARE = 0.98
 
 
 @lru_cache(maxsize=4096)
 def split(text: str, names: tuple[str, ...]) -> Split:
-    """Return the parts of a response; the same one is split once."""
+    """Return the segments of a response; the same one is split once."""
     return split_response(text, names)
 
 
@@ -49,11 +50,11 @@ class SplitReader:
         """The splitter's version."""
         return {"name": "genres splitter", "version": splitting.VERSION}
 
-    def read(self, parts: Sequence[Part]) -> Iterator[Sequence[Value] | None]:
-        """Yield "no refusal" for each response that has all its parts, None for the others."""
-        for part in parts:
-            names = tuple(part.extra["names"].split(SEPARATOR))
-            whole = split(part.text, names).problem is None
+    def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
+        """Yield "no refusal" for each response that has all its segments, None for the others."""
+        for segment in segments:
+            names = tuple(segment.extra["names"].split(SEPARATOR))
+            whole = split(segment.text, names).problem is None
             yield [Value("refusal", "no", "")] if whole else None
 
 
@@ -73,18 +74,18 @@ class LanguageReader:
             "emotions": self.tools.emotions_identity,
         }
 
-    def read(self, parts: Sequence[Part]) -> Iterator[Sequence[Value] | None]:
+    def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
         """Yield the sentences and counts of each narrative; None for one that is not in English."""
-        readable = [part for part in parts if is_english(part.text)]
+        readable = [segment for segment in segments if is_english(segment.text)]
         parser, lexicon = self.tools.open_parser(), self.tools.open_emotions()
-        docs = parser.parse([part.text for part in readable])
-        kept = {id(part) for part in readable}
-        for part in parts:
-            if id(part) not in kept:
+        docs = parser.parse([segment.text for segment in readable])
+        kept = {id(segment) for segment in readable}
+        for segment in segments:
+            if id(segment) not in kept:
                 yield None
                 continue
             doc = next(docs)
-            names, genders = (part.extra[key].split(SEPARATOR) for key in ("names", "genders"))
+            names, genders = (segment.extra[key].split(SEPARATOR) for key in ("names", "genders"))
             characters = [Character(name, gender) for name, gender in zip(names, genders, strict=True)]
             yield _language_values(doc, characters, lexicon, parser.version())
 
@@ -112,7 +113,7 @@ def _language_values(
 
 @dataclass(frozen=True)
 class SentimentReader:
-    """Says of each line of a part whether it is positive."""
+    """Says of each line of a segment whether it is positive."""
 
     tools: Tools
 
@@ -121,12 +122,12 @@ class SentimentReader:
         """The classifier."""
         return {"name": "genres sentiment", "version": "1", **self.tools.open_classifier().identity}
 
-    def read(self, parts: Sequence[Part]) -> Iterator[Sequence[Value] | None]:
-        """Yield a label per line; the lines of many parts go through the classifier together."""
+    def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
+        """Yield a label per line; the lines of many segments go through the classifier together."""
         classifier = self.tools.open_classifier()
-        for start in range(0, len(parts), 128):
-            members = parts[start : start + 128]
-            lines = [part.text.split("\n") for part in members]
+        for start in range(0, len(segments), 128):
+            members = segments[start : start + 128]
+            lines = [segment.text.split("\n") for segment in members]
             labels = iter(classifier.labels([line for own in lines for line in own]))
             for own in lines:
                 yield [Value("label", next(labels), "") for _ in own]
@@ -143,11 +144,11 @@ class TraitReader:
         """The dictionaries."""
         return {"name": "genres traits", "version": "1", "traits": self.tools.traits_identity}
 
-    def read(self, parts: Sequence[Part]) -> Iterator[Sequence[Value] | None]:
+    def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
         """Yield the counts of each list of traits, one trait per line."""
         lexicon = self.tools.open_traits()
-        for part in parts:
-            traits = part.text.split("\n")
+        for segment in segments:
+            traits = segment.text.split("\n")
             values: list[Value] = []
             for prefix, compat in (("", False), ("published_", True)):
                 found = score_traits(traits, lexicon, paper_compat=compat)
@@ -162,18 +163,18 @@ class TraitReader:
 
 @dataclass(frozen=True)
 class StandInEvaluator:
-    """Reads profiles and narratives of reference models by a few fixed turns of phrase, in place of an annotator."""
+    """Reads profiles and narratives of simulated models by a few fixed turns of phrase, in place of an annotator."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """The name that is shown with every figure it feeds."""
         return {"name": "genres evaluator", "evaluator": STAND_IN, "version": words()["stand_in"]["version"]}
 
-    def read(self, parts: Sequence[Part]) -> Iterator[Sequence[Value] | None]:
+    def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
         """Yield what each profile or narrative says, in the words of the schema."""
-        for part in parts:
-            names = part.extra["names"].split(SEPARATOR)
-            yield _profile(part.text) if part.name.startswith("profile") else _narrative(part.text, names)
+        for segment in segments:
+            names = segment.extra["names"].split(SEPARATOR)
+            yield _profile(segment.text) if segment.name.startswith("profile") else _narrative(segment.text, names)
 
 
 def _profile(text: str) -> list[Value]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.segments import WHOLE, AnnotatorPrompt, Part, PartReading
+from equivox.core.segments import WHOLE, AnnotationScheme, AnnotatorPrompt, Segment, SegmentAnnotation, Status
 from equivox.core.task import REFUSAL, Attribute
 from equivox.engines.messages import split_thinking
 from equivox.metrics.genres.annotation.readers import (
@@ -22,6 +22,9 @@ from equivox.metrics.genres.annotation.tools import ANNOTATOR, Tools
 
 if TYPE_CHECKING:
     from equivox.core.task import Task
+
+SPLIT = "split"
+"""The segment that says why a response could not be split; responses that could have none."""
 
 UNDECIDED = "NA"
 """What an evaluator answers where the passage does not tell, or both contribute equally."""
@@ -75,12 +78,12 @@ class Questions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenresReading:
-    """Reads the answers about one character or two.
+class GenresScheme(AnnotationScheme):
+    """Annotates the answers about one character or two.
 
     Parts: `""` (whether the response can be split, else whether it refuses), `profile/1`, `profile/2` and `narrative`
     (by the evaluator; a second evaluation of the same is `narrative#2`), `language`, `sentiment/1`, `traits/1` and so
-    on (by the tools). A response that cannot be split has no further parts.
+    on (by the tools). A response that cannot be split has no further segments.
     """
 
     tools: Tools
@@ -91,84 +94,86 @@ class GenresReading:
         """Name, version and tools."""
         return {"name": "genres", "version": 1, **self.tools.identity}
 
-    def parts(self, task: Task, facts: Mapping[str, str], text: str, done: Mapping[str, PartReading]) -> Sequence[Part]:
-        """Return the parts that can be read now."""
-        names, genders = names_of(facts), genders_of(facts)
+    def segments(
+        self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
+    ) -> Sequence[Segment]:
+        """Return the segments that can be read now."""
+        names, genders = names_of(metadata), genders_of(metadata)
         text = split_thinking(text)[0]
         told = {"names": SEPARATOR.join(names), "genders": SEPARATOR.join(genders)}
         if WHOLE not in done:
-            return [Part(name=WHOLE, text=text, attributes=(REFUSAL,), extra=told, reader=SplitReader())]
+            return [Segment(name=WHOLE, text=text, attributes=(REFUSAL,), extra=told, tool=SplitReader())]
         found = split(text, names)
         if done[WHOLE].status != "parsed" or found.problem is not None:
             return []
-        parts = [
-            Part(
+        segments = [
+            Segment(
                 name="language",
                 text=found.narrative,
                 attributes=_LANGUAGE,
                 extra=told,
-                reader=LanguageReader(self.tools),
+                tool=LanguageReader(self.tools),
                 alone=True,
             )
         ]
         for again in range(1, self.tools.evaluations + 1):
-            parts += self._asked(found.profiles, found.narrative, names, facts, told, again)
-        return [part for part in [*parts, *self._later(len(names), done)] if part.name not in done]
+            segments += self._asked(found.profiles, found.narrative, names, metadata, told, again)
+        return [segment for segment in [*segments, *self._later(len(names), done)] if segment.name not in done]
 
     def _asked(
         self,
         profiles: Mapping[str, str],
         narrative: str,
         names: Sequence[str],
-        facts: Mapping[str, str],
+        metadata: Mapping[str, str],
         told: Mapping[str, str],
         again: int,
-    ) -> Iterator[Part]:
+    ) -> Iterator[Segment]:
         """Yield what the evaluator is asked in one evaluation."""
         suffix = "" if again == 1 else f"#{again}"
         rules = StandInEvaluator() if self.tools.evaluator != ANNOTATOR else None
         for number, name in enumerate(names, start=1):
-            yield Part(
+            yield Segment(
                 name=f"profile/{number}{suffix}",
                 text=profiles[name],
                 attributes=PROFILE,
                 prompt=self.questions.profile,
                 extra=told,
-                reader=rules,
+                tool=rules,
                 alone=rules is not None,
             )
         asked = {f"name_{number}": name for number, name in enumerate(names, start=1)}
         if len(names) == 2:
             asked |= {
-                "high_status_question": self._high_status(facts),
-                "main_character_question": self.questions.main_character[facts["plot"]],
+                "high_status_question": self._high_status(metadata),
+                "main_character_question": self.questions.main_character[metadata["plot"]],
             }
-        yield Part(
+        yield Segment(
             name=f"narrative{suffix}",
             text=narrative,
             attributes=narrative_attributes(names),
             prompt=self.questions.narrative if len(names) == 2 else self.questions.single,
             extra={**told, **asked},
-            reader=rules,
+            tool=rules,
             alone=rules is not None,
         )
 
-    def _high_status(self, facts: Mapping[str, str]) -> str:
-        question = facts.get("high_status_question") or self.questions.high_status.get(facts["relationship"])
+    def _high_status(self, metadata: Mapping[str, str]) -> str:
+        question = metadata.get("high_status_question") or self.questions.high_status.get(metadata["relationship"])
         return question or self.questions.high_status["cs"]
 
-    def _later(self, n_characters: int, done: Mapping[str, PartReading]) -> Iterator[Part]:
+    def _later(self, n_characters: int, done: Mapping[str, SegmentAnnotation]) -> Iterator[Segment]:
         """Yield what builds on what has been read."""
         for name, reading in done.items():
             kind, _, rest = name.partition("/")
             if kind == "profile" and reading.status == "parsed":
                 traits = [t for t in reading.values.get("personality", ()) if t.casefold() not in NOTHING]
                 if traits:
-                    yield Part(
+                    yield Segment(
                         name=f"traits/{rest}",
                         text="\n".join(traits),
                         attributes=_TRAITS,
-                        reader=TraitReader(self.tools),
+                        tool=TraitReader(self.tools),
                         alone=True,
                     )
         language = done.get("language")
@@ -176,37 +181,49 @@ class GenresReading:
             return
         for number in range(1, n_characters + 1):
             if sentences := sentences_of(language.values, number):
-                yield Part(
+                yield Segment(
                     name=f"sentiment/{number}",
                     text="\n".join(sentences),
                     attributes=_LABELS,
-                    reader=SentimentReader(self.tools),
+                    tool=SentimentReader(self.tools),
                     alone=True,
                 )
+
+    def sample(
+        self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
+    ) -> tuple[Status, Mapping[str, SegmentAnnotation]]:
+        """Return the status and all segments, and why a response could not be split, which its table counts."""
+        status, kept = super().sample(task, metadata, text, done)
+        problem = split(split_thinking(text)[0], names_of(metadata)).problem
+        if problem is None or status in {"refused", "empty"}:
+            return status, kept
+        for number, name in enumerate(names_of(metadata), start=1):
+            problem = problem.replace(f"no profile of {name}", f"no profile of character {number}")
+        return status, {**kept, SPLIT: SegmentAnnotation("unparsed", {"problem": (problem,)})}
 
     def check_tools(self) -> None:
         """Raise RequestError for a parser, a classifier or a word list that is not there."""
         self.tools.check()
 
-    def asks(self, task: Task) -> Sequence[Part]:
-        """Return one part of every kind that an annotator may be sent."""
-        whole = Part(name=WHOLE, text="A text.", attributes=(REFUSAL,), reader=SplitReader())
+    def asks(self, task: Task) -> Sequence[Segment]:
+        """Return one segment of every kind that an annotator may be sent."""
+        whole = Segment(name=WHOLE, text="A text.", attributes=(REFUSAL,), tool=SplitReader())
         if self.tools.evaluator != ANNOTATOR:
             return [whole]
         names = ("Ana",) if "{character}" in task.prompt.text else ("Ana", "Ben")
-        facts = {"relationship": "cs", "plot": "conflict"}
+        metadata = {"relationship": "cs", "plot": "conflict"}
         texts = dict.fromkeys(names, "A text.")
-        return [whole, *self._asked(texts, "A text.", names, facts, {"names": SEPARATOR.join(names)}, 1)]
+        return [whole, *self._asked(texts, "A text.", names, metadata, {"names": SEPARATOR.join(names)}, 1)]
 
 
-def names_of(facts: Mapping[str, str]) -> tuple[str, ...]:
+def names_of(metadata: Mapping[str, str]) -> tuple[str, ...]:
     """Return the characters that a prompt names, in its order."""
-    return (facts["character"],) if "character" in facts else (facts["name_1"], facts["name_2"])
+    return (metadata["character"],) if "character" in metadata else (metadata["name_1"], metadata["name_2"])
 
 
-def genders_of(facts: Mapping[str, str]) -> tuple[str, ...]:
+def genders_of(metadata: Mapping[str, str]) -> tuple[str, ...]:
     """Return the characters' genders, in the order of `names_of`."""
-    return (facts["gender"],) if "character" in facts else (facts["gender_1"], facts["gender_2"])
+    return (metadata["gender"],) if "character" in metadata else (metadata["gender_1"], metadata["gender_2"])
 
 
 def sentences_of(values: Mapping[str, tuple[str, ...]], number: int) -> list[str]:

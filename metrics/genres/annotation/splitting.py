@@ -36,7 +36,7 @@ _TRAITS = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """The parts of one response.
+    """The segments of one response.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Split:
     narrative
         The story without headings and without what follows it; `""` where there is none.
     problem
-        Why the response could not be split into all its parts; None when it could.
+        Why the response could not be split into all its segments; None when it could.
     """
 
     profiles: Mapping[str, str]
@@ -67,17 +67,17 @@ def split_response(text: str, names: Sequence[str]) -> Split:
     -------
     Split
         With a `problem` in words when a profile or the narrative is missing or empty: such a response is left out of
-        every metric that needs the part, and counted; it is never guessed at.
+        every metric that needs the segment, and counted; it is never guessed at.
     """
     lines = text.splitlines()
     headings = _headings(lines, names)
-    starts = [line for line, part, _ in headings if part == _STORY]
+    starts = [line for line, segment, _ in headings if segment == _STORY]
     # Without the heading of a story the profiles end where the list of traits or the text does.
     story = starts[0] if starts else len(lines)
     own: dict[str, int] = {}
-    for line, part, _ in headings:
-        if part not in (_STORY, _END) and line < story:
-            own.setdefault(part, line)
+    for line, segment, _ in headings:
+        if segment not in (_STORY, _END) and line < story:
+            own.setdefault(segment, line)
     for name in names:
         if name not in own and (found := _unheaded(lines, name, own, story)) is not None:
             own[name] = found

@@ -20,7 +20,7 @@ from equivox.annotate.tools.lexica import (
 )
 from equivox.annotate.tools.parsers import SPACY_MODEL, STAND_IN, Parser, SpacyParser, StandInParser
 from equivox.annotate.tools.sentiment import SENTIMENT_MODEL, Classifier, StandInClassifier, TransformersClassifier
-from equivox.metrics.genres.annotation.language import words
+from equivox.annotate.tools.words import words
 
 ANNOTATOR = "annotator"
 """The evaluator of profiles and narratives is the run's annotator, a language model."""
@@ -45,7 +45,7 @@ class Tools:
     nrc_sha256, sadcat_sha256
         The checksums of word lists of one's own in the same layout; empty: the published ones.
     evaluations
-        How often the annotator reads each part; the readings of a part are averaged (the paper: four).
+        How often the annotator reads each segment; the readings of a segment are averaged (the paper: four).
     """
 
     parser: str = SPACY_MODEL
@@ -116,7 +116,7 @@ class Tools:
 
 
 STAND_INS = Tools(parser=STAND_IN, sentiment=STAND_IN, evaluator=STAND_IN, emotions=STAND_IN, traits=STAND_IN)
-"""No model and no lexicon: for reference models, whose prose is made for them."""
+"""No model and no lexicon: for simulated models, whose prose is made for them."""
 
 
 def _lexicon_identity(name: str, sha256: str) -> str:

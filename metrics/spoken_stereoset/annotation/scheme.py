@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from equivox.configs import load_config
 from equivox.core.annotation import Value
-from equivox.core.segments import WHOLE, AnnotatorPrompt, Part, PartReading
+from equivox.core.segments import WHOLE, AnnotationScheme, AnnotatorPrompt, Segment, SegmentAnnotation
 from equivox.core.task import REFUSAL, Attribute, Task, digest
 from equivox.metrics.spoken_stereoset.annotation.rules import VERSION, choice_words, read_choice
 
@@ -19,17 +20,17 @@ DECIDED_BY = "decided_by"
 
 
 class ChoiceReader:
-    """The rules as a reader: the letter of an option, `other` for a contradiction, or nothing."""
+    """The rules as a tool: the letter of an option, `other` for a contradiction, or nothing."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """Name, version and the words that the rules go by."""
         return {"name": "choice", "version": VERSION, "words": digest(dict(choice_words()))}
 
-    def read(self, parts: Sequence[Part]) -> Iterator[Sequence[Value] | None]:
+    def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
         """Yield what each answer chooses and the rule that decided; None where no rule does."""
-        for part in parts:
-            found = read_choice(part.text, options_of(part.extra))
+        for segment in segments:
+            found = read_choice(segment.text, options_of(segment.extra))
             if found.letter is None:
                 yield None
             else:
@@ -43,21 +44,26 @@ class ChoiceReader:
 READER = ChoiceReader()
 
 
-class ChoiceReading:
-    """One part, the whole answer, read together with the options that were offered."""
+@dataclass(frozen=True, kw_only=True)
+class ChoiceScheme(AnnotationScheme):
+    """One segment, the whole answer, annotated together with the options that were offered."""
+
+    attributes: tuple[Attribute, ...] = (CHOICE, REFUSAL)
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name and version, and those of the reader and the annotator's prompt."""
+        """Name and version, and those of the rules and the annotator's prompt."""
         return {"name": "choice", "version": 1, "reader": dict(READER.identity), "prompt": digest(vars(_prompt()))}
 
-    def parts(self, task: Task, facts: Mapping[str, str], text: str, done: Mapping[str, PartReading]) -> Sequence[Part]:
+    def segments(
+        self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
+    ) -> Sequence[Segment]:
         """Return the whole answer, once."""
-        return [] if WHOLE in done else [_part(text, facts)]
+        return [] if WHOLE in done else [_segment(text, metadata)]
 
-    def asks(self, task: Task) -> Sequence[Part]:
-        """Return the one part there is."""
-        return [_part("The second one.", {placeholder(letter): "A sentence." for letter in LETTERS})]
+    def asks(self, task: Task) -> Sequence[Segment]:
+        """Return the one segment there is."""
+        return [_segment("The second one.", {placeholder(letter): "A sentence." for letter in LETTERS})]
 
 
 def placeholder(letter: str) -> str:
@@ -69,15 +75,15 @@ def placeholder(letter: str) -> str:
     return f"option_{letter.lower()}"
 
 
-def options_of(facts: Mapping[str, str]) -> dict[str, str]:
+def options_of(metadata: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of the options that were offered, by letter."""
-    return {letter: facts[placeholder(letter)] for letter in LETTERS}
+    return {letter: metadata[placeholder(letter)] for letter in LETTERS}
 
 
-def _part(text: str, facts: Mapping[str, str]) -> Part:
-    extra = {placeholder(letter): option for letter, option in options_of(facts).items()}
-    return Part(
-        name=WHOLE, text=text, attributes=(CHOICE, REFUSAL), prompt=_prompt(), extra=extra, reader=READER
+def _segment(text: str, metadata: Mapping[str, str]) -> Segment:
+    extra = {placeholder(letter): option for letter, option in options_of(metadata).items()}
+    return Segment(
+        name=WHOLE, text=text, attributes=(CHOICE, REFUSAL), prompt=_prompt(), extra=extra, tool=READER
     )  # fmt: skip
 
 

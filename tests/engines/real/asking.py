@@ -63,9 +63,9 @@ def request(
     return Request(
         key=f"key{number}",
         task="test:task",
-        item_id=f"item{number}",
+        sample_id=f"item{number}",
         repeat=0,
-        arm="audio",
+        condition="audio",
         media=media,
         text=text,
         sampling=Sampling(**({"max_new_tokens": 16} | sampling)),

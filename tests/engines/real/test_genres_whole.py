@@ -114,10 +114,10 @@ def test_evaluators_answer_under_the_schema_of_each_part(
     tasks.write_text(PAIRS.format(sentiment=classifier) + "relationships: [mp]\n")
     folder = tmp_path / "run"
     spec = RunSpec(
-        model="reference:random", tasks=str(tasks), data="sample", limit=LIMIT, output=folder, annotator=str(annotator)
+        model="simulated:random", tasks=str(tasks), data="sample", limit=LIMIT, output=folder, annotator=str(annotator)
     )
     scores = execute(spec)
-    facts = {row["key"]: dict(row["facts"]) for row in plan_rows(folder)}
+    metadata = {row["key"]: dict(row["metadata"]) for row in plan_rows(folder)}
     read = list(stored_annotations(folder, "tiny").values())
     evaluated = [record for record in read if record["part"]]
     # Two profiles and one narrative of each response, twice.
@@ -125,7 +125,7 @@ def test_evaluators_answer_under_the_schema_of_each_part(
     filled = [record for record in evaluated if record["status"] == "parsed"]
     assert filled
     for record in filled:
-        names = (facts[record["response_key"]]["name_1"], facts[record["response_key"]]["name_2"])
+        names = (metadata[record["response_key"]]["name_1"], metadata[record["response_key"]]["name_2"])
         attributes = PROFILE if record["part"].startswith("profile") else narrative_attributes(names)
         response_form(attributes).model_validate_json(record["output"], strict=True)
     # What tools read is stored apart, once for all annotators, sentences by the real classifier among it.

@@ -80,7 +80,7 @@ def test_all_orders_of_the_sample_and_its_transcripts(model: Callable[[str], str
     identity = json.loads((tmp_path / "manifest.json").read_text())["identity"]["model"]
     assert (identity["engine"], identity["model"]) == ("vllm", "qwen2audio")
     written = RunSpec(model=name(model("qwen2audio")), tasks="spoken_stereoset:age", data="sample", limit=6,
-                      arms=("text_only",), output=tmp_path / "text", options=FEW)  # fmt: skip
+                      conditions=("text_only",), output=tmp_path / "text", options=FEW)  # fmt: skip
     execute(written)
     assert [record["media_items"] for record in responses(tmp_path / "text").values()] == [0] * 6
 

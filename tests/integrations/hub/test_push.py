@@ -17,7 +17,7 @@ import yaml
 from equivox.core.media import sha256
 from equivox.dataset_builders.corpus import open_corpus
 from equivox.integrations.hub.dataset_folder import corpus_tasks, write_dataset
-from equivox.run.plan import items_of
+from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks
 
 # huggingface_hub hands files to its HTTP library in a way that the latter calls outdated.
@@ -47,8 +47,8 @@ def test_every_task_gives_its_rows_back(written: tuple[str, Path], tmp_path: Pat
     assert sorted(configs) == sorted(tasks)
     for config, task in tasks.items():
         rows = datasets.load_dataset(str(folder), config, split="test", cache_dir=str(tmp_path))
-        items = items_of(open_corpus(task.data, "sample"), task)
-        assert [row["item_id"] for row in rows] == [item.item_id for item in items]
+        items = samples_of(open_corpus(task.data, "sample"), task)
+        assert [row["sample_id"] for row in rows] == [item.sample_id for item in items]
         for row, item in zip(rows, items, strict=True):
             assert {column: row[column] for column in item.columns} == dict(item.columns)
             for medium in task.media:
@@ -297,7 +297,7 @@ def test_a_run_is_a_run_again(tmp_path: Path, equivox: Command) -> None:
 
     run, out = tmp_path / "run", tmp_path / "out"
     equivox(
-        "run", "reference:biased", "vibe_gender:story,badf_two:gender", "--data", "sample", "--limit", "24", "-o", run,
+        "run", "simulated:biased", "vibe_gender:story,badf_two:gender", "--data", "sample", "--limit", "24", "-o", run,
         "--resamples", "99",
     )  # fmt: skip
     (run / "notes.html").write_text("mine")
@@ -321,7 +321,7 @@ def test_the_folder_of_the_corpus_stays_at_home(tmp_path: Path, equivox: Command
 
     equivox("data", "build", "crema_d", "--source", sample_source("crema_d"), "--output", tmp_path / "private data")
     equivox(
-        "run", "reference:biased", "vibe_gender:story", "--data", tmp_path / "private data", "--limit", "8",
+        "run", "simulated:biased", "vibe_gender:story", "--data", tmp_path / "private data", "--limit", "8",
         "-o", tmp_path / "run", "--resamples", "99",
     )  # fmt: skip
     equivox("data", "push", tmp_path / "run", "--repo", "org/run", "-o", tmp_path / "out")
@@ -446,7 +446,7 @@ def test_a_task_file_says_nothing_of_where_things_lie(
     text = task_file.read_text("utf-8").replace("table: ", f"table: {task_file.parent}/")
     assert str(tmp_path) in text
     task_file.write_text(text, "utf-8")
-    assert equivox("run", "reference:biased", task_file, "-o", tmp_path / "run", "--resamples", "99")[0] in {0, 1}
+    assert equivox("run", "simulated:biased", task_file, "-o", tmp_path / "run", "--resamples", "99")[0] in {0, 1}
     code, _, error = equivox("data", "push", tmp_path / "run", "--repo", "org/run", "-o", tmp_path / "out")
     assert code == 0, error
     assert str(tmp_path) not in _all_text(tmp_path / "out")
@@ -461,13 +461,13 @@ def test_columns_of_ones_own_replace_none_of_ours(clip_corpus: Callable[..., Pat
     task_file = clip_corpus()
     table = task_file.with_name("clips.csv")
     head, *rows = table.read_text("utf-8").splitlines()
-    table.write_text("\n".join([f"{head},item_id,audio", *(f"{row},mine,„ä“" for row in rows)]), "utf-8")
+    table.write_text("\n".join([f"{head},sample_id,audio", *(f"{row},mine,„ä“" for row in rows)]), "utf-8")
     written = write_dataset(str(task_file), None, tmp_path / "out", repo="org/mine")
     config = next(iter(written.configs))
     rows_back = datasets.load_dataset(str(tmp_path / "out"), config, split="test", cache_dir=str(tmp_path / "cache"))
     (task, *_) = corpus_tasks(str(task_file))
-    assert rows_back["item_id"][:] == [item.item_id for item in items_of(open_corpus(task.data, None), task)]
-    assert len(set(rows_back["item_id"])) == len(rows) == 48
+    assert rows_back["sample_id"][:] == [item.sample_id for item in samples_of(open_corpus(task.data, None), task)]
+    assert len(set(rows_back["sample_id"])) == len(rows) == 48
     assert {(row["source_item_id"], row["source_audio"]) for row in rows_back} == {("mine", "„ä“")}
     # Nobody said which language it is in.
     assert "language" not in _card(tmp_path / "out")

@@ -30,7 +30,7 @@ REPOS = ("--model-repo", "org/model", "--benchmark", "org/equivox-{corpus}")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("submit") / "run"
     package.measure(
-        "reference:planted?shift=0.3",
+        "simulated:planted?shift=0.3",
         "vibe_gender:story,vibe_gender:casting,spoken_stereoset_orders:gender,badf_two:gender,genres_standin:ar",
         data="sample", output=folder, options=FEW, limit=16,
     )  # fmt: skip
@@ -47,7 +47,7 @@ def submit(run: Path, tmp_path: Path, equivox: Command) -> Command:
 
 def test_scalars_are_higher_is_better() -> None:
     score = Score(
-        task="t:x", arm="audio", dimension="gender", attribute=None, role="outcome", name="nTVD", unit="percent",
+        task="t:x", condition="audio", dimension="gender", attribute=None, role="outcome", name="nTVD", unit="percent",
         zero_means="alike", value=30.0, floor=10.0, excess=20.0,
         coverage=Coverage(requested=1, generated=1, answered=1, parsed=1, used=1),
     )  # fmt: skip
@@ -299,7 +299,7 @@ def test_notes_name_model_data_and_the_worst_group(submit: Command, run: Path, t
     identity = read_manifest(run)["identity"]
     # Eight requests of each group.
     assert "14 of 16 responses used, 75 % in female, the least" in notes
-    assert "answered by reference:planted?shift=0.3;" in notes
+    assert "answered by simulated:planted?shift=0.3;" in notes
     assert f"data crema_d {identity['corpora']['crema_d'][:12]}, not compared with the published" in notes
 
 
@@ -336,7 +336,7 @@ def test_who_has_no_recordings_can_submit(tmp_path: Path, equivox: Command) -> N
 
     equivox("data", "build", "crema_d", "--source", sample_source("crema_d"), "--output", tmp_path / "data")
     package.measure(
-        "reference:planted?shift=0.3", "vibe_gender:story", data=tmp_path / "data", output=tmp_path / "run", options=FEW
+        "simulated:planted?shift=0.3", "vibe_gender:story", data=tmp_path / "data", output=tmp_path / "run", options=FEW
     )
     shutil.rmtree(tmp_path / "data")
     arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out"]
@@ -356,7 +356,7 @@ def test_a_corpus_of_ones_own_is_named_by_its_folder(
     clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Command
 ) -> None:
     task_file = clip_corpus(extra="prompts: [story]\n")
-    equivox("run", "reference:planted?shift=0.3", task_file, "-o", tmp_path / "run", "--resamples", "99")
+    equivox("run", "simulated:planted?shift=0.3", task_file, "-o", tmp_path / "run", "--resamples", "99")
     arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
     code, _, error = equivox(*arguments)
     assert (code, error.count("\n")) == (2, 1)

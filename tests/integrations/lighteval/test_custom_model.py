@@ -26,7 +26,7 @@ TASKS = (
 LIMIT = 12
 
 
-@pytest.mark.parametrize("model", ["reference:planted?shift=0.3&speaker=0.2", "reference:random?fail=0.15&refusal=0.1"])
+@pytest.mark.parametrize("model", ["simulated:planted?shift=0.3&speaker=0.2", "simulated:random?fail=0.15&refusal=0.1"])
 def test_scores_are_those_of_equivox_run(lighteval: Lighteval, tmp_path: Path, model: str) -> None:
     evaluated = lighteval("custom", model, MODEL_FILE, TASKS, limit=LIMIT)
     spec = RunSpec(model=model, tasks=TASKS, output=tmp_path / "own", data="sample", limit=LIMIT)
@@ -44,7 +44,7 @@ def test_scores_are_those_of_equivox_run(lighteval: Lighteval, tmp_path: Path, m
 
 
 def test_failures_say_nothing_and_are_never_answers(lighteval: Lighteval) -> None:
-    evaluated = lighteval("custom", "reference:oracle?fail=1", MODEL_FILE, "vibe_gender:advisory", limit=LIMIT)
+    evaluated = lighteval("custom", "simulated:oracle?fail=1", MODEL_FILE, "vibe_gender:advisory", limit=LIMIT)
     details = evaluated.details("vibe_gender:advisory")
     assert [row["model_response"]["text"] for row in details] == [[""]] * LIMIT
     assert all(row["model_response"]["input"][0]["error"] == "planted failure" for row in details)
@@ -59,7 +59,7 @@ def test_failures_say_nothing_and_are_never_answers(lighteval: Lighteval) -> Non
 
 
 def test_the_same_command_goes_on_where_it_stopped(lighteval: Lighteval) -> None:
-    arguments = ("custom", "reference:planted?shift=0.5", MODEL_FILE, "vibe_gender:casting")
+    arguments = ("custom", "simulated:planted?shift=0.5", MODEL_FILE, "vibe_gender:casting")
     first = lighteval(*arguments, limit=LIMIT)
     (folder,) = first.runs.iterdir()
     stored = stored_responses(folder)
@@ -76,7 +76,7 @@ def test_the_same_command_goes_on_where_it_stopped(lighteval: Lighteval) -> None
 
 
 def test_max_samples_is_a_run_of_its_own(lighteval: Lighteval) -> None:
-    evaluated = lighteval("custom", "reference:biased", MODEL_FILE, "badf_two:gender", "--max-samples", 7, limit=2)
+    evaluated = lighteval("custom", "simulated:biased", MODEL_FILE, "badf_two:gender", "--max-samples", 7, limit=2)
     assert evaluated.results["badf_two:gender|0"]["coverage_requested"] == 7
     assert len(evaluated.details("badf_two:gender")) == 7
 
@@ -99,7 +99,7 @@ def test_hidden_states_are_refused_where_there_are_none(lighteval: Lighteval) ->
 
 
 def test_results_and_details_are_readable(lighteval: Lighteval) -> None:
-    evaluated = lighteval("custom", "reference:biased", MODEL_FILE, "genres_standin:cs", limit=4)
+    evaluated = lighteval("custom", "simulated:biased", MODEL_FILE, "genres_standin:cs", limit=4)
     written = json.loads(evaluated.results_file.read_text("utf-8"))
     configured = written["config_tasks"]["genres_standin:cs|0"]
     assert (configured["version"], configured["generation_size"]) == (1, 1024)

@@ -60,11 +60,11 @@ def differences(ours: Any, theirs: Any, where: str = "") -> list[str]:
 def test_the_files_are_lightevals_key_by_key(lighteval: Callable[..., Evaluated], tmp_path: Path, tasks: str) -> None:
     import pyarrow.parquet as pq
 
-    theirs = lighteval("custom", "reference:planted?shift=0.4&fail=0.1", MODEL_FILE, tasks, limit=12)
+    theirs = lighteval("custom", "simulated:planted?shift=0.4&fail=0.1", MODEL_FILE, tasks, limit=12)
     (folder,) = theirs.runs.iterdir()
     relative = folder.relative_to(tmp_path)
     *details, results = write_lighteval_results(relative, Path("ours"), time=TIME)
-    name = "reference:planted?shift=0.4&fail=0.1"
+    name = "simulated:planted?shift=0.4&fail=0.1"
     assert results == Path("ours/results") / name / "results_2026-01-02T03-04-05.678900.json"
     assert theirs.results_file.parent.relative_to(theirs.output) == results.parent.relative_to("ours")
     their_results = json.loads(theirs.results_file.read_text("utf-8"))
@@ -84,7 +84,7 @@ def test_the_files_are_lightevals_key_by_key(lighteval: Callable[..., Evaluated]
 
 
 def test_another_corpus_is_refused(lighteval: Callable[..., Evaluated], tmp_path: Path) -> None:
-    theirs = lighteval("custom", "reference:oracle", MODEL_FILE, "badf_two_greedy:gender", limit=2)
+    theirs = lighteval("custom", "simulated:oracle", MODEL_FILE, "badf_two_greedy:gender", limit=2)
     (folder,) = theirs.runs.iterdir()
     grid = tmp_path / "grid.yaml"
     grid.write_text(

@@ -33,7 +33,7 @@ SINGLES = "genres_single_standin:cs,genres_single_standin:em"
 
 
 def answers_of(model: str, tasks: str, *, limit: int) -> dict[str, str]:
-    """What a reference model answers, by task and position; a request that fails has an empty answer."""
+    """What a simulated model answers, by task and position; a request that fails has an empty answer."""
     chosen = [lighteval_tasks()[name] for name in tasks.split(",")]
     corpora = {task.data.corpus: open_corpus(task.data, "sample") for task in chosen}
     engine = open_engine(model, chosen)
@@ -56,7 +56,7 @@ def replayed(lighteval: Lighteval, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("tasks", [PAIRS, SINGLES])
-@pytest.mark.parametrize("model", ["reference:planted?shift=0.5", "reference:random?fail=0.1"])
+@pytest.mark.parametrize("model", ["simulated:planted?shift=0.5", "simulated:random?fail=0.1"])
 def test_scores_of_text_are_those_of_equivox_run(
     replayed: Callable[..., Evaluated], tmp_path: Path, tasks: str, model: str
 ) -> None:
@@ -89,9 +89,9 @@ def test_scores_of_real_stories_are_those_of_equivox_run(
         identity = EngineIdentity(engine="none", model="none", revision="")
         for place, planned in enumerate(make_plan([task], corpora, identity).requests):
             story = stories[len(told) % len(stories)]
-            told[planned.request.item_id, planned.request.text] = answers[f"{name}|0 {place}"] = story
+            told[planned.request.sample_id, planned.request.text] = answers[f"{name}|0 {place}"] = story
     evaluated = replayed(answers, SINGLES, limit=None)
-    engine = FunctionEngine(lambda asked: told[asked.item_id, asked.text], name="stories", revision="1")
+    engine = FunctionEngine(lambda asked: told[asked.sample_id, asked.text], name="stories", revision="1")
     spec = RunSpec(model="stories", tasks=SINGLES, output=tmp_path / "own", data="sample")
     expected = flat_by_task(execute(spec, engine=engine))
     assert_same(evaluated.results, expected)
@@ -100,7 +100,7 @@ def test_scores_of_real_stories_are_those_of_equivox_run(
 
 
 def test_thinking_is_no_answer(replayed: Callable[..., Evaluated]) -> None:
-    answers = answers_of("reference:biased", PAIRS, limit=2)
+    answers = answers_of("simulated:biased", PAIRS, limit=2)
     thought = {place: f"<think>Whoever this is.</think>{text}" for place, text in answers.items()}
     plain = replayed(answers, PAIRS, limit=2)
     marked = replayed(thought, PAIRS, limit=2, runs="thought")
@@ -117,7 +117,7 @@ def marked_results(evaluated: Evaluated, *, last: bool = True) -> dict[str, dict
 def test_repeats_of_a_greedy_backend_count_once(
     replayed: Callable[..., Evaluated], caplog: pytest.LogCaptureFixture
 ) -> None:
-    answers = answers_of("reference:biased", PAIRS, limit=4)
+    answers = answers_of("simulated:biased", PAIRS, limit=4)
     # The 20 repeats of an item stand next to each other.
     greedy = {place: answers[f"{place.split()[0]} {int(place.split()[1]) // 20 * 20}"] for place in answers}
     with caplog.at_level(logging.WARNING):
@@ -131,7 +131,7 @@ def test_repeats_of_a_greedy_backend_count_once(
 def test_why_a_score_is_undefined_is_logged(
     replayed: Callable[..., Evaluated], caplog: pytest.LogCaptureFixture
 ) -> None:
-    silent = dict.fromkeys(answers_of("reference:biased", PAIRS, limit=2), " \n")
+    silent = dict.fromkeys(answers_of("simulated:biased", PAIRS, limit=2), " \n")
     with caplog.at_level(logging.WARNING):
         numbers = replayed(silent, PAIRS, limit=2).results["badf_two:gender|0"]
     assert math.isnan(numbers["associations"])

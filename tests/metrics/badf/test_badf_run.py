@@ -13,11 +13,11 @@ import pytest
 
 from equivox.annotate.model import ModelAnnotator
 from equivox.core.scores import Score, ScoringOptions
-from equivox.core.segments import WHOLE, PartReading
+from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import GREEDY
 from equivox.dataset_builders.badf import read_grid
 from equivox.engines import EngineIdentity, Request, Response
-from equivox.metrics.badf.annotation.scheme import STAGES, ReferenceStories, phrases_of, told_of
+from equivox.metrics.badf.annotation.scheme import STAGES, SimulatedStoryTool, phrases_of, told_of
 from equivox.metrics.badf.simulated import phrases, signatures
 from equivox.run.annotating import READERS, stored_annotations
 from equivox.run.pipeline import RunSpec, execute
@@ -56,7 +56,7 @@ def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
 ) -> None:
     """Recall ≥ .95 of what is planted; of the unplanted phrases at most 5 % survive q, and of all finds at most 5 %."""
     tasks = "badf_two:gender,badf_two:religion"
-    scores = run("reference:planted?shift=0.35", tasks, tmp_path, three_places)
+    scores = run("simulated:planted?shift=0.35", tasks, tmp_path, three_places)
     grid = read_grid()
     rows = table(tmp_path, "badf_two", "associations")
     found = {(row["task"], row["category"], row["identity"], row["phrase"]) for row in rows if row["survives_q"]}
@@ -86,7 +86,7 @@ def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
 
 
 def test_where_nothing_is_planted_nothing_survives(three_places: str, tmp_path: Path) -> None:
-    scores = run("reference:random", "badf_two:gender", tmp_path, three_places)
+    scores = run("simulated:random", "badf_two:gender", tmp_path, three_places)
     counted = one(scores, "associations tested", "badf_two:gender")
     # The published rule keeps associations all the same: about as many as chance gives.
     assert counted.value > 0
@@ -98,7 +98,7 @@ def test_where_nothing_is_planted_nothing_survives(three_places: str, tmp_path: 
 
 @pytest.mark.parametrize("setting", ["badf_single", "badf_balanced", "badf_negative", "badf_openbox"])
 def test_every_setting_from_stories_to_tables(setting: str, tmp_path: Path) -> None:
-    scores = run("reference:biased", f"{setting}:gender", tmp_path, "sample", limit=100)
+    scores = run("simulated:biased", f"{setting}:gender", tmp_path, "sample", limit=100)
     assert one(scores, "associations", f"{setting}:gender").value > 20
     rows = table(tmp_path, setting, "associations")
     # No two identities share a phrase: each is told of its own alone.
@@ -123,27 +123,27 @@ def test_every_setting_from_stories_to_tables(setting: str, tmp_path: Path) -> N
 
 
 def test_stages_are_stored_one_by_one_and_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run("reference:random", "badf_two:gender", tmp_path, "sample", limit=4)
+    run("simulated:random", "badf_two:gender", tmp_path, "sample", limit=4)
     stages = [record["part"] for record in stored_annotations(tmp_path, "rules").values()]
     assert set(stages) == set(STAGES)
     assert stages.count("extract") == 80
     assert {record["part"] for record in stored_annotations(tmp_path, READERS).values()} == {WHOLE}
     kept = (tmp_path / "scores.json").read_bytes()
 
-    def not_again(self: ReferenceStories, parts: Sequence[Any]) -> Iterable[None]:
+    def not_again(self: SimulatedStoryTool, parts: Sequence[Any]) -> Iterable[None]:
         raise AssertionError(f"{len(parts)} parts are read again")
 
-    monkeypatch.setattr(ReferenceStories, "read", not_again)
-    run("reference:random", "badf_two:gender", tmp_path, "sample", limit=4)
+    monkeypatch.setattr(SimulatedStoryTool, "read", not_again)
+    run("simulated:random", "badf_two:gender", tmp_path, "sample", limit=4)
     assert (tmp_path / "scores.json").read_bytes() == kept
 
 
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        ("reference:random?refusal=1", "no story could be read"),
-        ("reference:random?fail=1", "no story could be read"),
-        ("reference:random?refusal=0.5", "below the floor of 80 %"),
+        ("simulated:random?refusal=1", "no story could be read"),
+        ("simulated:random?fail=1", "no story could be read"),
+        ("simulated:random?refusal=0.5", "below the floor of 80 %"),
     ],
 )
 def test_no_failure_reads_as_no_association(model: str, reason: str, tmp_path: Path) -> None:
@@ -158,9 +158,9 @@ def test_no_failure_reads_as_no_association(model: str, reason: str, tmp_path: P
 
 def test_stories_of_another_form_are_left_to_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "equivox.metrics.badf.simulated.StoryScript.answer", lambda *_: "Emily met John. They talked until dusk."
+        "equivox.metrics.badf.simulated.SimulatedStories.answer", lambda *_: "Emily met John. They talked until dusk."
     )
-    scores = run("reference:random", "badf_two:gender", tmp_path, "sample", limit=10)
+    scores = run("simulated:random", "badf_two:gender", tmp_path, "sample", limit=10)
     coverage = one(scores, "associations", "badf_two:gender").coverage
     assert (coverage.answered, coverage.parsed) == (200, 0)
     assert all(score.undefined for score in scores)
@@ -203,7 +203,7 @@ def test_exclusivity_is_asked_once_per_finding_and_drops_what_is_a_fact(
         "equivox.run.pipeline.open_annotator",
         lambda name: ModelAnnotator("reader", engine, sampling=GREEDY, attempts=2),
     )
-    model, tasks = "reference:planted?shift=0.8", "badf_two:gender"
+    model, tasks = "simulated:planted?shift=0.8", "badf_two:gender"
     scores = run(model, tasks, tmp_path, "sample", limit=100, annotator="reader")
     rows = table(tmp_path, "badf_two", "associations")
     fact, unread = signatures(0)[0], signatures(1)[0]
@@ -227,19 +227,19 @@ def test_exclusivity_is_asked_once_per_finding_and_drops_what_is_a_fact(
 
 
 def test_a_story_without_phrases_counts_and_an_unread_stage_does_not() -> None:
-    facts = {"d1": "Emily", "d2": "John"}
-    full = PartReading("parsed", {"character_1": ("calm",), "character_2": ()})
-    empty = PartReading("parsed", {})
-    whole = {WHOLE: PartReading("parsed", {})}
-    assert phrases_of("parsed", facts, whole | {"extract": empty}).of == ((), ())
+    metadata = {"d1": "Emily", "d2": "John"}
+    full = SegmentAnnotation("parsed", {"character_1": ("calm",), "character_2": ()})
+    empty = SegmentAnnotation("parsed", {})
+    whole = {WHOLE: SegmentAnnotation("parsed", {})}
+    assert phrases_of("parsed", metadata, whole | {"extract": empty}).of == ((), ())
     read = dict.fromkeys(STAGES, full)
-    assert phrases_of("parsed", facts, whole | read).of == (("calm",), ())
+    assert phrases_of("parsed", metadata, whole | read).of == (("calm",), ())
     for stage in STAGES:
-        lost = whole | read | {stage: PartReading("unparsed", {})}
-        assert phrases_of("parsed", facts, lost).status == "unparsed"
-    assert phrases_of("parsed", facts, whole | {"extract": full}).status == "unparsed"
-    assert phrases_of("parsed", facts, whole | {"extract": PartReading("refused", {})}).status == "refused"
-    assert phrases_of("missing", facts, {}).status == "missing"
+        lost = whole | read | {stage: SegmentAnnotation("unparsed", {})}
+        assert phrases_of("parsed", metadata, lost).status == "unparsed"
+    assert phrases_of("parsed", metadata, whole | {"extract": full}).status == "unparsed"
+    assert phrases_of("parsed", metadata, whole | {"extract": SegmentAnnotation("refused", {})}).status == "refused"
+    assert phrases_of("missing", metadata, {}).status == "missing"
 
 
 def test_the_form_of_the_reference_stories_and_nothing_else_is_read_by_rules() -> None:
@@ -255,8 +255,8 @@ def test_every_prompt_of_the_stages_can_be_filled_in() -> None:
     from equivox.annotate.model import prompt_text
 
     (task,) = resolve_tasks("badf_two:race")
-    assert task.reading is not None
-    for part in task.reading.asks(task):
+    assert task.annotation is not None
+    for part in task.annotation.asks(task):
         text = prompt_text(part)
         assert "Emily and John" in text and "character_1 is Emily, character_2 is John" in text
         assert "{" not in text.replace("{}", "")
@@ -264,7 +264,7 @@ def test_every_prompt_of_the_stages_can_be_filled_in() -> None:
 
 def test_tables_and_terminal_name_the_stand_in_that_keeps_everything(equivox: Cli, tmp_path: Path) -> None:
     code, out, _ = equivox(
-        *("run", "reference:biased", "badf_two:gender", "--data", "sample", "--limit", 10),
+        *("run", "simulated:biased", "badf_two:gender", "--data", "sample", "--limit", 10),
         *("--output", tmp_path / "run", "--resamples", 99),
     )
     assert code == 0

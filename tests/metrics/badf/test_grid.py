@@ -53,20 +53,20 @@ def test_one_character_has_twice_as_many_and_every_seed_is_its_own(dimension: st
     plan = make_plan([task], {"badf": grid()}, NOBODY)
     assert len(plan.requests) == stories
     assert len({entry.request.key for entry in plan.requests}) == stories
-    assert len({(entry.request.item_id, entry.request.seed) for entry in plan.requests}) == stories
+    assert len({(entry.request.sample_id, entry.request.seed) for entry in plan.requests}) == stories
 
 
 def items(corpus: Corpus, task: Task) -> list[str]:
     return [
-        item.item_id
-        for item in corpus.items
+        item.sample_id
+        for item in corpus.samples
         if all(item.columns[column] == value for column, value in task.data.where.items())
     ]
 
 
 def test_who_meets_whom() -> None:
     corpus = grid()
-    met = {str(item.columns["who"]) for item in corpus.items if item.columns["characters"] == "pair"}
+    met = {str(item.columns["who"]) for item in corpus.samples if item.columns["characters"] == "pair"}
     assert {"Emily + John", "Grace + Henry"} <= met
     assert "Emily + Donald" not in met
     assert "Zhang, an Asian (male) + Lamar, black race" in met
@@ -119,8 +119,8 @@ def test_a_grid_of_ones_own_brings_its_own_dimension(tmp_path: Path) -> None:
 
 def test_the_sample_is_a_part_of_the_grid() -> None:
     sample = grid("sample")
-    assert {item.item_id for item in sample.items} < {item.item_id for item in grid().items}
-    categories = Counter(item.columns["category"] for item in sample.items)
+    assert {item.sample_id for item in sample.samples} < {item.sample_id for item in grid().items}
+    categories = Counter(item.columns["category"] for item in sample.samples)
     assert len(categories) == 4 and len(set(categories.values())) == 1
 
 

@@ -42,7 +42,7 @@ def test_wordings_and_dropped_associations() -> None:
 def test_settings_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     for model in ("biased", "oracle"):
         code, _, err = equivox(
-            *("run", f"reference:{model}", "badf_two:gender,badf_negative:gender", "--data", "sample"),
+            *("run", f"simulated:{model}", "badf_two:gender,badf_negative:gender", "--data", "sample"),
             *("--limit", 10, "--resamples", 99, "--output", tmp_path / model),
         )
         assert code == 0, err
@@ -52,10 +52,10 @@ def test_settings_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     with (tmp_path / "csv" / "associations_overlap.csv").open(newline="") as file:
         rows = {(row["one"], row["other"]): row for row in csv.DictReader(file)}
     assert len(rows) == 6
-    same = rows["reference:biased badf_negative", "reference:biased badf_two"]
+    same = rows["simulated:biased badf_negative", "simulated:biased badf_two"]
     # The biased model tells the same of each identity in every setting.
     assert float(same["jaccard"]) > 0.6
-    empty = rows["reference:biased badf_negative", "reference:oracle badf_two"]
+    empty = rows["simulated:biased badf_negative", "simulated:oracle badf_two"]
     assert (int(empty["n_other"]), float(empty["jaccard"])) == (0, 0.0)
 
 

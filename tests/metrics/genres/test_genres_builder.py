@@ -64,7 +64,7 @@ def test_a_build_and_the_snapshot_give_the_same_requests(equivox: Cli, snapshot:
     assert code == 0 and "8 rows" in out and "NEPs: 1,440 published, 8 found" in out
     task = resolve_tasks("genres:cs")[0]
     corpus = open_corpus(task.data, tmp_path / "data")
-    assert len(corpus.items) == 8
+    assert len(corpus.samples) == 8
     identity = EngineIdentity(engine="none", model="none", revision="1", settings={})
     plan = make_plan([task], {task.data.corpus: corpus}, identity)
     assert {planned.problem for planned in plan.requests} == {None}
@@ -93,9 +93,9 @@ def test_the_sample_and_its_build_are_the_same_corpus(equivox: Cli, tmp_path: Pa
     assert equivox("data", "build", "genres", "--source", sample_source("genres"), "--output", tmp_path)[0] == 0
     task = resolve_tasks("genres_standin:em")[0]
     direct, built = open_corpus(task.data, "sample"), open_corpus(task.data, tmp_path)
-    assert direct.fingerprint == built.fingerprint and len(direct.items) == len(built.items) == 30
-    for left, right in zip(direct.items, built.items, strict=True):
-        assert (left.item_id, dict(left.columns), left.sha256) == (right.item_id, dict(right.columns), right.sha256)
+    assert direct.fingerprint == built.fingerprint and len(direct.samples) == len(built.samples) == 30
+    for left, right in zip(direct.samples, built.samples, strict=True):
+        assert (left.sample_id, dict(left.columns), left.sha256) == (right.sample_id, dict(right.columns), right.sha256)
         assert left.load() == right.load()
 
 
@@ -104,7 +104,7 @@ def test_a_limit_takes_neps_of_every_kind() -> None:
     corpus = open_corpus(task.data, "sample")
     identity = EngineIdentity(engine="none", model="none", revision="1", settings={})
     asked = [
-        {planned.request.labels.facts["element"] for planned in plan.requests}
+        {planned.request.labels.metadata["element"] for planned in plan.requests}
         for plan in (make_plan([task], {task.data.corpus: corpus}, identity, limit=limit) for limit in (6, 12))
     ]
     assert len(asked[0]) >= 3 and len(asked[1]) == 6 and asked[0] <= asked[1]
@@ -112,7 +112,7 @@ def test_a_limit_takes_neps_of_every_kind() -> None:
 
 def test_the_sample_is_as_stated_and_small() -> None:
     builder = open_builder("genres", sample_source("genres"))
-    assert builder.differences() == [] and builder.facts.licence_id == "cc0-1.0"
+    assert builder.differences() == [] and builder.metadata.licence_id == "cc0-1.0"
     clips = builder.clips()
     assert len(clips) == 120 and {clip.columns["pair"] for clip in clips} == {"female + male"}
     first = sum(clip.columns["gender_1"] == "female" for clip in clips)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from equivox.core.scores import Row, ScoringOptions, ScoringTable
-from equivox.core.segments import WHOLE, PartReading
+from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import Task
 from equivox.dataset_builders.genres import FEMALE_NAMES, MALE_NAMES, RELATIONSHIPS, plot_of
 from equivox.metrics.genres.annotation.tools import STAND_INS, Tools
@@ -35,20 +35,20 @@ def records(folder: Path, model: str, relationship: str) -> Iterator[tuple[dict[
         )  # fmt: skip
 
 
-def read(task: Task, facts: list[dict[str, str]], texts: list[str]) -> list[Row]:
+def read(task: Task, metadata: list[dict[str, str]], texts: list[str]) -> list[Row]:
     """Read responses as a run does, reader by reader, without a store; what only a model could read stays unread."""
-    assert task.reading is not None
-    done: list[dict[str, PartReading]] = [{} for _ in texts]
+    assert task.annotation is not None
+    done: list[dict[str, SegmentAnnotation]] = [{} for _ in texts]
     while True:
         waiting = [
             (own, part)
-            for own, fact, text in zip(done, facts, texts, strict=True)
-            for part in task.reading.parts(task, fact, text, own)
+            for own, fact, text in zip(done, metadata, texts, strict=True)
+            for part in task.annotation.segments(task, fact, text, own)
             if part.reader is not None and part.name not in own
         ]
         if not waiting:
             break
-        by_reader: dict[str, list[tuple[dict[str, PartReading], object]]] = {}
+        by_reader: dict[str, list[tuple[dict[str, SegmentAnnotation], object]]] = {}
         for own, part in waiting:
             by_reader.setdefault(type(part.reader).__name__, []).append((own, part))
         for members in by_reader.values():
@@ -57,13 +57,13 @@ def read(task: Task, facts: list[dict[str, str]], texts: list[str]) -> list[Row]
             for (own, part), found in zip(members, values, strict=True):
                 found_values = values_by_attribute([vars(value) for value in found or ()])
                 status = "unparsed" if found is None else "parsed"
-                own[part.name] = PartReading(status, found_values)  # type: ignore[attr-defined, arg-type]
+                own[part.name] = SegmentAnnotation(status, found_values)  # type: ignore[attr-defined, arg-type]
     return [
         Row(
-            group="", cluster=fact["nep"], stratum="", status=own[WHOLE].status, key=fact["nep"], facts=fact,
+            group="", cluster=fact["nep"], stratum="", status=own[WHOLE].status, key=fact["nep"], metadata=fact,
             text=text, parts=own,
         )
-        for own, fact, text in zip(done, facts, texts, strict=True)
+        for own, fact, text in zip(done, metadata, texts, strict=True)
     ]  # fmt: skip
 
 
@@ -81,8 +81,8 @@ def scored(request: pytest.FixtureRequest) -> Mapping[str, Mapping[str, object]]
         members = []
         for relationship in RELATIONSHIPS:
             task = genres_task("published", relationship, tools=tools)
-            facts, texts = zip(*records(Path(folder), model, relationship), strict=True)
-            rows = read(task, list(facts), list(texts))
+            metadata, texts = zip(*records(Path(folder), model, relationship), strict=True)
+            rows = read(task, list(metadata), list(texts))
             members.append((task, ScoringTable(rows, ScoringOptions(n_resamples=199))))
         found[model] = {"result": score_genres_family(members), "rows": [row for _, t in members for row in t.rows]}
     return found
@@ -102,7 +102,7 @@ def test_every_released_response_is_accounted_for(
     for name in ("M3", "M5"):
         assert metrics[name].coverage.used == english and metrics[name].defined
     assert 0.9 * english < metrics["M6"].coverage.used <= english
-    # The stand-in evaluator knows the turns of phrase of reference models alone: it decides nothing here, and what is
+    # The stand-in evaluator knows the turns of phrase of simulated models alone: it decides nothing here, and what is
     # not decided has no score.
     for name in ("M4", "M8"):
         assert not metrics[name].defined and metrics[name].undefined == "no narrative was decided"

@@ -31,7 +31,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for number, model in enumerate(("oracle", "planted?shift=0.6", "random?seed=4")):
         execute(
             RunSpec(
-                model=f"reference:{model}",
+                model=f"simulated:{model}",
                 tasks="genres_standin",
                 data="sample",
                 output=folder / str(number),
@@ -111,12 +111,12 @@ def test_compare_names_the_cohort(equivox: Cli, runs: Sequence[Path], tmp_path: 
     folders = ("--csv", tmp_path / "csv", "--latex", tmp_path / "tex")
     code, out, err = equivox("compare", *runs, *folders, "--resamples", 199)
     assert code == 0, err
-    assert "cohort: 3 runs: reference:oracle" in out
+    assert "cohort: 3 runs: simulated:oracle" in out
     assert "read by stand-ins" in out
     with (tmp_path / "csv" / "cohort.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["model"].partition("?")[0] for row in rows] == [
-        f"reference:{m}" for m in ("oracle", "planted", "random")
+        f"simulated:{m}" for m in ("oracle", "planted", "random")
     ]
     assert "Total bias score (TBS)" in (tmp_path / "tex" / "cohort.tex").read_text()
 
@@ -127,7 +127,7 @@ def test_who_is_favoured_is_said_in_words(runs: Sequence[Path]) -> None:
     titles = [relationship["title"] for relationship in panel["relationships"]]
     assert titles[0] == "all relationships" and "authority ranking (ar)" in titles
     planted: dict[str, Any] = panel["relationships"][0]["rows"][1]
-    assert planted["model"] == "reference:planted?shift=0.6"
+    assert planted["model"] == "simulated:planted?shift=0.6"
     for metric, cell in zip(METRICS, planted["cells"], strict=True):
         side = "male" if PLANTED[metric] > 0 else "female"
         assert cell["side"].endswith(f" {side}")

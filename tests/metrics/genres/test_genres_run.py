@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_planted_bias_comes_back_in_full(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "reference:biased", "genres_standin", tmp_path / "run") == 0
+    assert run(equivox, "simulated:biased", "genres_standin", tmp_path / "run") == 0
     for task in ("genres_standin", "genres_standin:cs", "genres_standin:ar"):
         found = whole(tmp_path / "run", task)
         assert list(found) == [metric.name for metric in METRICS]
@@ -54,7 +54,7 @@ def test_every_planted_bias_comes_back_in_full(equivox: Cli, tmp_path: Path) -> 
 
 
 def test_half_of_the_planted_bias_comes_back_by_half(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "reference:planted?shift=0.5", "genres_standin", tmp_path / "run") == 0
+    assert run(equivox, "simulated:planted?shift=0.5", "genres_standin", tmp_path / "run") == 0
     for name, score in whole(tmp_path / "run", "genres_standin").items():
         standard_error = (score.ci_high - score.ci_low) / (2 * 1.96)
         assert abs(score.value - PLANTED[name] / 2) < 4 * standard_error
@@ -63,12 +63,12 @@ def test_half_of_the_planted_bias_comes_back_by_half(equivox: Cli, tmp_path: Pat
 
 
 def test_models_without_bias_show_none(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "reference:oracle", "genres_standin", tmp_path / "oracle") == 0
+    assert run(equivox, "simulated:oracle", "genres_standin", tmp_path / "oracle") == 0
     for name, score in whole(tmp_path / "oracle", "genres_standin").items():
         assert score.p_cluster > 0.05
         if name not in {"M4", "M8"}:  # a choice between two cannot be the same for both
             assert score.value == 0
-    assert run(equivox, "reference:random", "genres_standin", tmp_path / "random") == 0
+    assert run(equivox, "simulated:random", "genres_standin", tmp_path / "random") == 0
     found = whole(tmp_path / "random", "genres_standin")
     assert all(score.p_cluster > 0.001 for score in found.values())
     assert sum(score.ci_low <= 0 <= score.ci_high for score in found.values()) >= 6
@@ -76,9 +76,9 @@ def test_models_without_bias_show_none(equivox: Cli, tmp_path: Path) -> None:
 
 def test_the_same_holds_without_the_image_and_for_single_characters(equivox: Cli, tmp_path: Path) -> None:
     tasks = "genres_standin:cs,genres_standin:em"
-    assert run(equivox, "reference:biased", tasks, tmp_path / "arm", "--arms", "text_only") == 0
-    assert whole(tmp_path / "arm", "genres_standin@text_only")["M1"].value == pytest.approx(-100)
-    assert run(equivox, "reference:biased", "genres_single_standin", tmp_path / "single") == 0
+    assert run(equivox, "simulated:biased", tasks, tmp_path / "condition", "--conditions", "text_only") == 0
+    assert whole(tmp_path / "condition", "genres_standin@text_only")["M1"].value == pytest.approx(-100)
+    assert run(equivox, "simulated:biased", "genres_single_standin", tmp_path / "single") == 0
     found = whole(tmp_path / "single", "genres_single_standin")
     assert list(found) == ["M1", "M2", "M3", "M5", "M6", "M7"]
     for name, score in found.items():
@@ -88,7 +88,7 @@ def test_the_same_holds_without_the_image_and_for_single_characters(equivox: Cli
 
 def test_stand_ins_are_named_wherever_they_feed_a_number(equivox: Cli, tmp_path: Path) -> None:
     code, out, _ = equivox(
-        "run", "reference:random", "genres_standin:cs", "--data", "sample", "--output", tmp_path / "run"
+        "run", "simulated:random", "genres_standin:cs", "--data", "sample", "--output", tmp_path / "run"
     )
     assert code == 0 and "read by stand-ins (parser, sentiment)" in out and "genres_standin:cs" in out
     for name in ("metrics", "levels"):
@@ -99,7 +99,7 @@ def test_stand_ins_are_named_wherever_they_feed_a_number(equivox: Cli, tmp_path:
 
 
 def test_refusals_and_failures_are_counted_and_leave_no_score(equivox: Cli, tmp_path: Path) -> None:
-    code = run(equivox, "reference:biased?refusal=0.4&fail=0.2", "genres_standin:cs", tmp_path / "run")
+    code = run(equivox, "simulated:biased?refusal=0.4&fail=0.2", "genres_standin:cs", tmp_path / "run")
     assert code == 1
     for score in whole(tmp_path / "run", "genres_standin:cs").values():
         assert math.isnan(score.value) and "below the floor of 80 %" in str(score.undefined)
@@ -109,7 +109,7 @@ def test_refusals_and_failures_are_counted_and_leave_no_score(equivox: Cli, tmp_
 
 
 def test_a_few_refusals_leave_the_score_and_are_counted(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "reference:biased?refusal=0.1", "genres_standin", tmp_path / "run") == 0
+    assert run(equivox, "simulated:biased?refusal=0.1", "genres_standin", tmp_path / "run") == 0
     found = whole(tmp_path / "run", "genres_standin")["M3"]
     assert found.value == pytest.approx(2) and found.coverage.used == found.n_clusters < 120
     lines = {line["what"]: int(line["count"]) for line in table(tmp_path / "run", "genres_standin", "splitting")}
@@ -117,7 +117,7 @@ def test_a_few_refusals_leave_the_score_and_are_counted(equivox: Cli, tmp_path: 
 
 
 def test_the_paper_s_numbers_stand_beside(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "reference:planted?shift=0.5", "genres_standin", tmp_path / "run") == 0
+    assert run(equivox, "simulated:planted?shift=0.5", "genres_standin", tmp_path / "run") == 0
     beside = {
         score.name: score
         for score in scores(tmp_path / "run")
@@ -135,22 +135,22 @@ def test_the_paper_s_numbers_stand_beside(equivox: Cli, tmp_path: Path) -> None:
 
 
 def test_no_total_bias_score_without_a_cohort(equivox: Cli, tmp_path: Path) -> None:
-    out = equivox("run", "reference:random", "genres_standin", "--data", "sample", "--output", tmp_path / "a")[1]
+    out = equivox("run", "simulated:random", "genres_standin", "--data", "sample", "--output", tmp_path / "a")[1]
     assert "no total bias score: it only exists relative to a cohort" in out
     code, out, _ = equivox("cohort", tmp_path / "a")
     assert code == 1 and "needs two" in out
-    run(equivox, "reference:biased", "genres_standin", tmp_path / "b")
+    run(equivox, "simulated:biased", "genres_standin", tmp_path / "b")
     code, out, _ = equivox("cohort", tmp_path / "a", tmp_path / "b")
     # Of two models each lies one standard deviation from the mean in each of the eight metrics.
     assert code == 0 and out.count("8.000") == 2 and "cohort: 2 runs" in out
     code, out, _ = equivox("cohort", tmp_path / "a", "--with", "published-mistral-small-24b")
-    assert code == 0 and "GPT-4o" in out and "stand-ins, comparable with nothing else: reference:random" in out
+    assert code == 0 and "GPT-4o" in out and "stand-ins, comparable with nothing else: simulated:random" in out
     assert equivox("cohort", tmp_path / "a", tmp_path / "a")[0] == 2
     assert equivox("cohort", tmp_path / "a", "--with", "published")[0] == 2
 
 
 def test_scores_come_again_from_what_is_stored(equivox: Cli, tmp_path: Path) -> None:
-    run(equivox, "reference:planted?shift=0.3", "genres_standin:cs,genres_standin:mp", tmp_path / "run")
+    run(equivox, "simulated:planted?shift=0.3", "genres_standin:cs,genres_standin:mp", tmp_path / "run")
     before = scores(tmp_path / "run")
     assert equivox("score", tmp_path / "run", "--resamples", 499)[0] == 0
     assert [s.as_dict() for s in scores(tmp_path / "run")] == [s.as_dict() for s in before]
@@ -191,7 +191,7 @@ def own(tmp_path: Path) -> Path:
 
 def test_relationships_and_pairs_of_one_s_own(equivox: Cli, own: Path, tmp_path: Path) -> None:
     code, _, err = equivox(
-        "run", "reference:biased", own, "--output", tmp_path / "run", "--resamples", 499, "--min-coverage", 0.5
+        "run", "simulated:biased", own, "--output", tmp_path / "run", "--resamples", 499, "--min-coverage", 0.5
     )
     assert code == 0, err
     found = whole(tmp_path / "run", "my_pairs:mentoring")
@@ -223,7 +223,7 @@ def test_a_malformed_file_is_one_line(
     equivox: Cli, own: Path, tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     own.write_text(OWN.replace(old, new))
-    code, _, err = equivox("run", "reference:random", own, "--output", tmp_path / "run")
+    code, _, err = equivox("run", "simulated:random", own, "--output", tmp_path / "run")
     assert code == 2 and message in err and len(err.strip().splitlines()) == 1
     assert not (tmp_path / "run").exists()
 
@@ -244,13 +244,13 @@ def test_a_malformed_element_is_one_line(
     equivox: Cli, own: Path, tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     (own.parent / "pairs" / "elements.yaml").write_text(ELEMENTS.replace(old, new, 1))
-    code, _, err = equivox("run", "reference:random", own, "--output", tmp_path / "run")
+    code, _, err = equivox("run", "simulated:random", own, "--output", tmp_path / "run")
     assert code == 2 and message in err and len(err.strip().splitlines()) == 1
     assert not (tmp_path / "run").exists()
 
 
 def test_the_rules_annotator_cannot_stand_for_an_evaluator(equivox: Cli, tmp_path: Path) -> None:
-    code, _, err = equivox("run", "reference:random", "genres:cs", "--data", "sample", "--output", tmp_path / "run")
+    code, _, err = equivox("run", "simulated:random", "genres:cs", "--data", "sample", "--output", tmp_path / "run")
     assert code == 2 and len(err.strip().splitlines()) == 1
 
 
@@ -267,7 +267,7 @@ def test_a_missing_tool_is_told_before_anything_runs(
 ) -> None:
     monkeypatch.setenv("EQUIVOX_LEXICA", str(tmp_path / "nowhere"))
     own.write_text(OWN.replace(f"{tool.split(':')[0]}: stand-in", tool))
-    code, _, err = equivox("run", "reference:random", own, "--output", tmp_path / "run")
+    code, _, err = equivox("run", "simulated:random", own, "--output", tmp_path / "run")
     assert code == 2 and re.search(message, err) and len(err.strip().splitlines()) == 1
     assert not (tmp_path / "run").exists()
 
@@ -280,7 +280,7 @@ def test_tools_are_part_of_what_a_task_is(own: Path) -> None:
 
 
 def test_reference_models_do_not_read_the_image(equivox: Cli, tmp_path: Path) -> None:
-    run(equivox, "reference:oracle", "genres_standin:cs", tmp_path / "run", "--limit", 4)
+    run(equivox, "simulated:oracle", "genres_standin:cs", tmp_path / "run", "--limit", 4)
     import pyarrow.parquet as pq
 
     rows: list[dict[str, Any]] = pq.read_table(next((tmp_path / "run" / "responses").glob("*.parquet"))).to_pylist()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from equivox.core.scores import Row, Score, Scored, ScoringOptions, ScoringTable
-from equivox.core.segments import WHOLE, PartReading
+from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import Task
 from equivox.metrics.genres.annotation.tools import Tools
 from equivox.metrics.genres.scorer import score_genres, score_genres_family
@@ -20,17 +20,21 @@ OPTIONS = ScoringOptions(n_resamples=199)
 TEXT = "Profile of Ava:\nAva is kind.\nProfile of Jack:\nJack is deft.\nNarrative passage:\nAva met Jack."
 
 
-def part(status: str = "parsed", **values: str | Sequence[str]) -> PartReading:
+def part(status: str = "parsed", **values: str | Sequence[str]) -> SegmentAnnotation:
     listed = {name: (given,) if isinstance(given, str) else tuple(given) for name, given in values.items()}
-    return PartReading(status, listed)  # type: ignore[arg-type]
+    return SegmentAnnotation(status, listed)  # type: ignore[arg-type]
 
 
-def narrative(status: str = "Jack", lead: str = "Ava", *, cons: tuple[str, str] = ("NA", "blunt")) -> PartReading:
+def narrative(status: str = "Jack", lead: str = "Ava", *, cons: tuple[str, str] = ("NA", "blunt")) -> SegmentAnnotation:
     return part(high_status=status, main_character=lead, pros_1="fair", cons_1=cons[0], pros_2="fair", cons_2=cons[1])
 
 
 def row(
-    number: int, parts: Mapping[str, PartReading] | None = None, *, status: str = "parsed", text: str | None = TEXT
+    number: int,
+    parts: Mapping[str, SegmentAnnotation] | None = None,
+    *,
+    status: str = "parsed",
+    text: str | None = TEXT,
 ) -> Row:
     """Ava (first) and Jack (second): Jack has one sentence more and two emotion words fewer."""
     read = {
@@ -53,7 +57,7 @@ def row(
     }  # fmt: skip
     return Row(
         group="", cluster=f"nep {number}", stratum="", status=status, key=f"key {number}",
-        facts={"nep": f"nep {number}", "relationship": "cs", "plot": "conflict", "name_1": "Ava", "gender_1": "female",
+        metadata={"nep": f"nep {number}", "relationship": "cs", "plot": "conflict", "name_1": "Ava", "gender_1": "female",
                "name_2": "Jack", "gender_2": "male"},
         text=text, parts=read if status == "parsed" else {WHOLE: read[WHOLE]},
     )  # fmt: skip

@@ -175,7 +175,7 @@ def test_q_is_taken_within_role_and_level() -> None:
     def with_p(attribute: str | None, role: str, p: float) -> Score:
         coverage = count_coverage([], [])
         return Score(
-            task="t", arm="audio", dimension="d", attribute=attribute, role=role, name="n", unit="u", zero_means="z",
+            task="t", condition="audio", dimension="d", attribute=attribute, role=role, name="n", unit="u", zero_means="z",
             p_cluster=p, coverage=coverage,
         )  # type: ignore[arg-type]  # fmt: skip
 

@@ -10,17 +10,17 @@ import pytest
 from equivox.annotate import open_annotator
 from equivox.annotate.model import ModelAnnotator
 from equivox.core.annotation import Annotation, Job
-from equivox.core.segments import WHOLE, Part
+from equivox.core.segments import WHOLE, Segment
 from equivox.core.task import GREEDY
 from equivox.engines import EngineIdentity, Request, Response
-from equivox.metrics.spoken_stereoset.annotation.scheme import READER, ChoiceReading, options_of
+from equivox.metrics.spoken_stereoset.annotation.scheme import READER, ChoiceScheme, options_of
 from equivox.tasks.spoken_stereoset import TASKS, all_orders, random_order
 
 FACTS = {"option_a": "I bake bread.", "option_b": "I paint doors.", "option_c": "Chalk is white.", "order": "…"}
-READING = ChoiceReading()
+READING = ChoiceScheme()
 
 
-def part(text: str) -> Part:
+def part(text: str) -> Segment:
     (found,) = READING.parts(TASKS[0], FACTS, text, {})
     return found
 

@@ -1,4 +1,4 @@
-"""Whole runs: from corpus to scores with the reference models, all arms, all orders, greedily, and scored again."""
+"""Whole runs: from corpus to scores with the simulated models, all conditions, all orders, greedily, and scored again."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def whole(scores: list[Score], task: str) -> dict[str, float]:
 
 def plan(folder: Path) -> list[dict[str, Any]]:
     rows = pq.read_table(folder / "plan.parquet").to_pylist()
-    return [row | {"facts": dict(row["facts"])} for row in rows]
+    return [row | {"metadata": dict(row["metadata"])} for row in rows]
 
 
 def test_the_baselines_of_the_paper(tmp_path: Path) -> None:
     """Oracle 100/100/50, biased slbs 100, random slms 66.67 and slbs 50 up to chance."""
     found = {
-        model: execute(RunSpec(model=f"reference:{model}", tasks="spoken_stereoset,spoken_stereoset_orders",
+        model: execute(RunSpec(model=f"simulated:{model}", tasks="spoken_stereoset,spoken_stereoset_orders",
                                data="sample", output=tmp_path / model, options=FEW))
         for model in ("oracle", "biased", "random")
     }  # fmt: skip
@@ -76,25 +76,25 @@ def test_every_wording_is_read_back_with_the_real_continuations(reference_data: 
 
 
 def test_the_arms_ask_the_same_with_and_without_the_voice(tmp_path: Path) -> None:
-    spec = RunSpec(model="reference:random", tasks="spoken_stereoset:gender", data="sample", output=tmp_path,
-                   arms=("all",), limit=6, options=FEW)  # fmt: skip
+    spec = RunSpec(model="simulated:random", tasks="spoken_stereoset:gender", data="sample", output=tmp_path,
+                   conditions=("all",), limit=6, options=FEW)  # fmt: skip
     scores = execute(spec)
     assert {score.task for score in scores} == {
         "spoken_stereoset:gender", "spoken_stereoset:gender@text_only", "spoken_stereoset:gender@silence",
     }  # fmt: skip
     rows = plan(tmp_path)
-    assert len({row["item_id"] for row in rows}) == 6 and len(rows) == 18
-    media = {row["arm"]: len(row["media_sha256"]) for row in rows}
+    assert len({row["sample_id"] for row in rows}) == 6 and len(rows) == 18
+    media = {row["condition"]: len(row["media_sha256"]) for row in rows}
     assert media == {"audio": 1, "text_only": 0, "silence": 1}
-    # One seeded order per instance, the same in every arm.
-    assert all(len({row["facts"]["order"] for row in rows if row["item_id"] == item}) == 1
-               for item in {row["item_id"] for row in rows})  # fmt: skip
+    # One seeded order per instance, the same in every condition.
+    assert all(len({row["metadata"]["order"] for row in rows if row["sample_id"] == item}) == 1
+               for item in {row["sample_id"] for row in rows})  # fmt: skip
 
 
 def test_all_orders_are_asked_and_counted_together(tmp_path: Path) -> None:
-    execute(RunSpec(model="reference:oracle", tasks="spoken_stereoset_orders:age", data="sample", output=tmp_path,
+    execute(RunSpec(model="simulated:oracle", tasks="spoken_stereoset_orders:age", data="sample", output=tmp_path,
                     options=FEW))  # fmt: skip
-    orders = Counter((row["item_id"], row["facts"]["order"]) for row in plan(tmp_path))
+    orders = Counter((row["sample_id"], row["metadata"]["order"]) for row in plan(tmp_path))
     assert set(orders.values()) == {1}
     assert set(Counter(item for item, _ in orders).values()) == {6}
     tables = tmp_path / "tables" / "spoken_stereoset_orders-age"
@@ -105,7 +105,7 @@ def test_all_orders_are_asked_and_counted_together(tmp_path: Path) -> None:
 
 def test_which_rule_decided_is_stored_with_the_words(tmp_path: Path) -> None:
     execute(
-        RunSpec(model="reference:biased", tasks="spoken_stereoset:age", data="sample", output=tmp_path, options=FEW)
+        RunSpec(model="simulated:biased", tasks="spoken_stereoset:age", data="sample", output=tmp_path, options=FEW)
     )
     for record in stored_annotations(tmp_path, "rules").values():
         read = {value["attribute"]: value for value in record["values"]}
@@ -113,7 +113,7 @@ def test_which_rule_decided_is_stored_with_the_words(tmp_path: Path) -> None:
 
 
 def test_greedy_is_another_task_by_name_and_sampling(equivox: Cli, tmp_path: Path) -> None:
-    arguments = ("run", "reference:oracle", "spoken_stereoset:gender,vibe_gender:advisory", "--data", "sample",
+    arguments = ("run", "simulated:oracle", "spoken_stereoset:gender,vibe_gender:advisory", "--data", "sample",
                  "--output", tmp_path / "run", "--resamples", 199, "--limit", 24)  # fmt: skip
     code, out, err = equivox(*arguments, "--sampling", "greedy")
     assert code == 0, err
@@ -130,7 +130,7 @@ def test_greedy_is_another_task_by_name_and_sampling(equivox: Cli, tmp_path: Pat
 
 
 def test_refusals_failures_and_gaps_show_where_they_belong(tmp_path: Path) -> None:
-    scores = execute(RunSpec(model="reference:random?refusal=0.1&refusal_gap=0.6&fail=0.05", data="sample",
+    scores = execute(RunSpec(model="simulated:random?refusal=0.1&refusal_gap=0.6&fail=0.05", data="sample",
                              tasks="spoken_stereoset_orders:gender", output=tmp_path, options=FEW))  # fmt: skip
     found = {(score.name, score.subset): score for score in scores}
     assert found["slifs", ""].coverage.generated < found["slifs", ""].coverage.requested
@@ -149,13 +149,13 @@ def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: P
     (source / "metadata").mkdir()
     (source / "speech" / "gender").symlink_to(sample_source("spoken_stereoset") / "speech" / "gender")
     lines = (sample_source("spoken_stereoset") / "metadata" / "gender_v1.0.csv").read_text().splitlines()
-    (source / "facts.json").write_bytes((sample_source("spoken_stereoset") / "facts.json").read_bytes())
+    (source / "metadata.json").write_bytes((sample_source("spoken_stereoset") / "metadata.json").read_bytes())
     cells = lines[1].split(",")
     assert cells[3] and cells[4]
     gap = ",".join([*cells[:4], "", *cells[5:]])
     (source / "metadata" / "gender_v1.0.csv").write_text("\n".join([lines[0], gap, *lines[2:]]) + "\n")
     assert equivox("data", "build", "spoken_stereoset", "--source", source, "--output", tmp_path / "data")[0] == 0
-    execute(RunSpec(model="reference:oracle", tasks="spoken_stereoset:gender", data=str(tmp_path / "data"),
+    execute(RunSpec(model="simulated:oracle", tasks="spoken_stereoset:gender", data=str(tmp_path / "data"),
                     output=tmp_path / "run", options=FEW))  # fmt: skip
     stored = Store(tmp_path / "run" / "responses", response_schema()).records()
     errors = [record["error"] for record in stored if record["error"]]
@@ -163,14 +163,14 @@ def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: P
 
 
 def test_who_labels_by_hand_sees_the_options_and_not_which_is_the_stereotype(tmp_path: Path, equivox: Cli) -> None:
-    execute(RunSpec(model="reference:random", tasks="spoken_stereoset:age", data="sample", output=tmp_path / "run",
+    execute(RunSpec(model="simulated:random", tasks="spoken_stereoset:age", data="sample", output=tmp_path / "run",
                     options=FEW))  # fmt: skip
     code, _, err = equivox("audit", "export", tmp_path / "run", "--n", 3, "--output", tmp_path / "audit")
     assert code == 0, err
     sheet = (tmp_path / "audit" / "sheet.csv").read_text()
     assert "{option" not in sheet and "stereotypical" not in sheet
     first = plan(tmp_path / "run")
-    assert any(row["facts"]["option_b"] in sheet for row in first)
+    assert any(row["metadata"]["option_b"] in sheet for row in first)
 
 
 @pytest.mark.paper
@@ -179,7 +179,7 @@ def test_the_real_instances_from_build_to_scores_and_the_same_from_score_alone(
 ) -> None:
     for model, slbs in (("oracle", 50), ("biased", 100)):
         folder = tmp_path / model
-        code, out, err = equivox("run", f"reference:{model}", "spoken_stereoset,spoken_stereoset_orders",
+        code, out, err = equivox("run", f"simulated:{model}", "spoken_stereoset,spoken_stereoset_orders",
                                  "--data", real_instances, "--output", folder, "--resamples", 199)  # fmt: skip
         assert code == 0, err
         scores = [Score.from_dict(s) for s in json.loads((folder / "scores.json").read_text())["scores"]]
@@ -196,11 +196,11 @@ def test_the_real_instances_from_build_to_scores_and_the_same_from_score_alone(
 
 @pytest.mark.paper
 def test_the_speech_of_the_real_instances_is_what_is_sent(real_instances: Path, tmp_path: Path) -> None:
-    execute(RunSpec(model="reference:oracle", tasks="spoken_stereoset", data=str(real_instances), output=tmp_path / "r",
+    execute(RunSpec(model="simulated:oracle", tasks="spoken_stereoset", data=str(real_instances), output=tmp_path / "r",
                     options=FEW))  # fmt: skip
     built = pq.read_table(next((real_instances / "spoken_stereoset").glob("*.parquet"))).to_pylist()
     digests = {row["clip_id"]: row["audio_sha256"] for row in built}
     rows = plan(tmp_path / "r")
     assert len(rows) == 24
-    assert all(row["media_sha256"] == [digests[row["item_id"]]] for row in rows)
+    assert all(row["media_sha256"] == [digests[row["sample_id"]]] for row in rows)
     assert {row["stratum"] for row in rows} == {row["text"] for row in built}

@@ -11,7 +11,7 @@ import pytest
 
 from equivox.core.requests import Labels
 from equivox.core.scores import Row, Score, Scored, ScoringOptions, ScoringTable
-from equivox.engines.simulated import ReferenceSettings
+from equivox.engines.simulated import SimulatedSettings
 from equivox.metrics.spoken_stereoset.scorer import score_choices
 from equivox.metrics.spoken_stereoset.simulated import chosen_kind
 from equivox.tasks.spoken_stereoset import TASKS, all_orders
@@ -50,7 +50,7 @@ def answered() -> Answered:
             stratum=context,
             status="parsed" if values else chosen,
             values={"refusal": ("yes",)} if chosen == "refused" else values,
-            facts={"order": ",".join(LONG[letter] for letter in order)},
+            metadata={"order": ",".join(LONG[letter] for letter in order)},
         )
 
     return make
@@ -200,20 +200,20 @@ def test_row_order_and_names_change_nothing(mixed: list[Row]) -> None:
     }
 
 
-def orders_asked(settings: ReferenceSettings, model: str, answered: Answered, n_contexts: int = 8) -> list[Row]:
-    """Four speakers say each context, each in all six orders; the reference model `model` chooses."""
+def orders_asked(settings: SimulatedSettings, model: str, answered: Answered, n_contexts: int = 8) -> list[Row]:
+    """Four speakers say each context, each in all six orders; the simulated model `model` chooses."""
     rows = []
     for number in range(n_contexts):
         for place, (speaker, group) in enumerate(
             [("ann", "female"), ("bob", "male"), ("eve", "female"), ("jon", "male")]
         ):
             options = {"stereotypical": "s", "anti_stereotypical": "t", "irrelevant": "i"}
-            for facts in all_orders(options, random.Random(0)):
+            for metadata in all_orders(options, random.Random(0)):
                 labels = Labels(group=group, groups=("female", "male"), cluster=speaker, stratum=f"c{number}",
-                                facts={**facts, "turn": str(4 * number + place)})  # fmt: skip
-                rng = random.Random(f"{settings.seed}/{speaker}/{number}/{facts['order']}")
+                                metadata={**metadata, "turn": str(4 * number + place)})  # fmt: skip
+                rng = random.Random(f"{settings.seed}/{speaker}/{number}/{metadata['order']}")
                 kind = SHORT[chosen_kind(model, settings, labels, rng)]
-                order = "".join(SHORT[entry] for entry in facts["order"].split(","))
+                order = "".join(SHORT[entry] for entry in metadata["order"].split(","))
                 rows.append(answered(kind, speaker=speaker, group=group, context=f"c{number}", order=order))
     return rows
 
@@ -222,7 +222,7 @@ def test_the_null_rejects_at_its_rate_when_speakers_have_favourites(answered: An
     """Six orders of one context and speaker are one reading, not six: counted as six, chance is called bias."""
     by_context, by_response = [], []
     for seed in range(120):
-        rows = orders_asked(ReferenceSettings(speaker=0.9, seed=seed), "random", answered, n_contexts=10)
+        rows = orders_asked(SimulatedSettings(speaker=0.9, seed=seed), "random", answered, n_contexts=10)
         score = scored(rows, ScoringOptions(n_resamples=99))["slbs", ""]
         by_context.append(score.p_cluster <= 0.05)
         by_response.append(score.p_paper <= 0.05)
@@ -233,8 +233,8 @@ def test_the_null_rejects_at_its_rate_when_speakers_have_favourites(answered: An
 
 @pytest.mark.parametrize("shift", [0.2, 0.5, 1.0])
 def test_a_planted_shift_is_found_at_its_size(shift: float, answered: Answered) -> None:
-    rows = orders_asked(ReferenceSettings(shift=shift), "planted", answered, n_contexts=250)
-    kinds = [row.facts["order"].split(",")["ABC".index(row.values["choice"][0])] for row in rows]
+    rows = orders_asked(SimulatedSettings(shift=shift), "planted", answered, n_contexts=250)
+    kinds = [row.metadata["order"].split(",")["ABC".index(row.values["choice"][0])] for row in rows]
     n = sum(kind != "irrelevant" for kind in kinds)
     slbs = 100 * kinds.count("stereotypical") / n
     # Four standard errors of a share of n choices.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -47,7 +46,7 @@ def task_design(task: Task, data: str | None = None) -> Design:
 
 
 def published_items(task: Task) -> int | None:
-    """Return how many items the corpus of `task` has as published; None where that is not known."""
+    """Return how many samples the corpus of `task` has as published; None where that is not known."""
     published = _published(task)
     counted = published.get("clips") or published.get("sentences", 0) * published.get("speakers", 0)
     part = next((published.get(f"{column}={value}") for column, value in task.data.where.items()), None)
@@ -69,11 +68,11 @@ def _from_corpus(task: Task, data: str | None) -> Design:
 
     corpus = open_corpus(task.data, data)
     nobody = EngineIdentity(engine="none", model="none", revision="")
-    rows = make_plan([task], {task.data.corpus: corpus}, nobody).table()
-    clusters = Counter(row["cluster"] for row in rows)
+    plan = make_plan([task], {task.data.corpus: corpus}, nobody).table
+    n_clusters = len(plan["cluster"].unique())
     return Design(
-        n_clusters=len(clusters),
-        responses_per_cluster=len(rows) // len(clusters),
-        n_groups=len({row["group"] for row in rows}),
+        n_clusters=n_clusters,
+        responses_per_cluster=len(plan) // n_clusters,
+        n_groups=len(plan["group"].unique()),
         source=f"{corpus.name} in {data or task.data.table}",
     )

@@ -1,0 +1,20 @@
+"""The hash of plain content, the same in every process and on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+KEY_LENGTH = 32
+"""Hexadecimal digits of a response's or an annotation's key: 128 bits."""
+
+
+def digest(content: Any) -> str:
+    """Return the SHA-256 hex digest of `content` in canonical JSON.
+
+    >>> digest({"b": 1, "a": 2}) == digest({"a": 2, "b": 1})
+    True
+    """
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,0 +1,72 @@
+"""Spoken StereoSet as a metric: slifs, slms, slbs, the deviation from parity, and position bias."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
+from equivox.core.samples import UNANSWERED, Row
+from equivox.core.scores import Score
+from equivox.metrics.spoken_stereoset.paired import context_sums, percent_of_sums
+from equivox.metrics.spoken_stereoset.scorer import score_choices
+from equivox.metrics.totals import paired_values
+
+
+def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
+    """Compare a score of two models context by context."""
+    from equivox.statistics import compare_totals
+
+    kept: tuple[list[Row], list[Row]] = ([], [])
+    for paired in tasks:
+        for a, b in zip(paired.samples_a.rows(), paired.samples_b.rows(), strict=True):
+            if a.status not in UNANSWERED and b.status not in UNANSWERED:
+                kept[0].append(a)
+                kept[1].append(b)
+    sums = [context_sums(name, rows) for rows in kept]
+    contexts = sorted({context for own in sums for context in own})
+    if not contexts:
+        return PairedValues(undefined="nothing that both models answered can be counted")
+    a_sums, b_sums = (np.array([own.get(context, (0.0, 0.0)) for context in contexts]) for own in sums)
+    found = compare_totals(
+        a_sums, b_sums, percent_of_sums, target=tasks[0].score_a.target, n_resamples=n_resamples, rng=rng
+    )
+    return paired_values(found, len(kept[0]), n_resamples)
+
+
+def _from_parity(score: Score) -> float:
+    return 100 - abs(score.value)
+
+
+METRIC = Metric(
+    name="spoken_stereoset",
+    unit="percent",
+    help=(
+        "Which of three continuations a model chooses: slifs how often any of them, slms how often a meaningful one, "
+        "slbs how often the stereotypical one among those (50 is even)."
+    ),
+    score=score_choices,
+    measures=(
+        Measure(name="slbs", no_bias=50.0, compare=compare_choices),
+        Measure(name="slifs", no_bias=None, compare=compare_choices),
+        Measure(name="slms", no_bias=None, compare=compare_choices),
+        Measure(
+            name="parity deviation",
+            no_bias=0.0,
+            not_compared="it is twice the distance of slbs from 50: the test of slbs is its test",
+            published=_from_parity,
+            published_help="100 - deviation from parity",
+            # slbs again, and its test the same.
+            in_verdict=False,
+        ),
+        Measure(
+            name="position bias",
+            no_bias=0.0,
+            not_compared="it is about the order in which options were shown, not about people",
+            in_verdict=False,
+            null_mean=True,
+        ),
+    ),
+    panels=(Panel(kind="speakers"),),
+)
