@@ -129,11 +129,14 @@ def _closest(known: Floats, gap: Floats) -> float:
     if not gap.any():
         return float(ntvd_of_shares(known[None])[0])
     size = n_groups * n_values
-    centring = sparse.kron(np.eye(n_groups) - 1.0 / n_groups, sparse.eye_array(n_values), format="csr")
+    # Sparse arrays go in, because scipy 1.18 warns when `kron` has to choose between an array and a matrix.
+    centring = sparse.kron(
+        sparse.csr_array(np.eye(n_groups) - 1.0 / n_groups), sparse.eye_array(n_values), format="csr"
+    )
     unit = sparse.eye_array(size, format="csr")
     above = sparse.hstack([centring, -unit], format="csr")
     below = sparse.hstack([-centring, -unit], format="csr")
-    fill = sparse.kron(np.eye(n_groups), np.ones((1, n_values)), format="csr")
+    fill = sparse.kron(sparse.eye_array(n_groups), sparse.csr_array(np.ones((1, n_values))), format="csr")
     filled = sparse.hstack([fill, sparse.csr_array((n_groups, size))], format="csr")
     offset = (known - known.mean(axis=0)).ravel()
     found = optimize.milp(
