@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import SupportsFloat, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.errors import RequestError
-
-Floats = NDArray[np.float64]
+from equivox.statistics.arrays import Floats
 
 
 @dataclass(frozen=True, kw_only=True)

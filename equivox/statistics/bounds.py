@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from equivox.errors import RequestError
 from equivox.statistics import checks
+from equivox.statistics.arrays import Floats
 from equivox.statistics.distance import ntvd, ntvd_of_shares
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

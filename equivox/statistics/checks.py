@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.errors import RequestError
+from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.encode import codes_of
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def numbers(column: Sequence[float], argument: str) -> Floats:

@@ -10,8 +10,8 @@ import numpy as np
 
 from equivox.errors import RequestError
 from equivox.statistics import checks
-from equivox.statistics.distance import Floats
-from equivox.statistics.encode import Design, Ints, cross_count, encode_design, encode_values
+from equivox.statistics.arrays import Bools, Floats, Ints
+from equivox.statistics.encode import Design, cross_count, encode_design, encode_values
 from equivox.statistics.intervals import TINY, noise_of_clusters, spreads
 from equivox.statistics.permutation import blocks, p_value
 
@@ -297,7 +297,7 @@ class _Tables:
 
 def _counted(
     name: str, values_a: Sequence[Sequence[str]], values_b: Sequence[Sequence[str]], design: Design, min_count: int
-) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+) -> tuple[Ints, Bools]:
     """Count one attribute's values by model and cluster (2 x C x V) over the items that both answered."""
     n = len(design.group_of_row)
     alone = name == "values"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from equivox.errors import RequestError
-
-Floats = NDArray[np.float64]
+from equivox.statistics.arrays import Floats
 
 
 def ntvd(by_group: ArrayLike) -> float:

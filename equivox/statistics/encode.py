@@ -7,12 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.errors import RequestError
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from equivox.statistics.arrays import Ints
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.errors import RequestError
 from equivox.statistics import checks
+from equivox.statistics.arrays import Bools, Floats, Ints
 from equivox.statistics.permutation import all_labellings, blocks, count_labellings, p_value
 from equivox.statistics.sign_flip import sign_flip_test
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BLOCK_CELLS = 2**19
 
@@ -131,7 +128,7 @@ def _nothing(reason: str, n_missing: int, paired: bool) -> MeanDifference:
     )  # fmt: skip
 
 
-def _cluster_means(values: Floats, cluster: Ints, mine: NDArray[np.bool_]) -> Floats:
+def _cluster_means(values: Floats, cluster: Ints, mine: Bools) -> Floats:
     """Mean of each cluster over `mine`; NaN where it has none."""
     n = int(cluster.max()) + 1
     sums = np.bincount(cluster[mine], weights=values[mine], minlength=n)
@@ -201,7 +198,7 @@ def _unpaired(
     )
 
 
-def _gap(of_first: NDArray[np.bool_], pooled: Floats) -> Floats:
+def _gap(of_first: Bools, pooled: Floats) -> Floats:
     n_first = of_first.sum(axis=1)
     sums = of_first.astype(np.float64) @ pooled
     return np.asarray(sums / n_first - (pooled.sum() - sums) / (len(pooled) - n_first), dtype=np.float64)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.distance import ntvd_per_attribute
 from equivox.statistics.permutation import (
     Labels,
@@ -22,8 +22,6 @@ from equivox.statistics.permutation import (
 if TYPE_CHECKING:
     from scipy import sparse
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BLOCK_CELLS = 2**16
 """Counts held at a time (512 KiB as doubles): they stay in the cache, and memory flat, however many are drawn."""

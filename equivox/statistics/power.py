@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.errors import RequestError
 from equivox.statistics import checks
+from equivox.statistics.arrays import Floats
 from equivox.statistics.distance import ntvd, ntvd_of_counts, shift_ceiling
 from equivox.statistics.nulls import null_over_clusters
 from equivox.statistics.permutation import p_value
-
-Floats = NDArray[np.float64]
 
 N_LABELLINGS = 499
 """Labellings behind each simulated p-value: enough to decide at 5 %, not to report."""

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.errors import RequestError
 from equivox.statistics import checks
-
-Floats = NDArray[np.float64]
+from equivox.statistics.arrays import Floats
 
 FEW_CLUSTERS = 10
 """Below this many clusters a bootstrap interval holds the true share less often than it claims."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from equivox.errors import RequestError
-from equivox.statistics.distance import Floats, ntvd_of_counts, shift_ceiling
+from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.distance import ntvd_of_counts, shift_ceiling
 from equivox.statistics.encode import (
     Design,
-    Ints,
     Occurrences,
     cross_count,
     encode_design,

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.errors import RequestError
 from equivox.statistics import checks
+from equivox.statistics.arrays import Floats
 from equivox.statistics.permutation import blocks, p_value
 from equivox.statistics.share import share_interval
-
-Floats = NDArray[np.float64]
 
 BLOCK_CELLS = 2**19
 

@@ -7,13 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.errors import RequestError
 from equivox.statistics import checks
+from equivox.statistics.arrays import Floats
 from equivox.statistics.sign_flip import sign_flip_test
-
-Floats = NDArray[np.float64]
 
 Statistic = Callable[[Floats], Floats]
 """Sums over clusters (… x K) → the score (…), NaN where the sums give none."""
