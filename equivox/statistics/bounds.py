@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from equivox.errors import RequestError
-from equivox.statistics import checks
+from equivox.statistics import inputs
 from equivox.statistics.arrays import Floats
 from equivox.statistics.distance import ntvd, ntvd_of_shares
+from equivox.statistics.inputs import NumberColumn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def share_bounds(hits: int, decided: int, missing: int) -> Bounds:
     )
 
 
-def ntvd_bounds(counts: ArrayLike, missing: Sequence[int]) -> Bounds:
+def ntvd_bounds(counts: ArrayLike, missing: NumberColumn) -> Bounds:
     """Bounds of nTVD when some answers of each group are missing.
 
     Parameters
@@ -96,12 +96,13 @@ def ntvd_bounds(counts: ArrayLike, missing: Sequence[int]) -> Bounds:
     >>> round(found.observed, 6), round(found.low, 6), round(found.high, 6)
     (50.0, 0.0, 50.0)
     """
-    table = np.asarray(counts, dtype=np.float64)
-    if table.ndim != 2 or table.shape[0] < 2:
+    table = inputs.matrix(counts, "counts")
+    if table.shape[0] < 2:
         raise RequestError(f"`counts` has shape {table.shape}: give one row per group, two or more")
-    checks.same_length(len(table), missing=missing)
-    absent = np.asarray(missing, dtype=np.float64)
-    if (absent < 0).any() or not np.isfinite(table).all() or (table < 0).any():
+    absent = inputs.numbers(missing, "missing")
+    if len(absent) != len(table):
+        raise RequestError(f"`missing` has {len(absent)} entries, `counts` has {len(table)} rows: give one per group")
+    if not (absent >= 0).all() or not np.isfinite(table).all() or (table < 0).any():
         raise RequestError("`counts` or `missing` holds something that is no count: give numbers from 0")
     totals = table.sum(axis=1) + absent
     if (totals == 0).any():
