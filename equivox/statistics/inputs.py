@@ -211,6 +211,11 @@ def matrix(table: object, argument: str) -> Floats:
     return array
 
 
+def rows_of_table(table: Any) -> Any:
+    """Return a pandas DataFrame as an array, a row each; anything else as it is."""
+    return table.to_numpy(dtype=object) if _library(table) == "pandas" and hasattr(table, "columns") else table
+
+
 def number(value: object) -> float:
     """Return one number, NaN when it is missing."""
     return float("nan") if is_missing(value) else float(cast(float, value))
