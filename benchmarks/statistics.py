@@ -13,14 +13,12 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import random_table
 
 from equivox.statistics import joint_shift
+from equivox.statistics.arrays import Ints
 from equivox.statistics.distance import ntvd_of_counts
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
-
-Ints = NDArray[np.int64]
 
 N_RESAMPLES = 10_000
 

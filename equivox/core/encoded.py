@@ -21,7 +21,7 @@ class EncodedLabels:
     """One label per row: `names[codes[i]]` is the label of row i; a code of -1 means that it is missing."""
 
     codes: NDArray[np.int64]
-    names: tuple[str, ...]
+    names: Sequence[str]
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -94,8 +94,11 @@ class EncodedValues:
 
     rows: NDArray[np.int64]
     codes: NDArray[np.int64]
-    names: tuple[str, ...]
+    names: Sequence[str]
     n_rows: int
+
+    def __len__(self) -> int:
+        return self.n_rows
 
     @classmethod
     def of(cls, values: Sequence[Iterable[str]]) -> EncodedValues:

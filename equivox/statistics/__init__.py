@@ -10,6 +10,7 @@ from equivox.statistics.comparison import ShiftComparison, compare_joint_shift, 
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
 from equivox.statistics.distance import ntvd, shift_ceiling
+from equivox.statistics.inputs import EncodedLabels, EncodedValues
 from equivox.statistics.mean_difference import MeanDifference, mean_difference
 from equivox.statistics.multiplicity import Family, adjust
 from equivox.statistics.power import DetectableShift, RequiredClusters, minimum_detectable_shift, required_clusters
@@ -28,6 +29,8 @@ __all__ = [
     "Correlation",
     "DetectableShift",
     "DistributionShift",
+    "EncodedLabels",
+    "EncodedValues",
     "Family",
     "JointShift",
     "MeanDifference",

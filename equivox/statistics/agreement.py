@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import SupportsFloat, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.core.errors import RequestError
-
-Floats = NDArray[np.float64]
+from equivox.statistics import inputs
+from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.inputs import ValueColumn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,31 +24,32 @@ class Agreement:
     undefined: str | None
 
 
-def krippendorff_alpha(ratings: Sequence[Sequence[Hashable]], *, level: str = "nominal") -> Agreement:
-    """Krippendorff's alpha over units that any number of annotators rated.
+def krippendorff_alpha(ratings: ValueColumn, *, level: str = "nominal") -> Agreement:
+    """Return Krippendorff's alpha: the agreement beyond chance of annotators who rated the same units.
 
     Parameters
     ----------
     ratings
-        One sequence per unit (item), one entry per annotator; None (or NaN) where an annotator gave none. Units
-        with fewer than two ratings say nothing about agreement and are left out.
+        One row per unit (a response, say), one entry per annotator: lists, a two-dimensional array or a pandas table.
+        None or NaN where an annotator gave no rating. Units with fewer than two ratings say nothing about agreement
+        and are left out.
     level
-        "nominal" (values are names) or "interval" (values are numbers; disagreement is their squared distance).
+        "nominal" (ratings are names) or "interval" (ratings are numbers; disagreement is their squared distance).
 
     Returns
     -------
     Agreement
-        1 is perfect agreement, zero is what chance gives, below zero is systematic disagreement. NaN with a reason
-        when no unit has two ratings or all ratings are one value (agreement by constancy is not agreement).
+        1 is perfect agreement, 0 is agreement by chance, and a number below 0 is systematic disagreement. NaN with a
+        reason when no unit has two ratings, or when all ratings are the same: then chance agreement is complete.
 
     Raises
     ------
     RequestError
-        No units, another level, or a value that is no number at the interval level.
+        No units, another level, or a rating that is no number at the interval level.
 
     Notes
     -----
-    Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability": alpha = 1 − D_o / D_e from the coincidence matrix.
+    alpha = 1 − D_o / D_e from the coincidence matrix: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
 
     Examples
     --------
@@ -60,47 +59,46 @@ def krippendorff_alpha(ratings: Sequence[Sequence[Hashable]], *, level: str = "n
     """
     if level not in ("nominal", "interval"):
         raise RequestError(f"`level` is {level!r}: use 'nominal' or 'interval'")
-    if len(ratings) == 0:
+    given = inputs.values(inputs.rows_of_table(ratings), "ratings")
+    if given.n_rows == 0:
         raise RequestError("`ratings` is empty: give the ratings of at least one unit")
-    units = [[rating for rating in unit if not _missing(rating)] for unit in ratings]
-    paired = [unit for unit in units if len(unit) >= 2]
-    names = list(dict.fromkeys(rating for unit in paired for rating in unit))
-    position = {name: code for code, name in enumerate(names)}
-    coincidence = np.zeros((len(names), len(names)))
-    for unit in paired:
-        counts = np.bincount([position[rating] for rating in unit], minlength=len(names)).astype(np.float64)
-        coincidence += (np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1)
-    totals = coincidence.sum(axis=1)
-    n = float(totals.sum())
+    pairable = np.bincount(given.rows, minlength=given.n_rows) >= 2
+    kept = pairable[given.rows]
+    names = [given.names[code] for code in np.unique(given.codes[kept])]
     reason = None
-    if not paired:
+    if not names:
         reason = "no unit has two ratings"
     elif len(names) == 1:
         reason = f"all ratings are {names[0]!r}: chance agreement is complete"
-    alpha = float("nan")
-    if reason is None:
-        distance = _distances(names, level)
-        expected = np.outer(totals, totals) - np.diag(totals)
-        alpha = 1.0 - float((coincidence * distance).sum()) * (n - 1) / float((expected * distance).sum())
     return Agreement(
-        alpha=alpha,
+        alpha=float("nan") if reason is not None else _alpha(given.rows[kept], given.codes[kept], names, level),
         level=level,
-        n_units=len(ratings),
-        n_pairable_units=len(paired),
-        n_pairable_values=sum(map(len, paired)),
+        n_units=given.n_rows,
+        n_pairable_units=int(pairable.sum()),
+        n_pairable_values=int(kept.sum()),
         undefined=reason,
     )
 
 
-def _missing(rating: Hashable) -> bool:
-    return rating is None or (isinstance(rating, float) and bool(np.isnan(rating)))
+def _alpha(rows: Ints, codes: Ints, names: list[str], level: str) -> float:
+    from scipy import sparse
+
+    unit, column = np.unique(rows, return_inverse=True)[1], np.unique(codes, return_inverse=True)[1]
+    weight = 1.0 / (np.bincount(unit) - 1.0)[unit]
+    counts = sparse.csr_array((np.ones(len(unit)), (unit, column)))
+    weighted = sparse.csr_array((weight, (unit, column)))
+    coincidence = (counts.T @ weighted).toarray() - np.diag(np.bincount(column, weights=weight))
+    totals = coincidence.sum(axis=1)
+    expected = np.outer(totals, totals) - np.diag(totals)
+    distance = _distances(names, level)
+    return 1.0 - float((coincidence * distance).sum() * (totals.sum() - 1) / (expected * distance).sum())
 
 
-def _distances(names: Sequence[Hashable], level: str) -> Floats:
+def _distances(names: list[str], level: str) -> Floats:
     if level == "nominal":
         return 1.0 - np.eye(len(names))
     try:
-        numbers = np.array([float(cast(SupportsFloat, name)) for name in names])
-    except (TypeError, ValueError):
+        numbers = np.array([float({"False": 0.0, "True": 1.0}.get(name, name)) for name in names])
+    except ValueError:
         raise RequestError("`ratings` holds a text: the interval level needs numbers; use level='nominal'") from None
     return np.asarray((numbers[:, None] - numbers[None, :]) ** 2, dtype=np.float64)

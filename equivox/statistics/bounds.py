@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks
+from equivox.statistics import inputs
+from equivox.statistics.arrays import Floats
 from equivox.statistics.distance import ntvd, ntvd_of_shares
-
-Floats = NDArray[np.float64]
+from equivox.statistics.inputs import NumberColumn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +61,7 @@ def share_bounds(hits: int, decided: int, missing: int) -> Bounds:
     )
 
 
-def ntvd_bounds(counts: ArrayLike, missing: Sequence[int]) -> Bounds:
+def ntvd_bounds(counts: ArrayLike, missing: NumberColumn) -> Bounds:
     """Bounds of nTVD when some answers of each group are missing.
 
     Parameters
@@ -97,12 +96,13 @@ def ntvd_bounds(counts: ArrayLike, missing: Sequence[int]) -> Bounds:
     >>> round(found.observed, 6), round(found.low, 6), round(found.high, 6)
     (50.0, 0.0, 50.0)
     """
-    table = np.asarray(counts, dtype=np.float64)
-    if table.ndim != 2 or table.shape[0] < 2:
+    table = inputs.matrix(counts, "counts")
+    if table.shape[0] < 2:
         raise RequestError(f"`counts` has shape {table.shape}: give one row per group, two or more")
-    checks.same_length(len(table), missing=missing)
-    absent = np.asarray(missing, dtype=np.float64)
-    if (absent < 0).any() or not np.isfinite(table).all() or (table < 0).any():
+    absent = inputs.numbers(missing, "missing")
+    if len(absent) != len(table):
+        raise RequestError(f"`missing` has {len(absent)} entries, `counts` has {len(table)} rows: give one per group")
+    if not (absent >= 0).all() or not np.isfinite(table).all() or (table < 0).any():
         raise RequestError("`counts` or `missing` holds something that is no count: give numbers from 0")
     totals = table.sum(axis=1) + absent
     if (totals == 0).any():
@@ -129,11 +129,14 @@ def _closest(known: Floats, gap: Floats) -> float:
     if not gap.any():
         return float(ntvd_of_shares(known[None])[0])
     size = n_groups * n_values
-    centring = sparse.kron(np.eye(n_groups) - 1.0 / n_groups, sparse.eye_array(n_values), format="csr")
+    # Sparse arrays go in, because scipy 1.18 warns when `kron` has to choose between an array and a matrix.
+    centring = sparse.kron(
+        sparse.csr_array(np.eye(n_groups) - 1.0 / n_groups), sparse.eye_array(n_values), format="csr"
+    )
     unit = sparse.eye_array(size, format="csr")
     above = sparse.hstack([centring, -unit], format="csr")
     below = sparse.hstack([-centring, -unit], format="csr")
-    fill = sparse.kron(np.eye(n_groups), np.ones((1, n_values)), format="csr")
+    fill = sparse.kron(sparse.eye_array(n_groups), sparse.csr_array(np.ones((1, n_values))), format="csr")
     filled = sparse.hstack([fill, sparse.csr_array((n_groups, size))], format="csr")
     offset = (known - known.mean(axis=0)).ravel()
     found = optimize.milp(

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks
-from equivox.statistics.distance import Floats
-from equivox.statistics.encode import Design, Ints, cross_count, encode_design, encode_values
+from equivox.statistics import checks, inputs
+from equivox.statistics.arrays import Bools, Floats, Ints
+from equivox.statistics.encode import Design, cross_count, encode_design, encode_values
+from equivox.statistics.inputs import EncodedValues, LabelColumn, ValueColumn
 from equivox.statistics.intervals import TINY, noise_of_clusters, spreads
 from equivox.statistics.permutation import blocks, p_value
 
@@ -73,11 +74,11 @@ class ShiftComparison:
 
 
 def compare_shift(
-    values_a: Sequence[Sequence[str]],
-    values_b: Sequence[Sequence[str]],
-    groups: Sequence[str],
+    values_a: ValueColumn,
+    values_b: ValueColumn,
+    groups: LabelColumn,
     *,
-    clusters: Sequence[str],
+    clusters: LabelColumn,
     min_count: int = 10,
     n_resamples: int = 10_000,
     confidence: float = 0.95,
@@ -142,11 +143,11 @@ def compare_shift(
 
 
 def compare_joint_shift(
-    attributes_a: Mapping[str, Sequence[Sequence[str]]],
-    attributes_b: Mapping[str, Sequence[Sequence[str]]],
-    groups: Sequence[str],
+    attributes_a: Mapping[str, ValueColumn],
+    attributes_b: Mapping[str, ValueColumn],
+    groups: LabelColumn,
     *,
-    clusters: Sequence[str],
+    clusters: LabelColumn,
     weights: Mapping[str, float] | None = None,
     min_count: int = 10,
     n_resamples: int = 10_000,
@@ -193,23 +194,27 @@ def compare_joint_shift(
     """
     checks.resamples(n_resamples)
     checks.share(confidence, "confidence")
-    if min_count < 1:
-        raise RequestError(f"`min_count` is {min_count}: use 1 to keep every value")
-    if not attributes_a or set(attributes_a) != set(attributes_b):
+    checks.min_count(min_count)
+    of_a, of_b = (
+        inputs.named_columns(attributes, argument)
+        for argument, attributes in (("attributes_a", attributes_a), ("attributes_b", attributes_b))
+    )
+    if not of_a or set(of_a) != set(of_b):
         raise RequestError(
-            f"`attributes_a` has {', '.join(attributes_a) or 'nothing'} and `attributes_b` "
-            f"{', '.join(attributes_b) or 'nothing'}: give the same attributes of both models"
+            f"`attributes_a` has {', '.join(of_a) or 'nothing'} and `attributes_b` "
+            f"{', '.join(of_b) or 'nothing'}: give the same attributes of both models"
         )
-    for name, weight in (weights or {}).items():
+    weight_of = {} if weights is None else inputs.named_numbers(weights, "weights")
+    for name, weight in weight_of.items():
         if not weight > 0:
             raise RequestError(f"`weights` has {weight} for {name!r}: use a number above zero")
     design = encode_design(groups, clusters, None)
     if design.cluster_of_row is None or design.group_of_cluster is None:
         raise RequestError("`clusters` is None: name the unit that carries the group")
-    used = np.zeros(len(groups), dtype=bool)
+    used = np.zeros(len(design.group_of_row), dtype=bool)
     counts, left_out = {}, {}
-    for name, values in attributes_a.items():
-        own, answered = _counted(name, values, attributes_b[name], design, min_count)
+    for name in of_a:
+        own, answered = _counted(name, of_a[name], of_b[name], design, min_count)
         used |= answered
         reason = _undefined(design, own)
         if reason is None:
@@ -225,7 +230,7 @@ def compare_joint_shift(
             difference=nan, ntvd_a=nan, ntvd_b=nan, p=nan, p_distance=nan, corrected=nan, ci_low=nan, ci_high=nan,
             n_used=n_used, n_dropped=n_dropped, n_clusters=0, exact=False, undefined=told, left_out=left_out,
         )  # fmt: skip
-    given = np.array([(weights or {}).get(name, 1.0) for name in counts])
+    given = np.array([weight_of.get(name, 1.0) for name in counts])
     tables = _Tables(np.concatenate(list(counts.values()), axis=2), list(_slices(counts)), given / given.sum(), design)
     ntvd_a, ntvd_b = tables.ntvd(tables.by_group()).tolist()
     null, exact = _swapped(tables, n_resamples, rng)
@@ -296,17 +301,23 @@ class _Tables:
 
 
 def _counted(
-    name: str, values_a: Sequence[Sequence[str]], values_b: Sequence[Sequence[str]], design: Design, min_count: int
-) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    name: str, values_a: ValueColumn, values_b: ValueColumn, design: Design, min_count: int
+) -> tuple[Ints, Bools]:
     """Count one attribute's values by model and cluster (2 x C x V) over the items that both answered."""
     n = len(design.group_of_row)
-    alone = name == "values"
-    for model, values in (("a", values_a), ("b", values_b)):
-        argument = f"values_{model}" if alone else f"attributes_{model}[{name!r}]"
-        if len(values) != n:
-            raise RequestError(f"`{argument}` has {len(values)} entries where {n} were expected: one per entry")
-    argument = "values_a, values_b" if alone else f"attributes[{name!r}]"
-    both = encode_values([*values_a, *values_b], 2 * n, min_count, argument=argument)
+    read = []
+    for model, column in (("a", values_a), ("b", values_b)):
+        argument = f"values_{model}" if name == "values" else f"attributes_{model}[{name!r}]"
+        read.append(inputs.values(column, argument))
+        inputs.same_length("groups", n, {argument: read[-1].n_rows})
+    a, b = read
+    stacked = EncodedValues(
+        rows=np.concatenate([a.rows, b.rows + n]),
+        codes=np.concatenate([a.codes, b.codes + len(a.names)]),
+        names=a.names + b.names,
+        n_rows=2 * n,
+    )
+    both = encode_values(inputs.values(stacked, name), min_count)
     answered = np.zeros(2 * n, dtype=bool)
     answered[both.rows] = True
     used = answered[:n] & answered[n:]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks
+from equivox.statistics import checks, inputs
+from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.inputs import NumberColumn
 from equivox.statistics.permutation import p_value
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +113,8 @@ def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.ran
 
 
 def _counts(table: ArrayLike) -> Ints:
-    array = np.asarray(table, dtype=np.float64)
-    if array.ndim != 2 or min(array.shape) < 2:
+    array = inputs.matrix(table, "table")
+    if min(array.shape) < 2:
         raise RequestError(f"`table` has shape {array.shape}: give two or more groups and outcomes")
     if not np.isfinite(array).all() or (array < 0).any() or (array != np.round(array)).any():
         raise RequestError("`table` holds something that is no count: give whole numbers from 0")
@@ -167,7 +165,7 @@ def cramers_v(table: ArrayLike) -> float:
     return float("nan") if smaller <= 0 else float(np.sqrt(phi2 / smaller))
 
 
-def association_scores(with_phrase: Sequence[int], lengths: Sequence[int]) -> tuple[float, ...]:
+def association_scores(with_phrase: NumberColumn, lengths: NumberColumn) -> tuple[float, ...]:
     """BADF's score of a phrase for each identity: (df_i − c) / len_i.
 
     Parameters
@@ -201,14 +199,13 @@ def association_scores(with_phrase: Sequence[int], lengths: Sequence[int]) -> tu
     >>> association_scores([3, 6, 8], [100, 100, 100])
     (0.0, 0.03, 0.05)
     """
-    if len(with_phrase) < 2:
-        raise RequestError(f"`with_phrase` has {len(with_phrase)} entry: a score compares two or more identities")
-    checks.same_length(len(with_phrase), lengths=lengths)
-    if min(with_phrase) < 0 or min(lengths) < 0:
-        raise RequestError("`with_phrase` or `lengths` holds a negative number: give counts")
-    least = min(with_phrase)
-    others = with_phrase[::-1] if len(with_phrase) == 2 else [least] * len(with_phrase)
-    return tuple(
-        (found - other) / length if length else float("nan")
-        for found, other, length in zip(with_phrase, others, lengths, strict=True)
-    )
+    found, tokens = inputs.numbers(with_phrase, "with_phrase"), inputs.numbers(lengths, "lengths")
+    if len(found) < 2:
+        raise RequestError(f"`with_phrase` has {len(found)} entry: a score compares two or more identities")
+    inputs.same_length("with_phrase", len(found), {"lengths": len(tokens)})
+    if not (found.min() >= 0 and tokens.min() >= 0):
+        raise RequestError("`with_phrase` or `lengths` holds a negative or a missing number: give counts")
+    others = found[::-1] if len(found) == 2 else np.full(len(found), found.min())
+    scores = np.full(len(found), np.nan)
+    np.divide(found - others, tokens, out=scores, where=tokens > 0)
+    return tuple(scores.tolist())

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks
+from equivox.statistics import checks, inputs
+from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.inputs import LabelColumn, NumberColumn
 from equivox.statistics.permutation import blocks, p_value
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BLOCK_CELLS = 2**19
 
@@ -35,10 +33,10 @@ class Correlation:
 
 
 def cluster_correlation(
-    x: Sequence[float],
-    y: Sequence[float],
+    x: NumberColumn,
+    y: NumberColumn,
     *,
-    clusters: Sequence[str] | None,
+    clusters: LabelColumn | None,
     n_resamples: int = 10_000,
     rng: np.random.Generator,
 ) -> Correlation:
@@ -84,9 +82,9 @@ def cluster_correlation(
     (1.0, 0.125, 'labels swapped within clusters')
     """
     checks.resamples(n_resamples)
-    label, outcome = checks.numbers(x, "x"), checks.numbers(y, "y")
-    checks.same_length(len(label), y=y)
-    cluster = checks.cluster_codes(clusters, len(label))
+    label, outcome = inputs.numbers(x, "x"), inputs.numbers(y, "y")
+    inputs.same_length("x", len(label), {"y": len(outcome)})
+    cluster = inputs.cluster_codes(clusters, "x", len(label))
     known = ~(np.isnan(label) | np.isnan(outcome))
     label, outcome = label[known], outcome[known]
     present, code = np.unique(cluster[known], return_inverse=True)
@@ -187,7 +185,7 @@ class PairCorrelation:
     undefined: str | None
 
 
-def correlations(columns: Mapping[str, Sequence[float]]) -> tuple[PairCorrelation, ...]:
+def correlations(columns: Mapping[str, NumberColumn]) -> tuple[PairCorrelation, ...]:
     """Correlate every pair of columns (tasks over models).
 
     Parameters
@@ -215,11 +213,12 @@ def correlations(columns: Mapping[str, Sequence[float]]) -> tuple[PairCorrelatio
     >>> correlations({"story": [1, 2, 3], "casting": [2, 4, 6]})[0].r
     1.0
     """
-    if len(columns) < 2:
-        raise RequestError(f"`columns` has {len(columns)} column: a correlation needs two")
-    arrays = {name: checks.numbers(column, name) for name, column in columns.items()}
-    n_rows = len(next(iter(arrays.values())))
-    checks.same_length(n_rows, **columns)
+    given = inputs.named_columns(columns, "columns")
+    if len(given) < 2:
+        raise RequestError(f"`columns` has {len(given)} column: a correlation needs two")
+    arrays = {name: inputs.numbers(column, name) for name, column in given.items()}
+    like, first_column = next(iter(arrays.items()))
+    inputs.same_length(like, len(first_column), {name: len(array) for name, array in arrays.items()})
     found = []
     for first, second in combinations(arrays, 2):
         known = ~(np.isnan(arrays[first]) | np.isnan(arrays[second]))

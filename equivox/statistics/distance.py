@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
-
-Floats = NDArray[np.float64]
+from equivox.statistics import inputs
+from equivox.statistics.arrays import Floats
 
 
 def ntvd(by_group: ArrayLike) -> float:
@@ -43,8 +43,8 @@ def ntvd(by_group: ArrayLike) -> float:
     >>> round(ntvd([[10, 10], [20, 0]]), 9)
     50.0
     """
-    counts = np.asarray(by_group, dtype=np.float64)
-    if counts.ndim != 2 or counts.shape[0] < 2:
+    counts = inputs.matrix(by_group, "by_group")
+    if counts.shape[0] < 2:
         raise RequestError(f"`by_group` has shape {counts.shape}: give one row per group, two or more")
     if not np.isfinite(counts).all() or (counts < 0).any() or (counts.sum(axis=1) <= 0).any():
         raise RequestError("`by_group` has a negative entry, a gap or an empty row: give counts or shares")

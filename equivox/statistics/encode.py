@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.core.errors import RequestError
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from equivox.statistics import inputs
+from equivox.statistics.arrays import Ints
+from equivox.statistics.inputs import LabelColumn, ValueCodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,40 +38,24 @@ class Occurrences:
     n_total: int
 
 
-def codes_of(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
-    """Return the sorted distinct names and, for each entry, its position among them."""
-    distinct = tuple(sorted(set(names)))
-    position = {name: code for code, name in enumerate(distinct)}
-    return distinct, np.fromiter((position[name] for name in names), dtype=np.int64, count=len(names))
-
-
-def encode_design(groups: Sequence[str], clusters: Sequence[str] | None, strata: Sequence[str] | None) -> Design:
+def encode_design(groups: LabelColumn, clusters: LabelColumn | None, strata: LabelColumn | None) -> Design:
     """Check that every cluster carries one group and return the design as codes.
 
     Raises
     ------
     RequestError
-        No rows; a column of another length; a missing name; a cluster seen in two groups; strata without
+        No rows; a column of another length; a missing label; a cluster seen in two groups; strata without
         clusters.
     """
-    if len(groups) == 0:
+    group = inputs.labels(groups, "groups")
+    group_of_row, n = group.codes, len(group.codes)
+    if n == 0:
         raise RequestError("`groups` is empty: give the group of at least one response")
-    for argument, column in (("groups", groups), ("clusters", clusters), ("strata", strata)):
-        if column is None:
-            continue
-        if len(column) != len(groups):
-            raise RequestError(
-                f"`{argument}` has {len(column)} entries for {len(groups)} responses: give one per response"
-            )
-        for name in column:
-            if not isinstance(name, str):
-                raise RequestError(f"`{argument}` holds {name!r}, which is no text: name it, or drop that response")
-    group_names, group_of_row = codes_of(groups)
     if clusters is None:
         if strata is not None:
             raise RequestError("`strata` was given without `clusters`: strata hold whole clusters; name both")
         return Design(
-            groups=group_names,
+            groups=group.names,
             group_of_row=group_of_row,
             clusters=None,
             cluster_of_row=None,
@@ -82,28 +64,30 @@ def encode_design(groups: Sequence[str], clusters: Sequence[str] | None, strata:
             stratum_of_cluster=None,
             notes=("no clusters were given: responses are treated as independent, p_cluster is undefined",),
         )
-    cluster_names, cluster_of_row = codes_of(clusters)
-    group_of_cluster, torn = _carried(group_of_row, cluster_of_row, len(cluster_names))
+    cluster = inputs.labels(clusters, "clusters")
+    inputs.same_length("groups", n, {"clusters": len(cluster.codes)})
+    group_of_cluster, torn = _carried(group_of_row, cluster.codes, len(cluster.names))
     if torn is not None:
-        row = np.flatnonzero(cluster_of_row == torn)
-        seen = sorted({groups[i] for i in row.tolist()})
+        seen = [group.names[code] for code in np.unique(group_of_row[cluster.codes == torn])]
         raise RequestError(
-            f"`clusters` has {cluster_names[torn]!r} in more than one group ({', '.join(seen)}): "
+            f"`clusters` has {cluster.names[torn]!r} in more than one group ({', '.join(seen)}): "
             "a cluster carries one group; give each its own name"
         )
     notes: tuple[str, ...] = ()
     stratum_names, stratum_of_cluster = None, None
     if strata is not None:
-        stratum_names, stratum_of_row = codes_of(strata)
-        stratum_of_cluster, torn = _carried(stratum_of_row, cluster_of_row, len(cluster_names))
+        stratum = inputs.labels(strata, "strata")
+        inputs.same_length("groups", n, {"strata": len(stratum.codes)})
+        stratum_names = stratum.names
+        stratum_of_cluster, torn = _carried(stratum.codes, cluster.codes, len(cluster.names))
         if torn is not None:
             stratum_names, stratum_of_cluster = None, None
             notes = ("clusters span several strata: whole clusters are permuted freely",)
     return Design(
-        groups=group_names,
+        groups=group.names,
         group_of_row=group_of_row,
-        clusters=cluster_names,
-        cluster_of_row=cluster_of_row,
+        clusters=cluster.names,
+        cluster_of_row=cluster.codes,
         group_of_cluster=group_of_cluster,
         strata=stratum_names,
         stratum_of_cluster=stratum_of_cluster,
@@ -119,47 +103,19 @@ def _carried(label_of_row: Ints, cluster_of_row: Ints, n_clusters: int) -> tuple
     return label, (int(torn.min()) if torn.size else None)
 
 
-def encode_values(
-    values: Sequence[Sequence[str]], n_rows: int, min_count: int, *, argument: str = "values"
-) -> Occurrences:
-    """Keep the values seen at least `min_count` times over all rows and return where they stand.
-
-    Raises
-    ------
-    RequestError
-        Another length than `n_rows`; an entry that is a bare text instead of a sequence of texts; a value
-        that is no text.
-    """
-    if len(values) != n_rows:
-        raise RequestError(
-            f"`{argument}` has {len(values)} entries for {n_rows} responses: give one sequence of values per "
-            "response, an empty one where nothing is known"
-        )
-    rows: list[int] = []
-    flat: list[str] = []
-    for row, answered in enumerate(values):
-        if isinstance(answered, str) or answered is None:
-            raise RequestError(
-                f"`{argument}` holds {answered!r} at position {row}: write a sequence of values, such as "
-                f"{[answered] if answered else []!r}"
-            )
-        for value in answered:
-            if not isinstance(value, str):
-                raise RequestError(
-                    f"`{argument}` holds {value!r} at position {row}, which is no text: write it as text, or "
-                    "leave it out when it is missing"
-                )
-            rows.append(row)
-            flat.append(value)
-    seen = Counter(flat)
-    kept = tuple(sorted(value for value, count in seen.items() if count >= min_count))
-    position = {value: code for code, value in enumerate(kept)}
-    all_codes = np.fromiter((position.get(value, -1) for value in flat), dtype=np.int64, count=len(flat))
-    all_rows = np.asarray(rows, dtype=np.int64)
-    is_kept = all_codes >= 0
-    removed = {value: seen[value] for value in sorted(seen) if value not in position}
+def encode_values(values: ValueCodes, min_count: int) -> Occurrences:
+    """Keep the values seen at least `min_count` times over all rows and return where they stand."""
+    seen = np.bincount(values.codes, minlength=len(values.names))
+    is_kept = seen >= min_count
+    position = np.cumsum(is_kept) - 1
+    keep = is_kept[values.codes]
+    names = values.names
     return Occurrences(
-        values=kept, rows=all_rows[is_kept], codes=all_codes[is_kept], removed=removed, n_total=len(flat)
+        values=tuple(names[code] for code in np.flatnonzero(is_kept)),
+        rows=values.rows[keep],
+        codes=position[values.codes[keep]],
+        removed={names[code]: int(seen[code]) for code in np.flatnonzero(~is_kept)},
+        n_total=len(values.codes),
     )
 
 

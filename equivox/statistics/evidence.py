@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equivox.statistics.distance import Floats
-from equivox.statistics.encode import Design, Ints, Occurrences, cross_count, stack_attributes
+from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.encode import Design, Occurrences, cross_count, stack_attributes
 from equivox.statistics.intervals import draw_noise, noise_of_clusters, noise_of_responses
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.distance import ntvd_of_shares
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TINY = 1e-12
 """Stands for a standard error of zero: any deviation is then far out of its noise."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks
+from equivox.statistics import checks, inputs
+from equivox.statistics.arrays import Bools, Floats, Ints
+from equivox.statistics.inputs import LabelColumn, NumberColumn
 from equivox.statistics.permutation import all_labellings, blocks, count_labellings, p_value
 from equivox.statistics.sign_flip import sign_flip_test
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BLOCK_CELLS = 2**19
 
@@ -39,12 +37,12 @@ class MeanDifference:
 
 
 def mean_difference(
-    values: Sequence[float],
-    groups: Sequence[str],
+    values: NumberColumn,
+    groups: LabelColumn,
     *,
-    first: str,
-    second: str,
-    clusters: Sequence[str],
+    first: Hashable,
+    second: Hashable,
+    clusters: LabelColumn,
     paired: bool,
     n_resamples: int = 10_000,
     confidence: float = 0.95,
@@ -99,22 +97,24 @@ def mean_difference(
     """
     checks.resamples(n_resamples)
     checks.share(confidence, "confidence")
-    column = checks.numbers(values, "values")
-    checks.same_length(len(column), groups=groups, clusters=clusters)
-    names = np.asarray(groups)
-    if first == second:
-        raise RequestError(f"`first` and `second` are both {first!r}: name two groups")
-    for argument, name in (("first", first), ("second", second)):
-        if name not in groups:
-            raise RequestError(f"`{argument}` is {name!r}, which is no group: use one of {sorted(set(groups))}")
-    compared = (names == first) | (names == second)
+    column = inputs.numbers(values, "values")
+    group = inputs.labels(groups, "groups")
+    inputs.same_length("values", len(column), {"groups": len(group.codes)})
+    one, other = inputs.text(first), inputs.text(second)
+    if one == other:
+        raise RequestError(f"`first` and `second` are both {one!r}: name two groups")
+    for argument, name in (("first", one), ("second", other)):
+        if name not in group.names:
+            raise RequestError(f"`{argument}` is {name!r}, which is no group: use one of {list(group.names)}")
+    of_first, of_second = (group.codes == group.names.index(name) for name in (one, other))
+    compared = of_first | of_second
     known = compared & ~np.isnan(column)
-    cluster = checks.cluster_codes(clusters, len(column))[known]
-    is_first = (names == first)[known]
+    cluster = inputs.cluster_codes(clusters, "values", len(column))[known]
+    is_first = of_first[known]
     numbers = column[known]
     n_missing = int((compared & np.isnan(column)).sum())
     if not is_first.any() or is_first.all():
-        return _nothing(f"no known value in group {second if is_first.any() else first!r}", n_missing, paired)
+        return _nothing(f"no known value in group {other if is_first.any() else one!r}", n_missing, paired)
     if np.ptp(numbers) == 0:
         return _nothing("all values are the same: no difference and no fairness can be shown", n_missing, paired)
     a, b = _cluster_means(numbers, cluster, is_first), _cluster_means(numbers, cluster, ~is_first)
@@ -131,7 +131,7 @@ def _nothing(reason: str, n_missing: int, paired: bool) -> MeanDifference:
     )  # fmt: skip
 
 
-def _cluster_means(values: Floats, cluster: Ints, mine: NDArray[np.bool_]) -> Floats:
+def _cluster_means(values: Floats, cluster: Ints, mine: Bools) -> Floats:
     """Mean of each cluster over `mine`; NaN where it has none."""
     n = int(cluster.max()) + 1
     sums = np.bincount(cluster[mine], weights=values[mine], minlength=n)
@@ -147,7 +147,7 @@ def _paired(
     if not both.any():
         return _nothing("no cluster is known in both groups", n_missing, True)
     gaps = a[both] - b[both]
-    tested = sign_flip_test(gaps.tolist(), clusters=None, n_resamples=n_resamples, rng=rng)
+    tested = sign_flip_test(gaps, clusters=None, n_resamples=n_resamples, rng=rng)
     low, high = _interval(float(gaps.mean()), [gaps], confidence)
     return MeanDifference(
         difference=float(gaps.mean()),
@@ -201,7 +201,7 @@ def _unpaired(
     )
 
 
-def _gap(of_first: NDArray[np.bool_], pooled: Floats) -> Floats:
+def _gap(of_first: Bools, pooled: Floats) -> Floats:
     n_first = of_first.sum(axis=1)
     sums = of_first.astype(np.float64) @ pooled
     return np.asarray(sums / n_first - (pooled.sum() - sums) / (len(pooled) - n_first), dtype=np.float64)

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from equivox.core.errors import RequestError
+from equivox.statistics import inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,17 +75,18 @@ def adjust(p: Mapping[str, float], *, family: str, method: Literal["bh", "by"] =
     """
     if method not in ("bh", "by"):
         raise RequestError(f"`method` is {method!r}: use 'bh' or 'by'")
-    if not p:
+    given = inputs.named_numbers(p, "p")
+    if not given:
         raise RequestError("`p` is empty: a family needs at least one test")
-    outside = [name for name, value in p.items() if not (math.isnan(value) or 0.0 <= value <= 1.0)]
+    outside = [name for name, value in given.items() if not (math.isnan(value) or 0.0 <= value <= 1.0)]
     if outside:
-        raise RequestError(f"`p` of {outside[0]!r} is {p[outside[0]]}: use a probability, or NaN when undefined")
-    tested = [name for name, value in p.items() if not math.isnan(value)]
-    q = dict.fromkeys(p, float("nan"))
+        raise RequestError(f"`p` of {outside[0]!r} is {given[outside[0]]}: use a probability, or NaN when undefined")
+    tested = [name for name, value in given.items() if not math.isnan(value)]
+    q = dict.fromkeys(given, float("nan"))
     if tested:
         from scipy import stats
 
-        adjusted = stats.false_discovery_control([p[name] for name in tested], method=method)
+        adjusted = stats.false_discovery_control([given[name] for name in tested], method=method)
         q |= dict(zip(tested, np.asarray(adjusted).tolist(), strict=True))
-    undefined = tuple(name for name in p if name not in set(tested))
+    undefined = tuple(name for name in given if name not in set(tested))
     return Family(name=family, method=method, size=len(tested), undefined=undefined, q=q)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.distance import ntvd_per_attribute
 from equivox.statistics.permutation import (
     Labels,
@@ -22,8 +22,6 @@ from equivox.statistics.permutation import (
 if TYPE_CHECKING:
     from scipy import sparse
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BLOCK_CELLS = 2**16
 """Counts held at a time (512 KiB as doubles): they stay in the cache, and memory flat, however many are drawn."""
@@ -137,20 +135,26 @@ def _types(row: Ints, columns: Ints, n_columns: int) -> tuple[sparse.csc_array, 
     """Find the distinct answers: their value counts (V x types) and how many responses gave each."""
     from scipy import sparse
 
-    order = np.lexsort([columns, row])
-    cuts = np.flatnonzero(np.diff(row[order])) + 1
-    seen: dict[tuple[int, ...], int] = {}
-    for answer in np.split(columns[order], cuts):
-        key = tuple(answer.tolist())
-        seen[key] = seen.get(key, 0) + 1
-    answers = sorted(seen)
-    lengths = [len(answer) for answer in answers]
-    flat = np.fromiter((code for answer in answers for code in answer), dtype=np.int64, count=sum(lengths))
-    starts = np.concatenate([[0], np.cumsum(lengths)])
+    columns = columns[np.lexsort([columns, row])]
+    sizes = np.bincount(row)
+    starts = np.cumsum(sizes) - sizes
+    # Answers are numbered in the order of their values, one place after another; 0 stands for "no value here".
+    kind = np.zeros(len(sizes), dtype=np.int64)
+    for place in range(sizes.max()):
+        longer = sizes > place
+        here = np.zeros(len(sizes), dtype=np.int64)
+        here[longer] = columns[starts[longer] + place] + 1
+        kind = np.unique(kind * (n_columns + 1) + here, return_inverse=True)[1]
+    multiplicity = np.bincount(kind)
+    example = np.empty(len(multiplicity), dtype=np.int64)
+    example[kind] = np.arange(len(sizes))
+    lengths = sizes[example]
+    ends = np.cumsum(lengths)
+    flat = columns[np.arange(ends[-1]) + np.repeat(starts[example] - ends + lengths, lengths)]
     values = np.ones(len(flat), dtype=np.uint16)
-    of_type = sparse.csc_array((values, flat, starts), shape=(n_columns, len(answers)))
+    of_type = sparse.csc_array((values, flat, np.append(0, ends)), shape=(n_columns, len(lengths)))
     of_type.sum_duplicates()
-    return of_type, np.asarray([seen[answer] for answer in answers], dtype=np.int64)
+    return of_type, multiplicity
 
 
 def _counter(totals: Ints | Floats) -> type[np.uint16] | type[np.float64]:

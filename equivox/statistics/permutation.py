@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from equivox.statistics.arrays import Floats, Ints
+
 Labels = NDArray[np.integer[Any]]
 
 
@@ -106,7 +107,7 @@ def blocks(total: int, size: int) -> Iterator[int]:
         yield min(size, total - start)
 
 
-def p_value(null: NDArray[np.float64], observed: float, *, exact: bool) -> float:
+def p_value(null: Floats, observed: float, *, exact: bool) -> float:
     """Return the share of labellings at least as far out as the observed one; never 0.
 
     The observed labelling is one of an exact set, and is added to a random one: (1 + b) / (1 + B). Values
@@ -119,6 +120,6 @@ def p_value(null: NDArray[np.float64], observed: float, *, exact: bool) -> float
     return extreme / len(null) if exact else (1 + extreme) / (1 + len(null))
 
 
-def n_extreme(null: NDArray[np.float64], observed: float) -> int:
+def n_extreme(null: Floats, observed: float) -> int:
     """Count the null values that are not below the observed one."""
     return len(null) - int((null < observed - 1e-9 * max(1.0, abs(observed))).sum())

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks
+from equivox.statistics import checks, inputs
+from equivox.statistics.arrays import Floats
 from equivox.statistics.distance import ntvd, ntvd_of_counts, shift_ceiling
+from equivox.statistics.inputs import NumberColumn
 from equivox.statistics.nulls import null_over_clusters
 from equivox.statistics.permutation import p_value
-
-Floats = NDArray[np.float64]
 
 N_LABELLINGS = 499
 """Labellings behind each simulated p-value: enough to decide at 5 %, not to report."""
@@ -108,7 +107,7 @@ def minimum_detectable_shift(
     alpha: float = 0.05,
     power: float = 0.8,
     cluster_correlation: float = 0.0,
-    value_shares: Sequence[float] | None = None,
+    value_shares: NumberColumn | None = None,
     n_simulations: int = 2_000,
     rng: np.random.Generator,
 ) -> DetectableShift:
@@ -184,7 +183,7 @@ def required_clusters(
     alpha: float = 0.05,
     power: float = 0.8,
     cluster_correlation: float = 0.0,
-    value_shares: Sequence[float] | None = None,
+    value_shares: NumberColumn | None = None,
     max_clusters: int = 1_000,
     n_simulations: int = 2_000,
     rng: np.random.Generator,
@@ -263,7 +262,7 @@ def _plan(
     alpha: float,
     power: float,
     correlation: float,
-    value_shares: Sequence[float] | None,
+    value_shares: NumberColumn | None,
 ) -> _Plan:
     checks.share(alpha, "alpha")
     checks.share(power, "power")
@@ -276,7 +275,7 @@ def _plan(
         raise RequestError(f"`responses_per_cluster` is {responses}: use 1 or more")
     if not 0.0 <= correlation < 1.0:
         raise RequestError(f"`cluster_correlation` is {correlation}: use a number from 0 up to, but not, 1")
-    shares = np.full(n_values, 1.0) if value_shares is None else checks.numbers(value_shares, "value_shares")
+    shares = np.full(n_values, 1.0) if value_shares is None else inputs.numbers(value_shares, "value_shares")
     if len(shares) != n_values or not (shares >= 0).all() or shares.sum() <= 0:
         raise RequestError(f"`value_shares` is not {n_values} shares from 0: give one per value")
     return _Plan(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks
+from equivox.statistics import checks, inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,49 +79,49 @@ def rank_models(
     [('x', 1, 1, 2, 'a'), ('y', 2, 1, 2, 'a'), ('z', 3, 3, 3, 'b')]
     """
     checks.share(level, "level")
-    if not distances:
+    given = inputs.named_numbers(distances, "distances")
+    if not given:
         raise RequestError("`distances` is empty: give at least one model")
-    for model, distance in distances.items():
+    for model, distance in given.items():
         if not math.isfinite(distance):
             raise RequestError(f"`distances` has {distance} for {model!r}: leave out what has no score")
     for pair in differences:
-        if pair[0] == pair[1] or not set(pair) <= set(distances):
-            raise RequestError(f"`differences` has the pair {pair}: name two of {', '.join(distances)}")
-    nearer: dict[str, list[str]] = {model: [] for model in distances}
-    for (a, b), told in _told_apart(differences, level).items():
-        side = differences[a, b][0]
-        if told and side * (distances[a] - distances[b]) > 0:
+        if pair[0] == pair[1] or not set(pair) <= set(given):
+            raise RequestError(f"`differences` has the pair {pair}: name two of {', '.join(given)}")
+    tests = {pair: (inputs.number(side), inputs.number(p)) for pair, (side, p) in differences.items()}
+    nearer: dict[str, list[str]] = {model: [] for model in given}
+    for (a, b), differ in _different(tests, level).items():
+        side = tests[a, b][0]
+        if differ and side * (given[a] - given[b]) > 0:
             near, far = (a, b) if side < 0 else (b, a)
             nearer[near].append(far)
-    further = {model: [other for other in distances if model in nearer[other]] for model in distances}
-    tested = {frozenset(pair) for pair, (_, p) in differences.items() if math.isfinite(p)}
-    letters = _letters(distances, nearer)
+    further = {model: [other for other in given if model in nearer[other]] for model in given}
+    tested = {frozenset(pair) for pair, (_, p) in tests.items() if math.isfinite(p)}
+    letters = _letters(given, nearer)
     return {
         model: Rank(
-            rank=1 + sum(other < distance for other in distances.values()),
+            rank=1 + sum(other < distance for other in given.values()),
             low=1 + len(further[model]),
-            high=len(distances) - len(nearer[model]),
+            high=len(given) - len(nearer[model]),
             nearer_than=tuple(nearer[model]),
             further_than=tuple(further[model]),
-            untested=tuple(other for other in distances if other != model and {model, other} not in tested),
+            untested=tuple(other for other in given if other != model and {model, other} not in tested),
             letters=letters[model],
         )
-        for model, distance in distances.items()
+        for model, distance in given.items()
     }
 
 
-def _told_apart(
-    differences: Mapping[tuple[str, str], tuple[float, float]], level: float
-) -> dict[tuple[str, str], bool]:
+def _different(tests: Mapping[tuple[str, str], tuple[float, float]], level: float) -> dict[tuple[str, str], bool]:
     """Return which pairs differ, by Holm's step-down over those that were tested."""
-    tested = {pair: p for pair, (_, p) in differences.items() if math.isfinite(p)}
-    told = dict.fromkeys(differences, False)
+    tested = {pair: p for pair, (_, p) in tests.items() if math.isfinite(p)}
+    differ = dict.fromkeys(tests, False)
     # Written out: statsmodels' `multipletests` collects garbage at every call, a second beside a large run.
     for place, (pair, p) in enumerate(sorted(tested.items(), key=lambda entry: entry[1])):
         if p > level / (len(tested) - place):
             break
-        told[pair] = True
-    return told
+        differ[pair] = True
+    return differ
 
 
 def _letters(distances: Mapping[str, float], nearer: Mapping[str, list[str]]) -> dict[str, str]:

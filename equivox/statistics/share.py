@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks
-
-Floats = NDArray[np.float64]
+from equivox.statistics import checks, inputs
+from equivox.statistics.arrays import Floats
+from equivox.statistics.inputs import LabelColumn, NumberColumn
 
 FEW_CLUSTERS = 10
 """Below this many clusters a bootstrap interval holds the true share less often than it claims."""
@@ -31,9 +29,9 @@ class Share:
 
 
 def cluster_share(
-    hits: Sequence[float],
+    hits: NumberColumn,
     *,
-    clusters: Sequence[str] | None,
+    clusters: LabelColumn | None,
     n_resamples: int = 10_000,
     confidence: float = 0.95,
     rng: np.random.Generator,
@@ -72,11 +70,11 @@ def cluster_share(
     (50.0, 3)
     """
     checks.share(confidence, "confidence")
-    column = checks.numbers(hits, "hits")
+    column = inputs.numbers(hits, "hits")
     known = ~np.isnan(column)
     if not np.isin(column[known], (0.0, 1.0)).all():
         raise RequestError("`hits` holds a number other than 0 and 1: use 1 for a hit, 0 for none, NaN for missing")
-    cluster = checks.cluster_codes(clusters, len(column))
+    cluster = inputs.cluster_codes(clusters, "hits", len(column))
     if not known.any():
         nan = float("nan")
         return Share(

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics.distance import Floats, ntvd_of_counts, shift_ceiling
+from equivox.statistics import checks, inputs
+from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.distance import ntvd_of_counts, shift_ceiling
 from equivox.statistics.encode import (
     Design,
-    Ints,
     Occurrences,
     cross_count,
     encode_design,
     encode_values,
 )
 from equivox.statistics.evidence import Evidence, draw_evidence
+from equivox.statistics.inputs import LabelColumn, ValueColumn
 from equivox.statistics.intervals import invert
 from equivox.statistics.permutation import n_extreme, p_value
 from equivox.statistics.results import DistributionShift, JointShift
@@ -27,11 +29,11 @@ EMPTY: Floats = np.empty(0)
 
 
 def distribution_shift(
-    values: Sequence[Sequence[str]],
-    groups: Sequence[str],
+    values: ValueColumn,
+    groups: LabelColumn,
     *,
-    clusters: Sequence[str] | None,
-    strata: Sequence[str] | None = None,
+    clusters: LabelColumn | None,
+    strata: LabelColumn | None = None,
     min_count: int = 10,
     n_resamples: int = 10_000,
     confidence: float = 0.95,
@@ -106,11 +108,11 @@ def distribution_shift(
 
 
 def joint_shift(
-    attributes: Mapping[str, Sequence[Sequence[str]]],
-    groups: Sequence[str],
+    attributes: Mapping[str, ValueColumn],
+    groups: LabelColumn,
     *,
-    clusters: Sequence[str] | None,
-    strata: Sequence[str] | None = None,
+    clusters: LabelColumn | None,
+    strata: LabelColumn | None = None,
     min_count: int = 10,
     n_resamples: int = 10_000,
     confidence: float = 0.95,
@@ -149,38 +151,34 @@ def joint_shift(
     >>> found.attributes["budget"].undefined
     "every answer is the same value, 'low': a constant answer shows no difference and no fairness"
     """
-    _check_options(min_count, n_resamples, confidence)
-    if not attributes:
+    checks.min_count(min_count)
+    checks.resamples(n_resamples)
+    checks.share(confidence, "confidence")
+    columns = inputs.named_columns(attributes, "attributes")
+    if not columns:
         raise RequestError("`attributes` is empty: name at least one attribute with its values")
     design = encode_design(groups, clusters, strata)
-    alone = list(attributes) == ["values"]
-    occurrences = {
-        name: encode_values(values, len(groups), min_count, argument="values" if alone else f"attributes[{name!r}]")
-        for name, values in attributes.items()
-    }
+    n_responses = len(design.group_of_row)
+    occurrences = {}
+    for name, column in columns.items():
+        argument = "values" if list(columns) == ["values"] else f"attributes[{name!r}]"
+        values = inputs.values(column, argument)
+        inputs.same_length("groups", n_responses, {argument: values.n_rows})
+        occurrences[name] = encode_values(values, min_count)
     tables = {
         name: cross_count(design.group_of_row[found.rows], found.codes, (len(design.groups), len(found.values)))
         for name, found in occurrences.items()
     }
-    reasons = {name: _undefined(design, occurrences[name], tables[name], min_count) for name in attributes}
-    defined = tuple(name for name in attributes if reasons[name] is None)
+    reasons = {name: _undefined(design, occurrences[name], tables[name], min_count) for name in columns}
+    defined = tuple(name for name in columns if reasons[name] is None)
     evidence = (
         draw_evidence({name: occurrences[name] for name in defined}, design, n_resamples, rng) if defined else None
     )
     shifts = {
         name: _one(name, design, occurrences[name], tables[name], reasons[name], evidence, confidence)
-        for name in attributes
+        for name in columns
     }
-    return _mean(shifts, defined, design, evidence, confidence, len(groups))
-
-
-def _check_options(min_count: int, n_resamples: int, confidence: float) -> None:
-    if min_count < 1:
-        raise RequestError(f"`min_count` is {min_count}: use 1 to keep every value")
-    if n_resamples < 1:
-        raise RequestError(f"`n_resamples` is {n_resamples}: use at least 1, better 10000")
-    if not 0.0 < confidence < 1.0:
-        raise RequestError(f"`confidence` is {confidence}: use a share between 0 and 1, such as 0.95")
+    return _mean(shifts, defined, design, evidence, confidence, n_responses)
 
 
 def _undefined(design: Design, found: Occurrences, table: Ints, min_count: int) -> str | None:

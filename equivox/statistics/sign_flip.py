@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks
+from equivox.statistics import checks, inputs
+from equivox.statistics.arrays import Floats
+from equivox.statistics.inputs import LabelColumn, NumberColumn
 from equivox.statistics.permutation import blocks, p_value
 from equivox.statistics.share import share_interval
-
-Floats = NDArray[np.float64]
 
 BLOCK_CELLS = 2**19
 
@@ -33,9 +31,9 @@ class SignFlip:
 
 
 def sign_flip_test(
-    values: Sequence[float],
+    values: NumberColumn,
     *,
-    clusters: Sequence[str] | None,
+    clusters: LabelColumn | None,
     n_resamples: int = 10_000,
     rng: np.random.Generator,
 ) -> SignFlip:
@@ -78,8 +76,8 @@ def sign_flip_test(
     (1.0, 0.25, True)
     """
     checks.resamples(n_resamples)
-    column = checks.numbers(values, "values")
-    cluster = checks.cluster_codes(clusters, len(column))
+    column = inputs.numbers(values, "values")
+    cluster = inputs.cluster_codes(clusters, "values", len(column))
     known = ~np.isnan(column)
     n = int(known.sum())
     n_missing = len(column) - n
@@ -154,9 +152,9 @@ class Parity:
 
 
 def parity_deviation(
-    choices: Sequence[float],
+    choices: NumberColumn,
     *,
-    clusters: Sequence[str] | None,
+    clusters: LabelColumn | None,
     n_resamples: int = 10_000,
     confidence: float = 0.95,
     rng: np.random.Generator,
@@ -198,10 +196,10 @@ def parity_deviation(
     (75.0, 50.0, 0.625)
     """
     checks.share(confidence, "confidence")
-    column = checks.numbers(choices, "choices")
+    column = inputs.numbers(choices, "choices")
     if not np.isin(column[~np.isnan(column)], (0.0, 1.0)).all():
         raise RequestError("`choices` holds a number other than 0 and 1: use 1 stereotypical, 0 anti, NaN neither")
-    cluster = checks.cluster_codes(clusters, len(column))
+    cluster = inputs.cluster_codes(clusters, "choices", len(column))
     known = ~np.isnan(column)
     n, nan = int(known.sum()), float("nan")
     if n == 0:
@@ -210,7 +208,7 @@ def parity_deviation(
             n_missing=len(column), n_clusters=0, undefined="no choice was stereotypical or anti-stereotypical",
             notes=(),
         )  # fmt: skip
-    tested = sign_flip_test((2 * column - 1).tolist(), clusters=clusters, n_resamples=n_resamples, rng=rng)
+    tested = sign_flip_test(2 * column - 1, clusters=clusters, n_resamples=n_resamples, rng=rng)
     _, code = np.unique(cluster[known], return_inverse=True)
     hits = np.bincount(code, weights=column[known]).astype(np.float64)
     sizes = np.bincount(code).astype(np.float64)

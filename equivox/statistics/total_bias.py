@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from equivox.core.errors import RequestError
+from equivox.statistics import inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,17 +75,19 @@ def total_bias_score(
     >>> total_bias_score(models, cohort=models, cohort_name="two models").total
     {'a': 1.0, 'b': 1.0}
     """
-    if not scores:
+    of_model = {model: inputs.named_numbers(values, "scores") for model, values in scores.items()}
+    of_member = {model: inputs.named_numbers(values, "cohort") for model, values in cohort.items()}
+    if not of_model:
         raise RequestError("`scores` is empty: give at least one model")
-    metrics = tuple(dict.fromkeys(name for values in cohort.values() for name in values))
-    if cohort and not metrics:
+    metrics = tuple(dict.fromkeys(name for values in of_member.values() for name in values))
+    if of_member and not metrics:
         raise RequestError("`cohort` has no metrics: give each model its values")
-    reason = _unusable(cohort, metrics)
-    table = np.array([[values.get(name, math.nan) for name in metrics] for values in cohort.values()], dtype=float)
+    reason = _unusable(of_member, metrics)
+    table = np.array([[values.get(name, math.nan) for name in metrics] for values in of_member.values()], dtype=float)
     parts: dict[str, dict[str, float]] = {}
     total: dict[str, float] = {}
     undefined: dict[str, str] = {}
-    for model, values in scores.items():
+    for model, values in of_model.items():
         if reason is not None:
             parts[model], total[model], undefined[model] = {}, math.nan, reason
             continue
@@ -96,7 +99,7 @@ def total_bias_score(
         if missing:
             undefined[model] = f"no value for {', '.join(missing)}"
     return TotalBias(
-        cohort=cohort_name, members=tuple(cohort), metrics=metrics, total=total, parts=parts, undefined=undefined
+        cohort=cohort_name, members=tuple(of_member), metrics=metrics, total=total, parts=parts, undefined=undefined
     )
 
 

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks
+from equivox.statistics import checks, inputs
+from equivox.statistics.arrays import Floats
 from equivox.statistics.sign_flip import sign_flip_test
-
-Floats = NDArray[np.float64]
 
 Statistic = Callable[[Floats], Floats]
 """Sums over clusters (… x K) → the score (…), NaN where the sums give none."""
@@ -58,8 +57,8 @@ class TotalsComparison:
 
 
 def compare_totals(
-    totals_a: Floats,
-    totals_b: Floats,
+    totals_a: ArrayLike,
+    totals_b: ArrayLike,
     statistic: Statistic,
     *,
     target: float = math.nan,
@@ -111,15 +110,16 @@ def compare_totals(
     """
     checks.resamples(n_resamples)
     checks.share(confidence, "confidence")
-    for argument, totals in (("totals_a", totals_a), ("totals_b", totals_b)):
-        if totals.ndim != 2 or totals.shape != totals_a.shape or not totals.size:
+    of_a, of_b = inputs.matrix(totals_a, "totals_a"), inputs.matrix(totals_b, "totals_b")
+    for argument, totals in (("totals_a", of_a), ("totals_b", of_b)):
+        if totals.shape != of_a.shape or not totals.size:
             raise RequestError(f"`{argument}` has shape {totals.shape}: give clusters x sums, alike for both models")
         if not np.isfinite(totals).all():
             raise RequestError(f"`{argument}` holds a number that is not finite: leave out what is missing")
-    value_a, value_b = (float(_quiet(statistic, totals.sum(axis=0))) for totals in (totals_a, totals_b))
-    pseudo_a, pseudo_b = pseudo_values(totals_a, statistic), pseudo_values(totals_b, statistic)
+    value_a, value_b = (float(_quiet(statistic, totals.sum(axis=0))) for totals in (of_a, of_b))
+    pseudo_a, pseudo_b = pseudo_values(of_a, statistic), pseudo_values(of_b, statistic)
     reason = None
-    if len(totals_a) < 2:
+    if len(of_a) < 2:
         reason = "one cluster: a comparison needs two"
     elif math.isnan(value_a) or math.isnan(value_b):
         reason = "one of the two models has no score on what both answered"
@@ -129,7 +129,7 @@ def compare_totals(
         nan = math.nan
         return TotalsComparison(
             value_a=nan, value_b=nan, difference=nan, p=nan, ci_low=nan, ci_high=nan, further=nan, p_further=nan,
-            further_low=nan, further_high=nan, n_clusters=len(totals_a), undefined=reason,
+            further_low=nan, further_high=nan, n_clusters=len(of_a), undefined=reason,
         )  # fmt: skip
     x, y = value_a - target, value_b - target
     apart, p = _tested(pseudo_a - pseudo_b, value_a - value_b, n_resamples, confidence, rng)
@@ -151,7 +151,7 @@ def compare_totals(
         p_further=p_further,
         further_low=ends[0],
         further_high=ends[1],
-        n_clusters=len(totals_a),
+        n_clusters=len(of_a),
         undefined=None,
     )
 
@@ -182,6 +182,6 @@ def _tested(
 
     # What rounding leaves of clusters that agree is no difference.
     pseudo = np.where(np.abs(pseudo) > 1e-9 * max(1.0, float(np.abs(pseudo).max())), pseudo, 0.0)
-    tested = sign_flip_test(pseudo.tolist(), clusters=None, n_resamples=n_resamples, rng=rng)
+    tested = sign_flip_test(pseudo, clusters=None, n_resamples=n_resamples, rng=rng)
     half = float(t.ppf(0.5 + confidence / 2, len(pseudo) - 1) * pseudo.std(ddof=1) / math.sqrt(len(pseudo)))
     return (value - half, value + half), tested.p if tested.undefined is None else 1.0

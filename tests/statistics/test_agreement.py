@@ -1,5 +1,8 @@
 import math
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from equivox.core.errors import RequestError
@@ -24,7 +27,32 @@ def test_published_example():
 def test_by_hand():
     # aa, bb, ab: coincidences a–a 2, b–b 2, a–b 1 each way; n = 6, 3 of each.
     # D_o = 2/6, D_e = 2·3·3/(6·5) = .6; 1 − (1/3)/.6 = 4/9.
-    assert krippendorff_alpha(["aa", "bb", "ab"]).alpha == pytest.approx(4 / 9)
+    assert krippendorff_alpha([["a", "a"], ["b", "b"], ["a", "b"]]).alpha == pytest.approx(4 / 9)
+
+
+def test_the_example_of_wikipedia():
+    # "Krippendorff's alpha": three coders, fifteen units; .691 nominal, .811 interval (fast-krippendorff prints
+    # .691358 and .810845 for the same table).
+    coders = "*****34121133*3", "1*213343*******", "**21344*21133*4"
+    units = [[None if rating == "*" else int(rating) for rating in unit] for unit in zip(*coders, strict=True)]
+    assert krippendorff_alpha(units).alpha == pytest.approx(0.691358, abs=5e-7)
+    assert krippendorff_alpha(units, level="interval").alpha == pytest.approx(0.810845, abs=5e-7)
+
+
+def test_ratings_in_every_form():
+    units = [["a", "b", None], ["b", "b", "a"], ["a", "a", "a"], [None, "b", None]]
+    one = krippendorff_alpha(units)
+    assert (one.n_units, one.n_pairable_units, one.n_pairable_values) == (4, 3, 8)
+    frame = pd.DataFrame(units)
+    for form in (frame, frame.astype("category"), np.array(units, dtype=object), pa.array(units), map(tuple, units)):
+        assert krippendorff_alpha(form) == one
+    numbers = [[1, 2, math.nan], [2, 2, 1], [1, 1, 1], [math.nan, 2, math.nan]]
+    assert krippendorff_alpha(np.array(numbers)).alpha == pytest.approx(one.alpha)
+    assert krippendorff_alpha(pd.DataFrame(numbers), level="interval").alpha == pytest.approx(one.alpha)
+
+
+def test_a_text_is_one_rating():
+    assert krippendorff_alpha(["aa", "bb"]).undefined == "no unit has two ratings"
 
 
 def test_perfect_and_systematic():

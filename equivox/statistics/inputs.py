@@ -1,0 +1,417 @@
+"""Columns that people have, as arrays: lists, tuples, numpy, pandas and pyarrow are read here and nowhere else.
+
+There are three kinds of column. *Labels* name the group, cluster or stratum of each response; none may be missing.
+*Values* are what was answered; a response has none, one or several. *Numbers* may be missing.
+
+Labels and values may be text, integers or anything hashable; results carry their text. Two of them are the same when
+their text is, so that 1, 1.0 and "1" name one group. They are sorted as numbers when all are numbers, else as text.
+None, NaN, pandas' NA and NaT, pyarrow's null and a masked entry of numpy are missing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.errors import RequestError
+from equivox.statistics.arrays import Floats, Ints
+
+LabelColumn: TypeAlias = Sequence[Hashable] | NDArray[Any] | EncodedLabels
+"""One label per response. pandas and pyarrow columns are welcome, too; they have no types to name here."""
+
+ValueColumn: TypeAlias = Sequence[object] | NDArray[Any] | EncodedValues
+"""One value, or a list of values, per response."""
+
+NumberColumn: TypeAlias = Sequence[float | None] | NDArray[Any]
+"""One number per response, None or NaN where it is missing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelCodes:
+    """A column of labels after reading: codes into sorted distinct names, each of which occurs."""
+
+    codes: Ints
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueCodes:
+    """A column of values after reading: rows in ascending order, codes into sorted distinct names that all occur."""
+
+    rows: Ints
+    codes: Ints
+    names: tuple[str, ...]
+    n_rows: int
+
+
+def labels(column: LabelColumn, argument: str) -> LabelCodes:
+    """Return a column of labels as codes.
+
+    Raises
+    ------
+    RequestError
+        What is no column, a label that is missing, or one that is not hashable.
+
+    Examples
+    --------
+    >>> labels(["m", "f", "f"], "groups")
+    LabelCodes(codes=array([1, 0, 0]), names=('f', 'm'))
+    """
+    codes, names = _sorted(*_factorised(column, argument))
+    absent = np.flatnonzero(codes < 0)
+    if absent.size:
+        raise RequestError(
+            f"`{argument}` is missing for {absent.size} of {len(codes)} responses, first at position {absent[0]}: "
+            "name it, or leave these responses out"
+        )
+    return LabelCodes(codes=codes, names=names)
+
+
+def values(column: ValueColumn, argument: str) -> ValueCodes:
+    """Return a column of values with rows in ascending order and sorted distinct names.
+
+    A text is one value. A list, tuple, set or array at one position holds the values of that response.
+
+    Raises
+    ------
+    RequestError
+        What is no column, or a value that is not hashable.
+
+    Examples
+    --------
+    >>> values([["chess", "yoga"], None, "chess"], "values").rows.tolist()
+    [0, 0, 2]
+    """
+    if isinstance(column, EncodedValues):
+        rows, codes, given, n_rows = _of_encoded(column, argument)
+    elif _library(column) == "pyarrow":
+        rows, codes, given, n_rows = _of_arrow(column, argument)
+    elif isinstance(column, np.ndarray) and column.ndim == 2:
+        n_rows = len(column)
+        rows = np.repeat(np.arange(n_rows), column.shape[1])
+        codes, given = _factorised(column.reshape(-1), argument)
+    elif isinstance(column, EncodedLabels) or _is_plain(column):
+        codes, given = _factorised(column, argument)
+        n_rows = len(codes)
+        rows = np.arange(n_rows)
+    else:
+        entries = _entries(column, argument)
+        n_rows = len(entries)
+        rows, flat = _flattened(entries, argument)
+        codes, given = _of_list(flat, argument, rows)
+    codes, names = _sorted(codes, given)
+    known = codes >= 0
+    if not known.all():
+        rows, codes = rows[known], codes[known]
+    return ValueCodes(rows=rows, codes=codes, names=names, n_rows=n_rows)
+
+
+def numbers(column: NumberColumn, argument: str) -> Floats:
+    """Return a column of numbers as floats, NaN where one is missing.
+
+    Raises
+    ------
+    RequestError
+        What is no column of numbers, an empty column, or an infinite number.
+
+    Examples
+    --------
+    >>> numbers([1, None, True], "hits")
+    array([ 1., nan,  1.])
+    """
+    try:
+        array = _floats(column)
+    except (AttributeError, TypeError, ValueError):
+        raise RequestError(f"`{argument}` holds something that is no number: use NaN where it is missing") from None
+    if array.ndim != 1 or array.size == 0:
+        raise RequestError(f"`{argument}` has shape {array.shape}: give one number per entry, at least one entry")
+    if np.isinf(array).any():
+        raise RequestError(f"`{argument}` holds an infinite number: use NaN where it is missing")
+    return array
+
+
+def matrix(table: object, argument: str) -> Floats:
+    """Return a table of numbers (nested lists, a numpy array, a pandas table) as a two-dimensional array.
+
+    Raises
+    ------
+    RequestError
+        Rows of unequal lengths, something that is no number, or another number of dimensions.
+    """
+    try:
+        array = np.asarray(_unmasked(table), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise RequestError(f"`{argument}` is no table of numbers: give rows of equal lengths, without gaps") from None
+    if array.ndim != 2:
+        raise RequestError(f"`{argument}` has shape {array.shape}: give a table of two or more rows")
+    return array
+
+
+def rows_of_table(table: Any) -> Any:
+    """Return a pandas DataFrame as an array, a row each; anything else as it is."""
+    return table.to_numpy(dtype=object) if _library(table) == "pandas" and hasattr(table, "columns") else table
+
+
+def number(value: object) -> float:
+    """Return one number, NaN when it is missing."""
+    return float("nan") if is_missing(value) else float(cast(float, value))
+
+
+def named_numbers(mapping: Mapping[str, float], argument: str) -> dict[str, float]:
+    """Return a mapping or a pandas Series of numbers as a dictionary, NaN where one is missing."""
+    try:
+        return {name: number(value) for name, value in mapping.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise RequestError(f"`{argument}` is no mapping from names to numbers: give one number per name") from None
+
+
+def named_columns(columns: Mapping[str, Any], argument: str) -> dict[str, Any]:
+    """Return a mapping, a pandas DataFrame or a pyarrow Table as a dictionary of columns."""
+    if _library(columns) == "pyarrow":
+        table: Any = columns
+        return {name: table.column(name) for name in table.column_names}
+    if not hasattr(columns, "items"):
+        raise RequestError(f"`{argument}` is a {type(columns).__name__}: give a mapping from names to columns")
+    return dict(columns.items())
+
+
+def same_length(like: str, expected: int, lengths: Mapping[str, int]) -> None:
+    """Raise when a column has another length than `expected`, which is that of the argument `like`."""
+    for argument, length in lengths.items():
+        if length != expected:
+            raise RequestError(
+                f"`{argument}` has {length} entries, `{like}` has {expected}: give both in the same order, "
+                "one entry per response"
+            )
+
+
+def cluster_codes(clusters: LabelColumn | None, like: str, n: int) -> Ints:
+    """Return the cluster of each entry as a code; every entry is its own cluster when none are given."""
+    if clusters is None:
+        return np.arange(n)
+    codes = labels(clusters, "clusters").codes
+    same_length(like, n, {"clusters": len(codes)})
+    return codes
+
+
+def text(name: object) -> str:
+    """Return the text that stands for a label or a value.
+
+    >>> text("f"), text(3), text(3.0), text(np.int64(3)), text(True)
+    ('f', '3', '3', '3', 'True')
+    """
+    if isinstance(name, str):
+        return str.__str__(name)
+    if isinstance(name, np.generic):
+        name = name.item()
+    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value is None, NaN, NaT or pandas' NA.
+
+    >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT"), 0, "")]
+    [True, True, True, False, False]
+    """
+    # Comparing pandas' NA gives NA, which is neither true nor false; pandas is not imported for its sake.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def _sorted(codes: Ints, names: Sequence[object]) -> tuple[Ints, tuple[str, ...]]:
+    """Sort the names by what they are, merge equal ones and drop those that do not occur."""
+    occurs = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(names)))
+    known = [(code, names[code]) for code in occurs.tolist() if not is_missing(names[code])]
+    texts = [text(name) for _, name in known]
+    if all(isinstance(name, Real) for _, name in known):
+        size = dict(zip(texts, (cast(float, name) for _, name in known), strict=True))
+        distinct = sorted(size, key=lambda name: (size[name], name))
+    else:
+        distinct = sorted(set(texts))
+    position = {name: code for code, name in enumerate(distinct)}
+    moved = np.full(len(names) + 1, -1, dtype=np.int64)  # a code of −1 finds the last entry
+    moved[[code for code, _ in known]] = [position[name] for name in texts]
+    return moved[codes], tuple(distinct)
+
+
+def _library(column: object) -> str:
+    """Return the package that a column's type comes from; neither pandas nor pyarrow is imported for it."""
+    return type(column).__module__.partition(".")[0]
+
+
+def _is_plain(column: object) -> bool:
+    """Return whether a numpy or pandas column cannot hold lists."""
+    dtype = getattr(column, "dtype", None)
+    plain = getattr(dtype, "kind", "O") != "O" or type(dtype).__name__ in ("CategoricalDtype", "StringDtype")
+    return plain and _library(column) in ("numpy", "pandas")
+
+
+def _factorised(column: object, argument: str) -> tuple[Ints, Sequence[object]]:
+    """Return codes and names of a column of single entries; a code of −1 is missing, as is a missing name."""
+    if isinstance(column, EncodedLabels):
+        return _checked(column.codes, -1, len(column.names), f"the codes of `{argument}`"), column.names
+    if _library(column) == "pyarrow":
+        return _of_arrow_plain(_one_chunk(column, argument), argument)
+    if _library(column) == "pandas" and _is_plain(column):
+        codes, names = cast(Any, column).factorize()
+        return np.asarray(codes, dtype=np.int64), names.tolist()
+    if isinstance(column, np.ndarray) and column.ndim == 1 and not isinstance(column, np.ma.MaskedArray):
+        if column.dtype.kind == "b":
+            return column.astype(np.int64), (False, True)
+        if column.dtype.kind in "iu" and column.size:
+            low, high = int(column.min()), int(column.max())
+            if high - low <= 4 * column.size:
+                return (column - column.dtype.type(low)).astype(np.int64), range(low, high + 1)
+        if column.dtype.kind in "iuf":
+            distinct, codes = np.unique(column, return_inverse=True)
+            return codes.astype(np.int64), distinct.tolist()
+    return _of_list(_entries(column, argument), argument)
+
+
+def _entries(column: object, argument: str) -> Sequence[object]:
+    """Return a column as a list or tuple; raise when it is none."""
+    if isinstance(column, list | tuple):
+        return column
+    shape = getattr(column, "shape", (0,))
+    if isinstance(column, str | bytes | Mapping | Set) or len(shape) != 1 or not isinstance(column, Iterable):
+        what = f"the text {column!r}" if isinstance(column, str) else f"a {type(column).__name__}"
+        if len(shape) != 1:
+            what += f" of shape {shape}"
+        raise RequestError(f"`{argument}` is {what}: give a column with one entry per response")
+    return list(column.tolist() if hasattr(column, "tolist") else column)
+
+
+def _of_list(entries: Sequence[object], argument: str, rows: Ints | None = None) -> tuple[Ints, Sequence[object]]:
+    """Return codes and names of a list; `rows` says which response each entry belongs to."""
+    try:
+        distinct = set(entries)
+        if set(map(type, distinct)) <= {str}:
+            names: list[object] = list(distinct)
+            position = {name: code for code, name in enumerate(names)}
+            return np.fromiter(map(position.__getitem__, entries), dtype=np.int64, count=len(entries)), names
+        # 1, 1.0 and True are equal to Python, and only the first two are to us: the type is part of the key.
+        keys = list(zip(map(type, entries), entries, strict=True))
+        place = {key: code for code, key in enumerate(dict.fromkeys(keys))}
+        return np.fromiter(map(place.__getitem__, keys), dtype=np.int64, count=len(keys)), [name for _, name in place]
+    except TypeError:
+        at = next(index for index, entry in enumerate(entries) if not _is_hashable(entry))
+        raise RequestError(
+            f"`{argument}` holds {entries[at]!r} at position {at if rows is None else rows[at]}, which names nothing: "
+            "use text or a number"
+        ) from None
+
+
+def _is_hashable(entry: object) -> bool:
+    try:
+        hash(entry)
+    except TypeError:
+        return False
+    return True
+
+
+def _flattened(entries: Sequence[object], argument: str) -> tuple[Ints, Sequence[object]]:
+    """Return the single values of a list of values or of lists of values, and the row of each."""
+    every = np.arange(len(entries))
+    kinds = set(map(type, entries))
+    if kinds <= {list, tuple}:
+        lists = cast(Sequence[Sequence[object]], entries)
+        sizes = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+        return np.repeat(every, sizes), list(itertools.chain.from_iterable(lists))
+    if not any(map(_holds_several, kinds)):
+        return every, entries
+    counts: list[int] = []
+    flat: list[object] = []
+    for row, entry in enumerate(entries):
+        if isinstance(entry, Mapping):
+            raise RequestError(f"`{argument}` holds a mapping at position {row}: give a value or a list of values")
+        several = list(cast(Iterable[object], entry)) if _holds_several(type(entry)) else [entry]
+        counts.append(len(several))
+        flat += several
+    return np.repeat(every, counts), flat
+
+
+def _holds_several(kind: type) -> bool:
+    # Looked up in the class itself: an Enum can be iterated, its members cannot.
+    return not issubclass(kind, str | bytes) and any("__iter__" in vars(base) for base in kind.__mro__)
+
+
+def _checked(column: NDArray[np.integer[Any]], least: int, n: int, what: str) -> Ints:
+    """Return whole numbers from `least` to `n` − 1 as 64-bit integers; raise for anything else."""
+    array = np.asarray(column)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise RequestError(f"{what} have type {array.dtype} and shape {array.shape}: give a column of integers")
+    if array.size and (int(array.min()) < least or int(array.max()) >= n):
+        wrong = int(array.min()) if int(array.min()) < least else int(array.max())
+        raise RequestError(f"{what} hold {wrong}: use positions from 0 that are below {n}")
+    return array.astype(np.int64, copy=False)
+
+
+def _of_encoded(column: EncodedValues, argument: str) -> tuple[Ints, Ints, Sequence[object], int]:
+    codes = _checked(column.codes, -1, len(column.names), f"the codes of `{argument}`")
+    rows = _checked(column.rows, 0, column.n_rows, f"the rows of `{argument}`")
+    if len(rows) != len(codes):
+        raise RequestError(f"`{argument}` has {len(rows)} rows and {len(codes)} codes: give the row of every code")
+    if (np.diff(rows) < 0).any():
+        order = np.argsort(rows, kind="stable")
+        rows, codes = rows[order], codes[order]
+    return rows, codes, column.names, column.n_rows
+
+
+def _one_chunk(column: Any, argument: str) -> Any:
+    """Return a pyarrow column as one array."""
+    if hasattr(column, "column_names"):
+        raise RequestError(f"`{argument}` is a {type(column).__name__}: give one of its columns")
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
+
+
+def _of_arrow(column: Any, argument: str) -> tuple[Ints, Ints, Sequence[object], int]:
+    from pyarrow import compute, types
+
+    array = _one_chunk(column, argument)
+    if types.is_list(array.type) or types.is_large_list(array.type):
+        rows = compute.list_parent_indices(array).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        codes, names = _of_arrow_plain(compute.list_flatten(array), argument)
+        return rows, codes, names, len(array)
+    if types.is_nested(array.type):
+        rows, flat = _flattened(array.to_pylist(), argument)
+        return rows, *_of_list(flat, argument, rows), len(array)
+    return np.arange(len(array)), *_of_arrow_plain(array, argument), len(array)
+
+
+def _of_arrow_plain(array: Any, argument: str) -> tuple[Ints, Sequence[object]]:
+    try:
+        encoded = array.dictionary_encode()
+    except NotImplementedError:
+        return _of_list(array.to_pylist(), argument)
+    codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes, encoded.dictionary.to_pylist()
+
+
+def _unmasked(table: Any) -> Any:
+    """Return what is masked in an array of numbers as NaN."""
+    if isinstance(table, np.ma.MaskedArray):
+        return np.ma.filled(table.astype(np.float64), np.nan)
+    return table
+
+
+def _floats(column: Any) -> Floats:
+    column = _unmasked(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind != "O":
+        return np.asarray(column, dtype=np.float64)
+    if _library(column) == "pandas" and hasattr(column, "to_numpy"):
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
+    if _library(column) == "pyarrow":
+        column = column.to_numpy(zero_copy_only=False)
+    if isinstance(column, str | bytes | Mapping | Set):
+        raise TypeError
+    entries = column if isinstance(column, list | tuple | np.ndarray) else list(column)
+    try:
+        return np.asarray(entries, dtype=np.float64)
+    except TypeError:  # pandas' NA, which numpy does not know
+        return np.asarray([np.nan if is_missing(entry) else entry for entry in entries], dtype=np.float64)
