@@ -179,6 +179,6 @@ def annotation_schema() -> pa.Schema:
             pa.field("values", pa.list_(value), nullable=False),
             pa.field("output", pa.string()),
             pa.field("attempts", pa.int32(), nullable=False),
-            pa.field("part", pa.string(), nullable=False),
+            pa.field("segment", pa.string(), nullable=False),
         ]
     )

@@ -57,7 +57,7 @@ def observe(metric: str, rows: Sequence[Row], *, evaluator: str = "") -> list[Ob
                     Observation(
                         row=f"{row.key}/{row.repeat}",
                         nep=row.cluster,
-                        annotation=f"{evaluator}/{row.repeat}{suffix}",
+                        reading=f"{evaluator}/{row.repeat}{suffix}",
                         gender=gender,
                         value=value,
                         published=published,

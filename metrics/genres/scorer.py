@@ -240,7 +240,7 @@ def agreed(seen: Sequence[Observation]) -> list[Observation]:
         winner = majority(["neither" if math.isnan(m.value) else str(m.value) for m in members if m.known])
         value = math.nan if winner in {None, "neither"} else float(str(winner))
         known = any(member.known for member in members)
-        found.append(replace(members[0], annotation="", value=value, published=value, known=known))
+        found.append(replace(members[0], reading="", value=value, published=value, known=known))
     return found
 
 

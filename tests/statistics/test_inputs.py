@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equivox.errors import RequestError
+from equivox.core.errors import RequestError
 from equivox.statistics import (
     EncodedLabels,
     EncodedValues,
