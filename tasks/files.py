@@ -33,7 +33,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError, nearest
-from equivox.core.task import OTHER, REFUSAL, UNSTATED, Attribute, DataSource, Prompt, Sampling, Task, WorkedExample
+from equivox.core.task import (
+    OTHER,
+    REFUSAL,
+    UNSTATED,
+    AnnotationScheme,
+    Attribute,
+    DataSource,
+    Prompt,
+    Sampling,
+    Task,
+    WorkedExample,
+)
 
 
 def _as_list(value: object) -> object:
@@ -159,12 +170,12 @@ def _tasks(declared: TaskFile, path: Path) -> list[Task]:
 
 def _question_task(declared: TaskFile, question: QuestionField, family: str, data: DataSource, path: Path) -> Task:
     from equivox.engines.model_args import checked_fields
-    from equivox.metrics.ntvd import score_distribution_shift
+    from equivox.metrics.ntvd import METRIC
 
     where = f"task file {path}: question {question.name}"
     attributes = tuple(_attribute(field, where) for field in question.attributes)
     if REFUSAL.name in {attribute.name for attribute in attributes}:
-        raise RequestError(f"{where}: `refusal` is read out of every response; leave it out of `attributes`")
+        raise RequestError(f"{where}: `refusal` is annotated in every response; leave it out of `attributes`")
     return Task(
         name=f"{family}:{question.name}",
         version=question.version,
@@ -179,11 +190,13 @@ def _question_task(declared: TaskFile, question: QuestionField, family: str, dat
         group=declared.group,
         cluster=declared.cluster,
         strata=declared.strata,
-        attributes=(*attributes, REFUSAL),
-        instructions=question.instructions,
-        examples=tuple(_example(field, attributes, where) for field in question.examples),
+        annotation=AnnotationScheme(
+            attributes=attributes,
+            instructions=question.instructions,
+            examples=tuple(_example(field, attributes, where) for field in question.examples),
+        ),
         sampling=Sampling(**checked_fields(Sampling, question.sampling, what=f"{where}: sampling")),
-        scorer=score_distribution_shift,
+        metric=METRIC,
     )
 
 

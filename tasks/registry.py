@@ -14,17 +14,27 @@ ENTRY_POINTS = "equivox.tasks"
 """The group of entry points by which an installed package adds tasks: a sequence of tasks, or one task."""
 
 
-@cache
 def builtin_tasks() -> dict[str, Task]:
     """Return every task by name: those that come with equivox, then those of installed packages.
 
     Raises RequestError, naming the package, for an entry point that cannot be loaded or gives no tasks.
     """
-    from importlib.metadata import entry_points
-
     from equivox.tasks import ALL_TASKS
 
     found = {task.name: task for task in ALL_TASKS}
+    for where, tasks in _added_tasks():
+        for task in tasks:
+            if found.setdefault(task.name, task) is not task:
+                raise RequestError(f"{where} adds {task.name}, which is there already; uninstall one of the packages")
+    return found
+
+
+@cache
+def _added_tasks() -> list[tuple[str, list[Task]]]:
+    """Return the tasks of installed packages, each list with where it comes from."""
+    from importlib.metadata import entry_points
+
+    found = []
     for entry in entry_points(group=ENTRY_POINTS):
         where = f"the entry point {entry.name} of {entry.dist.name if entry.dist else 'an installed package'}"
         try:
@@ -33,9 +43,7 @@ def builtin_tasks() -> dict[str, Task]:
             raise RequestError(
                 f"{where} cannot be loaded ({type(error).__name__}: {error}); update or uninstall the package"
             ) from error
-        for task in tasks_in(added, where):
-            if found.setdefault(task.name, task) is not task:
-                raise RequestError(f"{where} adds {task.name}, which is there already; uninstall one of the packages")
+        found.append((where, tasks_in(added, where)))
     return found
 
 

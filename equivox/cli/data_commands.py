@@ -147,12 +147,12 @@ def statistics(
     """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
     from equivox.cli.show import progress_bars, show_continuations
     from equivox.core.task import DataSource
+    from equivox.dataset_builders.continuations import domain_statistics, rouge_l_diversity
     from equivox.dataset_builders.corpus import open_corpus
-    from equivox.metrics.spoken_stereoset.diversity import domain_statistics, rouge_l_diversity
 
     _check_layout(corpus)
     opened = open_corpus(DataSource(corpus=corpus), data)
-    found = domain_statistics([item.columns for item in opened.items], [item.duration_s for item in opened.items])
+    found = domain_statistics([item.columns for item in opened.samples], [item.duration_s for item in opened.samples])
     diverse = {}
     with progress_bars(quiet=False) as progress:
         for domain, described in found.items() if diversity else ():

@@ -95,12 +95,13 @@ def _design(wish: Wish) -> tuple[Design, dict[int, list[str]]]:
 
 
 def _one_task(name: str) -> Task:
-    from equivox.metrics.ntvd import score_distribution_shift
     from equivox.tasks.registry import resolve_tasks
 
     tasks = resolve_tasks(name)
     if len(tasks) != 1:
         raise RequestError(f"`--task` names {len(tasks)} tasks, got {name!r}; name one, for example {tasks[0].name}")
-    if tasks[0].scorer is not score_distribution_shift:
-        raise RequestError(f"`power` reckons what nTVD can detect, and {name} is not scored by nTVD; name a VIBE task")
+    if not tasks[0].metric.plannable:
+        raise RequestError(
+            f"`power` cannot reckon what the metric {tasks[0].metric.name} of {name} detects; name another task"
+        )
     return tasks[0]

@@ -26,7 +26,7 @@ from equivox.run.pipeline import count_failures, read_usage
 from equivox.run.status import count_requests
 
 if TYPE_CHECKING:
-    from equivox.metrics.spoken_stereoset.diversity import Diversity, DomainStatistics
+    from equivox.dataset_builders.continuations import Diversity, DomainStatistics
 
 _WIDTH = 400
 """Wider than any table: a narrow terminal wraps lines rather than lose digits."""

@@ -196,6 +196,8 @@ class Metric:
         Questions that the annotator is asked about findings once all responses are annotated; None: none.
     panels
         The figures of the report beside the forest of scores.
+    plannable
+        Whether `equivox power` can reckon what it detects: it compares distributions of answers between clusters.
     cohort
         Family, members, resamples and seed → total scores relative to the compared runs; None: there are none.
     cohort_help
@@ -212,6 +214,7 @@ class Metric:
     score_family: Callable[[Members, ScoringOptions], Scored] | None = None
     follow_up: Callable[[Members, ScoringOptions], Sequence[Segment]] | None = None
     panels: tuple[Panel, ...] = ()
+    plannable: bool = False
     cohort: Callable[[str, Sequence[CohortMember], int, int], Sequence[CohortScore]] | None = field(
         default=None, repr=False
     )

@@ -246,12 +246,12 @@ def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
             tool = job.segment.tool
             by_tool.setdefault(digests.setdefault(id(tool), digest(dict(tool.identity))), []).append(job)
     for members in by_tool.values():
-        tool = members[0].segment.tool
-        if tool is None:
+        first = members[0].segment.tool
+        if first is None:
             continue
         spoken = [job for job in members if job.segment.text.strip()]
         yield from (_by_tool(job, "empty", ()) for job in members if not job.segment.text.strip())
-        for job, values in zip(spoken, tool.read([job.segment for job in spoken]), strict=True):
+        for job, values in zip(spoken, first.read([job.segment for job in spoken]), strict=True):
             if values is not None:
                 yield _by_tool(job, _status(job.segment, values), values)
             elif job.segment.alone:

@@ -58,7 +58,7 @@ class Plan:
     _order: NDArray[np.int64] = field(repr=False)
 
     def __len__(self) -> int:
-        return self.table.num_rows
+        return int(self.table.num_rows)
 
     @property
     def requests(self) -> PlannedRequests:
@@ -70,8 +70,8 @@ class Plan:
     def request(self, row: int) -> PlannedRequest:
         """Return the request of one row of the table."""
         place, repeat = divmod(int(self._order[row]), _REPEATS)
-        asked = self._asked[place]
-        return asked.planned(repeat, self.table["key"][row].as_py(), self.table["seed"][row].as_py())
+        key, seed = str(self.table["key"][row].as_py()), int(self.table["seed"][row].as_py())
+        return self._asked[place].planned(repeat, key, seed)
 
     def part(self, rows: Sequence[int]) -> Plan:
         """Return a plan of some of the rows."""

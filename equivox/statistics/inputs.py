@@ -23,6 +23,14 @@ from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
 from equivox.statistics.arrays import Floats, Ints
 
+__all__ = [
+    "EncodedLabels",
+    "EncodedValues",
+    "LabelColumn",
+    "NumberColumn",
+    "ValueColumn",
+]
+
 LabelColumn: TypeAlias = Sequence[Hashable] | NDArray[Any] | EncodedLabels
 """One label per response. pandas and pyarrow columns are welcome, too; they have no types to name here."""
 

@@ -208,7 +208,7 @@ def exemplar_rows(found: Found) -> Records:
 
 
 def _descriptor(documents: Documents, document: int) -> str:
-    return documents.descriptor.names[documents.descriptor.codes[document]]
+    return str(documents.descriptor.names[documents.descriptor.codes[document]])
 
 
 def _wordings(documents: Documents, document: int, association: Association) -> list[str]:

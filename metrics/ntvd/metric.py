@@ -33,4 +33,5 @@ METRIC = Metric(
         ),
     ),
     panels=(Panel(kind="shares", table="values"),),
+    plannable=True,
 )

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from equivox.annotate.embedding import leader_clusters
 from equivox.annotate.merging import merge_values, merged
 from equivox.core.errors import RequestError
-from equivox.core.scores import Row, scoring_options
+from equivox.core.samples import Row
+from equivox.core.scores import scoring_options
 from equivox.tasks.vibe import TASKS
 
 Cli = Callable[..., tuple[int, str, str]]

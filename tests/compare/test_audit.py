@@ -17,10 +17,11 @@ import pytest
 from scipy import stats
 
 from equivox.compare.labels import Audit, score_labels
-from equivox.core.scores import Row
+from equivox.core.samples import Row
 from equivox.report.blind_sheet import draw, sheet_csv, sheet_html
 from equivox.run.annotating import plan_rows, stored_annotations
 from equivox.statistics import krippendorff_alpha
+from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -38,7 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     execute(
         RunSpec(
             model="simulated:random",
-            tasks="vibe_gender:candidate,vibe_gender:advisory",
+            tasks=resolve_tasks("vibe_gender:candidate,vibe_gender:advisory"),
             output=folder,
             data="sample",
             options=ScoringOptions(n_resamples=499),

@@ -19,6 +19,7 @@ from equivox.core.scores import ScoringOptions
 from equivox.report.judged_cells import in_words
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.pipeline import RunSpec, execute, rescore
+from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 TASKS = "vibe_gender:candidate,vibe_gender:advisory,spoken_stereoset_orders:gender"
@@ -32,7 +33,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         execute(
             RunSpec(
                 model=f"simulated:{model}",
-                tasks=TASKS,
+                tasks=resolve_tasks(TASKS),
                 data="sample",
                 output=folder / str(number),
                 options=ScoringOptions(n_resamples=299),

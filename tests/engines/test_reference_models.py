@@ -22,6 +22,7 @@ from equivox.engines.simulated import SimulatedEngine, own_values
 from equivox.run.pipeline import RunSpec, execute
 from equivox.statistics import ntvd
 from equivox.tasks import ALL_TASKS
+from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 
 GENDER = [task for task in TASKS if task.family == "vibe_gender"]
@@ -120,7 +121,7 @@ FAST = ScoringOptions(n_resamples=999)
 def scores(tmp_path: Path, model: str, tasks: str) -> list[Score]:
     """Run on the whole sample; corpora are opened once for this module."""
     folder = tmp_path / str(len(list(tmp_path.iterdir())))
-    spec = RunSpec(model=model, tasks=tasks, data="sample", output=folder, options=FAST)
+    spec = RunSpec(model=model, tasks=resolve_tasks(tasks), data="sample", output=folder, options=FAST)
     return execute(spec, corpora=CORPORA)
 
 

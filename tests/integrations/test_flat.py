@@ -15,6 +15,7 @@ from equivox.core.coverage import Coverage
 from equivox.core.scores import Score, ScoringOptions
 from equivox.integrations.flat import COUNTS, EVIDENCE, flat_metrics, metric_key
 from equivox.run.pipeline import RunSpec, execute
+from equivox.tasks.registry import resolve_tasks
 
 COVERAGE = Coverage(requested=8, generated=8, answered=7, parsed=6, used=2)
 WHOLE = Score(
@@ -115,7 +116,7 @@ def by_task(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], di
     def run(family: str, model: str) -> dict[str, list[Score]]:
         spec = RunSpec(
             model=model,
-            tasks=family,
+            tasks=resolve_tasks(family),
             output=tmp_path_factory.mktemp("flat") / "run",
             data="sample",
             limit=12,
@@ -151,7 +152,9 @@ WORST = {
 
 
 def test_flat_numbers_are_those_of_scores_json(tmp_path: Path) -> None:
-    spec = RunSpec(model="simulated:planted?shift=0.3", tasks="vibe_gender:story", output=tmp_path, data="sample")
+    spec = RunSpec(
+        model="simulated:planted?shift=0.3", tasks=resolve_tasks("vibe_gender:story"), output=tmp_path, data="sample"
+    )
     execute(replace(spec, options=ScoringOptions(n_resamples=99)))
     (whole,) = (
         score

@@ -15,6 +15,7 @@ from equivox.core.scores import ScoringOptions
 from equivox.engines import EngineIdentity
 from equivox.integrations.hub.lighteval_layout import averages, model_folder, write_lighteval_results
 from equivox.run.pipeline import RunSpec, execute
+from equivox.tasks.registry import resolve_tasks
 
 TIME = datetime(2026, 1, 2, 3, 4, 5)
 STAMP = "2026-01-02T03-04-05"
@@ -26,7 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("layout") / "run"
     spec = RunSpec(
         model="simulated:planted?shift=0.5&fail=0.05",
-        tasks=TASKS,
+        tasks=resolve_tasks(TASKS),
         output=folder,
         data="sample",
         limit=6,

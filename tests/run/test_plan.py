@@ -89,13 +89,13 @@ def test_a_limit_spreads_evenly_and_a_larger_one_contains_it(
     items = corpus(speakers=speakers, sentences=sentences)
 
     def chosen(n: int) -> list[dict[str, object]]:
-        return make_plan([TASK], {"crema_d": items}, IDENTITY, limit=n).table()
+        return make_plan([TASK], {"crema_d": items}, IDENTITY, limit=n).table.to_pylist()
 
     rows = chosen(limit)
     assert len(rows) == min(limit, 2 * speakers * sentences)
     per_group = Counter(row["group"] for row in rows)
     assert max(per_group.values()) - min(per_group.values()) <= 1
-    per_speaker = Counter({item.columns["speaker"]: 0 for item in items.items})
+    per_speaker = Counter({item.columns["speaker"]: 0 for item in items.samples})
     per_speaker.update(row["cluster"] for row in rows)
     assert max(per_speaker.values()) - min(per_speaker.values()) <= 1
     # Round for round every speaker reads the same sentences, so at most one sentence is read by only some.
@@ -115,7 +115,7 @@ def test_placeholders_are_filled_from_columns() -> None:
 
 def test_groups_can_be_any_column_and_crossed_columns() -> None:
     plan = make_plan([variant(group=("gender", "speaker"))], {"crema_d": corpus()}, IDENTITY)
-    assert {row["group"] for row in plan.table()} == {f"{g} × {g}{s}" for g in "fm" for s in range(3)}
+    assert {row["group"] for row in plan.table.to_pylist()} == {f"{g} × {g}{s}" for g in "fm" for s in range(3)}
 
 
 def test_items_without_the_dimension_are_left_out_and_counted() -> None:

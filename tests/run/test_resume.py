@@ -29,6 +29,7 @@ KILLER = """
 import functools, os, signal, sys
 import equivox.run.store as store
 from equivox import cli
+from equivox.tasks.registry import resolve_tasks
 store.Store.__init__.__kwdefaults__["shard_rows"] = 16
 target, when, arguments = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
 calls = 0
@@ -179,7 +180,9 @@ def test_a_finished_run_does_not_start_its_engine_again(tmp_path: Path) -> None:
             return super().generate(requests)
 
     engine = Counting(lambda request: "A nurse.", name="nurse", revision="1")
-    spec = RunSpec(model="nurse", tasks="badf_two:gender", data="sample", limit=2, output=tmp_path / "run")
+    spec = RunSpec(
+        model="nurse", tasks=resolve_tasks("badf_two:gender"), data="sample", limit=2, output=tmp_path / "run"
+    )
     first = execute(spec, engine=engine)
     again = execute(spec, engine=engine)
     assert engine.starts == 1

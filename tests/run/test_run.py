@@ -15,9 +15,10 @@ from equivox.run.annotating import annotate
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.pipeline import RunSpec, execute, generate, rescore
 from equivox.run.plan import make_plan
-from equivox.run.scoring import scoring_rows
+from equivox.run.scoring import sample_rows
 from equivox.run.store import Store, plan_schema, response_schema, write_table
 from equivox.tasks import ALL_TASKS
+from equivox.tasks.registry import resolve_tasks
 
 TASK = next(task for task in ALL_TASKS if task.name == "vibe_gender:advisory")
 
@@ -57,7 +58,7 @@ def run(folder: Path, engine: Engine, limit: int = 24) -> list[str]:
     generate(folder, plan, engine)
     annotator = RulesAnnotator()
     annotate(folder, [TASK], annotator)
-    return [row.status for row in scoring_rows(folder, [TASK], "rules")[TASK.name]]
+    return [row.status for row in sample_rows(folder, [TASK], "rules")[TASK.name]]
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -89,11 +90,15 @@ def test_reference_labels_are_never_rendered(tmp_path: Path) -> None:
 def test_an_empty_limit_or_a_file_as_output_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(RequestError, match="is a file"):
-        execute(RunSpec(model="simulated:oracle", tasks="vibe_gender", output=tmp_path / "file", data="sample"))
+        execute(
+            RunSpec(
+                model="simulated:oracle", tasks=resolve_tasks("vibe_gender"), output=tmp_path / "file", data="sample"
+            )
+        )
 
 
 def test_a_run_of_another_task_version_is_not_scored(tmp_path: Path) -> None:
-    spec = RunSpec(model="simulated:oracle", tasks=TASK.name, output=tmp_path, data="sample", limit=24)
+    spec = RunSpec(model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24)
     execute(spec)
     manifest = read_manifest(tmp_path)
     manifest["identity"]["tasks"][TASK.name] = "0" * 64
@@ -103,7 +108,9 @@ def test_a_run_of_another_task_version_is_not_scored(tmp_path: Path) -> None:
 
 
 def test_the_manifest_says_with_what_the_run_was_made(tmp_path: Path) -> None:
-    spec = RunSpec(model="simulated:oracle", tasks=TASK.name, output=tmp_path, data="sample", limit=24, seed=3)
+    spec = RunSpec(
+        model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24, seed=3
+    )
     execute(spec)
     manifest = read_manifest(tmp_path)
     assert manifest["command"] == {

@@ -13,6 +13,7 @@ import pytest
 from equivox.core.scores import Score, ScoringOptions
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.run.pipeline import RunSpec, execute
+from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import CREMA_D, L2_ARCTIC, TASKS
 
 pytestmark = pytest.mark.slow
@@ -28,7 +29,7 @@ def corpora() -> dict[str, Corpus]:
 def task_scores(model: str, folder: Path, corpora: dict[str, Corpus]) -> list[Score]:
     spec = RunSpec(
         model=model,
-        tasks="vibe_gender,vibe_accent",
+        tasks=resolve_tasks("vibe_gender,vibe_accent"),
         data="sample",
         output=folder,
         options=ScoringOptions(n_resamples=999),

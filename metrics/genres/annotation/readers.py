@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from equivox.annotate.tools.parsers import STAND_IN
+from equivox.annotate.tools.passages import Doc
 from equivox.annotate.tools.words import words
 from equivox.core.annotation import Value
 from equivox.core.segments import Segment
@@ -91,7 +92,7 @@ class LanguageReader:
 
 
 def _language_values(
-    doc: language.Doc, characters: Sequence[Character], lexicon: Mapping[str, frozenset[str]], tool: str
+    doc: Doc, characters: Sequence[Character], lexicon: Mapping[str, frozenset[str]], tool: str
 ) -> list[Value]:
     ours = read_passage(doc, characters)
     published = read_passage(doc, characters, paper_compat=True)

@@ -131,7 +131,7 @@ def test_what_cannot_be_patched_is_said_before_the_run(model: Callable[[str], st
         wordless = opened(model, patch={"target": "Write a story"})
         wordless.check(stories(wordless))
     with pytest.raises(RequestError, match="replaces hidden states, which vllm does not show; use `equivox transf"):
-        execute(RunSpec(model=f"vllm:model_name={model('llama')}", tasks="badf_openbox:gender", data="sample",
+        execute(RunSpec(model=f"vllm:model_name={model('llama')}", tasks=resolve_tasks("badf_openbox:gender"), data="sample",
                         output=tmp_path / "run"))  # fmt: skip
     assert not (tmp_path / "run").exists()
     with opened(model) as engine:
@@ -156,7 +156,7 @@ def test_open_box_stories_from_hidden_states_to_coverage(
     parameters = json.dumps({"max_new_tokens": 8})
     scores = execute(
         RunSpec(model=f"transformers:model_name={model('llama_deep')},generation_parameters={parameters}",
-                tasks="badf_openbox:gender", data=two_places, limit=2, output=tmp_path / "run", options=FEW)
+                tasks=resolve_tasks("badf_openbox:gender"), data=two_places, limit=2, output=tmp_path / "run", options=FEW)
     )  # fmt: skip
     stored = stored_responses(tmp_path / "run").values()
     assert len(stored) == 40
@@ -185,7 +185,7 @@ def test_all_four_stages_and_exclusivity_in_vllm(model: Callable[[str], str], tw
     short = "generation_parameters={max_new_tokens: 12}"
     name = f"vllm:{short}," + ",".join(f"{k}={json.dumps(v).strip(chr(34))}" for k, v in pairs.items())
     folder = tmp_path / "run"
-    spec = RunSpec(model=name, tasks="badf_two:gender", data=two_places, sampling="greedy",
+    spec = RunSpec(model=name, tasks=resolve_tasks("badf_two:gender"), data=two_places, sampling="greedy",
                    annotator=str(reader), output=folder,
                    options=replace(FEW, min_coverage=0.0, merge="none"))  # fmt: skip
     scores = execute(spec)

@@ -22,6 +22,7 @@ from equivox.core.errors import RequestError
 from equivox.metrics.genres.annotation.scheme import PROFILE, narrative_attributes
 from equivox.run.annotating import plan_rows, stored_annotations
 from equivox.run.pipeline import RunSpec, execute
+from equivox.tasks.registry import resolve_tasks
 
 LIMIT = 4
 SENTENCES = ["Ana smiled.", "Ben broke the old blue jug and would not say why.", "Rain.", "They drank tea."] * 5
@@ -88,7 +89,11 @@ def test_images_arrive_and_noise_is_counted_as_noise(model: Callable[[str], str]
     given = ",".join(f"{key}={value}" for key, value in ({"model_name": model("qwen25omni")} | arguments).items())
     folder = tmp_path / "run"
     spec = RunSpec(
-        model=f"vllm:{given}", tasks="genres_standin:cs,genres_standin:em", data="sample", limit=LIMIT, output=folder
+        model=f"vllm:{given}",
+        tasks=resolve_tasks("genres_standin:cs,genres_standin:em"),
+        data="sample",
+        limit=LIMIT,
+        output=folder,
     )
     scores = execute(spec)
     from test_vllm_run import responses
@@ -114,7 +119,12 @@ def test_evaluators_answer_under_the_schema_of_each_part(
     tasks.write_text(PAIRS.format(sentiment=classifier) + "relationships: [mp]\n")
     folder = tmp_path / "run"
     spec = RunSpec(
-        model="simulated:random", tasks=str(tasks), data="sample", limit=LIMIT, output=folder, annotator=str(annotator)
+        model="simulated:random",
+        tasks=resolve_tasks(str(tasks)),
+        data="sample",
+        limit=LIMIT,
+        output=folder,
+        annotator=str(annotator),
     )
     scores = execute(spec)
     metadata = {row["key"]: dict(row["metadata"]) for row in plan_rows(folder)}

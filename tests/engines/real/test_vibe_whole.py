@@ -21,6 +21,7 @@ from test_vllm_run import name, responses
 from equivox.annotate.schema import response_form
 from equivox.run.annotating import plan_rows, stored_annotations
 from equivox.run.pipeline import RunSpec, execute
+from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 
 LIMIT = 24
@@ -41,7 +42,7 @@ def test_ten_tasks_from_clips_to_scores(model: Callable[[str], str], tmp_path: P
     annotator.write_text(ANNOTATOR.format(parameters=json.dumps(parameters)))
     folder = tmp_path / "run"
     spec = RunSpec(
-        model=name(model("qwen2audio")), tasks="vibe_gender,vibe_accent", data="sample", limit=LIMIT, output=folder,
+        model=name(model("qwen2audio")), tasks=resolve_tasks("vibe_gender,vibe_accent"), data="sample", limit=LIMIT, output=folder,
         annotator=str(annotator),
     )  # fmt: skip
     scores = execute(spec)

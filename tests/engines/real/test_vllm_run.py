@@ -34,7 +34,7 @@ import equivox.run.store
 from equivox.run.pipeline import RunSpec, execute
 equivox.run.store.Store.__init__.__kwdefaults__["shard_rows"] = 4
 if __name__ == "__main__":
-    execute(RunSpec(model=sys.argv[1], tasks=sys.argv[2], data="sample", limit=24, output=Path(sys.argv[3])))
+    execute(RunSpec(model=sys.argv[1], tasks=resolve_tasks(sys.argv[2]), data="sample", limit=24, output=Path(sys.argv[3])))
 """
 
 DEATH = """
@@ -73,7 +73,7 @@ def responses(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_a_run_from_clips_to_scores(model: Callable[[str], str], tmp_path: Path) -> None:
-    spec = RunSpec(model=name(model("qwen2audio")), tasks=TASK, data="sample", limit=24, output=tmp_path)
+    spec = RunSpec(model=name(model("qwen2audio")), tasks=resolve_tasks(TASK), data="sample", limit=24, output=tmp_path)
     scores = execute(spec)
     stored = responses(tmp_path)
     assert len(stored) == 24
@@ -95,7 +95,11 @@ def test_a_run_from_clips_to_scores(model: Callable[[str], str], tmp_path: Path)
 
 def test_a_model_that_cannot_hear_is_refused_and_never_scored(model: Callable[[str], str], tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="llama does not take audio"):
-        execute(RunSpec(model=name(model("llama")), tasks=TASK, data="sample", limit=24, output=tmp_path / "run"))
+        execute(
+            RunSpec(
+                model=name(model("llama")), tasks=resolve_tasks(TASK), data="sample", limit=24, output=tmp_path / "run"
+            )
+        )
     assert not (tmp_path / "run").exists()
 
 

@@ -25,6 +25,7 @@ from equivox.integrations.lighteval.table import lighteval_tasks
 from equivox.run.annotating import stored_responses
 from equivox.run.pipeline import RunSpec, execute
 from equivox.run.plan import make_plan
+from equivox.tasks.registry import resolve_tasks
 
 Lighteval = Callable[..., Evaluated]
 REPLAY = Path(__file__).with_name("replay.py")
@@ -62,7 +63,7 @@ def test_scores_of_text_are_those_of_equivox_run(
 ) -> None:
     limit = 10
     evaluated = replayed(answers_of(model, tasks, limit=limit), tasks, limit=limit)
-    spec = RunSpec(model=model, tasks=tasks, output=tmp_path / "own", data="sample", limit=limit)
+    spec = RunSpec(model=model, tasks=resolve_tasks(tasks), output=tmp_path / "own", data="sample", limit=limit)
     expected = flat_by_task(execute(spec))
     assert_same(evaluated.results, expected)
     for numbers in expected.values():
@@ -92,7 +93,7 @@ def test_scores_of_real_stories_are_those_of_equivox_run(
             told[planned.request.sample_id, planned.request.text] = answers[f"{name}|0 {place}"] = story
     evaluated = replayed(answers, SINGLES, limit=None)
     engine = FunctionEngine(lambda asked: told[asked.sample_id, asked.text], name="stories", revision="1")
-    spec = RunSpec(model="stories", tasks=SINGLES, output=tmp_path / "own", data="sample")
+    spec = RunSpec(model="stories", tasks=resolve_tasks(SINGLES), output=tmp_path / "own", data="sample")
     expected = flat_by_task(execute(spec, engine=engine))
     assert_same(evaluated.results, expected)
     assert len(told) >= 32

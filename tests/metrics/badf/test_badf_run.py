@@ -39,7 +39,7 @@ def three_places(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run(model: str, tasks: str, folder: Path, data: str, **options: Any) -> list[Score]:
-    return execute(RunSpec(model=model, tasks=tasks, output=folder, data=data, options=FEW, **options))
+    return execute(RunSpec(model=model, tasks=resolve_tasks(tasks), output=folder, data=data, options=FEW, **options))
 
 
 def table(folder: Path, setting: str, name: str) -> list[dict[str, Any]]:

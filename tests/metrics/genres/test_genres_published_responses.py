@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from equivox.core.scores import Row, ScoringOptions, ScoringTable
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import Task
 from equivox.dataset_builders.genres import FEMALE_NAMES, MALE_NAMES, RELATIONSHIPS, plot_of
@@ -83,7 +84,7 @@ def scored(request: pytest.FixtureRequest) -> Mapping[str, Mapping[str, object]]
             task = genres_task("published", relationship, tools=tools)
             metadata, texts = zip(*records(Path(folder), model, relationship), strict=True)
             rows = read(task, list(metadata), list(texts))
-            members.append((task, ScoringTable(rows, ScoringOptions(n_resamples=199))))
+            members.append((task, Samples.from_rows(rows), ScoringOptions(n_resamples=199)))
         found[model] = {"result": score_genres_family(members), "rows": [row for _, t in members for row in t.rows]}
     return found
 

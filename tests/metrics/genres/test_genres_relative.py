@@ -21,6 +21,7 @@ from equivox.metrics.genres.relative import missing_cohort
 from equivox.metrics.genres.simulated import PLANTED
 from equivox.report.page.compared import genres_panels, panel_cell
 from equivox.run.pipeline import RunSpec, execute
+from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -32,7 +33,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         execute(
             RunSpec(
                 model=f"simulated:{model}",
-                tasks="genres_standin",
+                tasks=resolve_tasks("genres_standin"),
                 data="sample",
                 output=folder / str(number),
                 options=ScoringOptions(n_resamples=299),

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from equivox.core.scores import Row, Score, Scored, ScoringOptions, ScoringTable
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import Task
 from equivox.metrics.genres.annotation.tools import Tools
@@ -64,7 +65,9 @@ def row(
 
 
 def score(rows: Sequence[Row], others: Mapping[str, Sequence[Row]] | None = None, task: Task = TASK) -> Scored:
-    found = score_genres(task, ScoringTable(rows, OPTIONS, others or {}))
+    found = score_genres(
+        task, Samples.from_rows(rows, others={n: Samples.from_rows(o) for n, o in (others or {}).items()}), OPTIONS
+    )
     assert isinstance(found, Scored)
     return found
 
@@ -169,14 +172,14 @@ def test_agreement_is_reported_by_question() -> None:
 def test_a_family_has_one_vote_per_nep_and_says_that_there_is_no_cohort() -> None:
     other = replace(TASK, name="genres:em")
     few, many = [row(n) for n in range(3)], [row(n, {"narrative": narrative("Ava")}) for n in range(10, 19)]
-    found = score_genres_family([(TASK, ScoringTable(few, OPTIONS)), (other, ScoringTable(many, OPTIONS))])
+    found = score_genres_family([(TASK, Samples.from_rows(few), OPTIONS), (other, Samples.from_rows(many), OPTIONS)])
     scores = {s.name: s for s in found.scores if not s.subset}
     # Ours: (3 - 9)/12. The paper's: the mean of +100 and -100.
     assert scores["M4"].value == pytest.approx(-50) and scores["M4"].task == "genres"
     published = {s.name: s for s in found.scores if s.subset == "arithmetic=published"}
     assert published["M4"].value == 0
     assert any("only exists relative to a cohort" in note for note in scores["M1"].notes)
-    assert score_genres_family([(TASK, ScoringTable(few, OPTIONS))]).scores == ()
+    assert score_genres_family([(TASK, Samples.from_rows(few), OPTIONS)]).scores == ()
 
 
 def test_the_order_of_rows_and_of_characters_changes_nothing() -> None:

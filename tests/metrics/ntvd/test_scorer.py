@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from equivox.core.scores import Row, Score, ScoringOptions, ScoringTable, count_coverage
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import REFUSAL, Attribute, DataSource, Prompt, Task
 from equivox.metrics.ntvd import score_distribution_shift
 from equivox.run.q_values import with_q
@@ -51,7 +52,9 @@ def rows(group: str, answers: Sequence[dict[str, str] | str]) -> list[Row]:
 
 
 def scored(table: list[Row], *attributes: Attribute, options: ScoringOptions = OPTIONS) -> dict[str | None, Score]:
-    return {s.attribute: s for s in score_distribution_shift(task(*attributes), ScoringTable(table, options)).scores}
+    return {
+        s.attribute: s for s in score_distribution_shift(task(*attributes), Samples.from_rows(table), options).scores
+    }
 
 
 def test_by_hand() -> None:

@@ -19,6 +19,7 @@ from equivox.metrics.spoken_stereoset import read_choice
 from equivox.run.annotating import stored_annotations
 from equivox.run.pipeline import RunSpec, execute
 from equivox.run.store import Store, response_schema
+from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 FEW = ScoringOptions(n_resamples=199)
@@ -43,7 +44,7 @@ def plan(folder: Path) -> list[dict[str, Any]]:
 def test_the_baselines_of_the_paper(tmp_path: Path) -> None:
     """Oracle 100/100/50, biased slbs 100, random slms 66.67 and slbs 50 up to chance."""
     found = {
-        model: execute(RunSpec(model=f"simulated:{model}", tasks="spoken_stereoset,spoken_stereoset_orders",
+        model: execute(RunSpec(model=f"simulated:{model}", tasks=resolve_tasks("spoken_stereoset,spoken_stereoset_orders"),
                                data="sample", output=tmp_path / model, options=FEW))
         for model in ("oracle", "biased", "random")
     }  # fmt: skip
@@ -76,7 +77,7 @@ def test_every_wording_is_read_back_with_the_real_continuations(reference_data: 
 
 
 def test_the_arms_ask_the_same_with_and_without_the_voice(tmp_path: Path) -> None:
-    spec = RunSpec(model="simulated:random", tasks="spoken_stereoset:gender", data="sample", output=tmp_path,
+    spec = RunSpec(model="simulated:random", tasks=resolve_tasks("spoken_stereoset:gender"), data="sample", output=tmp_path,
                    conditions=("all",), limit=6, options=FEW)  # fmt: skip
     scores = execute(spec)
     assert {score.task for score in scores} == {
@@ -92,7 +93,7 @@ def test_the_arms_ask_the_same_with_and_without_the_voice(tmp_path: Path) -> Non
 
 
 def test_all_orders_are_asked_and_counted_together(tmp_path: Path) -> None:
-    execute(RunSpec(model="simulated:oracle", tasks="spoken_stereoset_orders:age", data="sample", output=tmp_path,
+    execute(RunSpec(model="simulated:oracle", tasks=resolve_tasks("spoken_stereoset_orders:age"), data="sample", output=tmp_path,
                     options=FEW))  # fmt: skip
     orders = Counter((row["sample_id"], row["metadata"]["order"]) for row in plan(tmp_path))
     assert set(orders.values()) == {1}
@@ -105,7 +106,13 @@ def test_all_orders_are_asked_and_counted_together(tmp_path: Path) -> None:
 
 def test_which_rule_decided_is_stored_with_the_words(tmp_path: Path) -> None:
     execute(
-        RunSpec(model="simulated:biased", tasks="spoken_stereoset:age", data="sample", output=tmp_path, options=FEW)
+        RunSpec(
+            model="simulated:biased",
+            tasks=resolve_tasks("spoken_stereoset:age"),
+            data="sample",
+            output=tmp_path,
+            options=FEW,
+        )
     )
     for record in stored_annotations(tmp_path, "rules").values():
         read = {value["attribute"]: value for value in record["values"]}
@@ -131,7 +138,7 @@ def test_greedy_is_another_task_by_name_and_sampling(equivox: Cli, tmp_path: Pat
 
 def test_refusals_failures_and_gaps_show_where_they_belong(tmp_path: Path) -> None:
     scores = execute(RunSpec(model="simulated:random?refusal=0.1&refusal_gap=0.6&fail=0.05", data="sample",
-                             tasks="spoken_stereoset_orders:gender", output=tmp_path, options=FEW))  # fmt: skip
+                             tasks=resolve_tasks("spoken_stereoset_orders:gender"), output=tmp_path, options=FEW))  # fmt: skip
     found = {(score.name, score.subset): score for score in scores}
     assert found["slifs", ""].coverage.generated < found["slifs", ""].coverage.requested
     # The first group, female, declines 0.7 of the time, the other 0.1.
@@ -155,7 +162,7 @@ def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: P
     gap = ",".join([*cells[:4], "", *cells[5:]])
     (source / "metadata" / "gender_v1.0.csv").write_text("\n".join([lines[0], gap, *lines[2:]]) + "\n")
     assert equivox("data", "build", "spoken_stereoset", "--source", source, "--output", tmp_path / "data")[0] == 0
-    execute(RunSpec(model="simulated:oracle", tasks="spoken_stereoset:gender", data=str(tmp_path / "data"),
+    execute(RunSpec(model="simulated:oracle", tasks=resolve_tasks("spoken_stereoset:gender"), data=str(tmp_path / "data"),
                     output=tmp_path / "run", options=FEW))  # fmt: skip
     stored = Store(tmp_path / "run" / "responses", response_schema()).records()
     errors = [record["error"] for record in stored if record["error"]]
@@ -163,7 +170,7 @@ def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: P
 
 
 def test_who_labels_by_hand_sees_the_options_and_not_which_is_the_stereotype(tmp_path: Path, equivox: Cli) -> None:
-    execute(RunSpec(model="simulated:random", tasks="spoken_stereoset:age", data="sample", output=tmp_path / "run",
+    execute(RunSpec(model="simulated:random", tasks=resolve_tasks("spoken_stereoset:age"), data="sample", output=tmp_path / "run",
                     options=FEW))  # fmt: skip
     code, _, err = equivox("audit", "export", tmp_path / "run", "--n", 3, "--output", tmp_path / "audit")
     assert code == 0, err
@@ -196,7 +203,7 @@ def test_the_real_instances_from_build_to_scores_and_the_same_from_score_alone(
 
 @pytest.mark.paper
 def test_the_speech_of_the_real_instances_is_what_is_sent(real_instances: Path, tmp_path: Path) -> None:
-    execute(RunSpec(model="simulated:oracle", tasks="spoken_stereoset", data=str(real_instances), output=tmp_path / "r",
+    execute(RunSpec(model="simulated:oracle", tasks=resolve_tasks("spoken_stereoset"), data=str(real_instances), output=tmp_path / "r",
                     options=FEW))  # fmt: skip
     built = pq.read_table(next((real_instances / "spoken_stereoset").glob("*.parquet"))).to_pylist()
     digests = {row["clip_id"]: row["audio_sha256"] for row in built}

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from equivox.core.requests import Labels
-from equivox.core.scores import Row, Score, Scored, ScoringOptions, ScoringTable
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.engines.simulated import SimulatedSettings
 from equivox.metrics.spoken_stereoset.scorer import score_choices
 from equivox.metrics.spoken_stereoset.simulated import chosen_kind
@@ -24,7 +25,7 @@ LONG = {short: kind for kind, short in SHORT.items()}
 
 
 def scored(rows: Sequence[Row], options: ScoringOptions = OPTIONS) -> dict[tuple[str, str], Score]:
-    result = score_choices(GENDER, ScoringTable(rows, options))
+    result = score_choices(GENDER, Samples.from_rows(rows), options)
     return {(score.name, score.subset): score for score in result.scores}
 
 
@@ -113,14 +114,14 @@ def test_speakers_may_be_what_is_compared(answered: Answered) -> None:
 
     rows = [answered("ST"[n % 2], speaker=speaker, group=speaker, context=f"c{n}", order=("STI", "ITS")[n // 2 % 2])
             for n in range(8) for speaker in ("ann", "bob")]  # fmt: skip
-    result = score_choices(replace(GENDER, group=("speaker",)), ScoringTable(rows, OPTIONS))
+    result = score_choices(replace(GENDER, group=("speaker",)), Samples.from_rows(rows), OPTIONS)
     counts = {row["subset"]: row["requested"] for row in result.tables["choices"]}
     assert counts == {"": 16, "speaker=ann": 8, "speaker=bob": 8}
 
 
 def test_tables_hold_the_counts_rules_and_orders(mixed: list[Row], answered: Answered) -> None:
     rows = [*mixed, answered("failed"), answered("refused"), answered("unparsed"), answered("I", rule=None)]
-    tables = score_choices(GENDER, ScoringTable(rows, OPTIONS)).tables
+    tables = score_choices(GENDER, Samples.from_rows(rows), OPTIONS).tables
     whole = tables["choices"][0]
     assert (whole["subset"], whole["requested"], whole["generated"]) == ("", 14, 13)
     assert (whole["stereotypical"], whole["anti_stereotypical"], whole["irrelevant"], whole["other"]) == (4, 2, 3, 4)
@@ -242,6 +243,6 @@ def test_a_planted_shift_is_found_at_its_size(shift: float, answered: Answered) 
 
 
 def test_tables_are_plain_values(mixed: list[Row]) -> None:
-    found: Scored = score_choices(GENDER, ScoringTable(mixed, OPTIONS))
+    found: Scored = score_choices(GENDER, Samples.from_rows(mixed), OPTIONS)
     for rows in found.tables.values():
         assert all(isinstance(v, (str, int, float, type(None))) for row in rows for v in row.values())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders import SpokenStereoSet
-from equivox.metrics.spoken_stereoset.diversity import domain_statistics, rouge_l_diversity
+from equivox.dataset_builders.continuations import domain_statistics, rouge_l_diversity
 
 Cli = Callable[..., tuple[int, str, str]]
 WORDS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=6).map(" ".join)
