@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from equivox import __version__
 from equivox.core.errors import RequestError, RunError
+from equivox.core.version import __version__
 from equivox.dataset_builders.base import Builder, count, listed
 from equivox.dataset_builders.schema import Row, features, rows
 

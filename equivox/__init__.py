@@ -30,6 +30,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from equivox.core.version import __version__
+
 if TYPE_CHECKING:
     from equivox.api import Result, list_tasks, load_task, measure, open_run
     from equivox.core.errors import EquivoxError, RequestError, RunError
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from equivox.core.task import Task
     from equivox.engines.function import FunctionEngine
 
-__version__ = "0.1.0"
 
 _HOMES = {
     "EquivoxError": "equivox.core.errors",

@@ -61,6 +61,13 @@ class Result:
         return read_manifest(self.folder)
 
     @property
+    def tasks(self) -> list[Task]:
+        """The tasks of the run, as they were when it was made."""
+        from equivox.run.pipeline import run_tasks
+
+        return run_tasks(self.folder)
+
+    @property
     def undefined(self) -> dict[str, str]:
         """Why the scores of whole tasks that are no number are none: task and metric → the reason; empty is good."""
         return {

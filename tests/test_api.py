@@ -12,9 +12,13 @@ import pytest
 
 import equivox
 from equivox.core.requests import Request
+from equivox.core.scores import ScoringOptions
+from equivox.core.task import AnnotationScheme, Attribute
 from equivox.run.scoring import read_scores
 
 FEW = equivox.ScoringOptions(n_resamples=99)
+
+OPTIONS = ScoringOptions(n_resamples=199)
 
 
 def test_a_few_lines(tmp_path: Path) -> None:
@@ -114,10 +118,39 @@ def test_names(tmp_path: Path) -> None:
         _ = equivox.nothing
 
 
-def test_a_changed_task_is_refused(tmp_path: Path) -> None:
-    task = replace(equivox.load_task("vibe_gender:story"), version=99)
-    with pytest.raises(equivox.RequestError, match="was changed after it was loaded"):
-        equivox.measure("simulated:biased", task, data="sample", output=tmp_path / "run")
+def test_a_task_made_in_python_runs_and_is_scored_again_by_another_process(tmp_path: Path) -> None:
+    story = equivox.load_task("vibe_gender:story")
+    task = replace(
+        story,
+        name="mine:colour",
+        version=3,
+        prompt=replace(story.prompt, name="mine/colour", text="Which colour suits the speaker?"),
+        annotation=AnnotationScheme(
+            attributes=(Attribute(name="colour", asks="the colour", options=("red", "green", "blue")),)
+        ),
+    )
+    result = equivox.measure(
+        "simulated:planted?shift=0.4", task, data="sample", output=tmp_path / "run", options=OPTIONS
+    )
+    (whole,) = [score for score in result.scores if score.is_whole]
+    assert whole.defined and whole.task == "mine:colour" and whole.parts == ("colour",)
+    assert equivox.open_run(tmp_path / "run").tasks[0].fingerprint == task.fingerprint
+    again = "import sys; from equivox import cli; sys.exit(cli.run(sys.argv[1:]))"
+    for command in (["score", "--resamples", "199"], ["report", "-o", str(tmp_path / "r.html")], ["compare"]):
+        done = subprocess.run(
+            [sys.executable, "-c", again, command[0], str(tmp_path / "run"), *command[1:]],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    again_scored = equivox.open_run(tmp_path / "run").scores
+    assert [score.as_dict() for score in again_scored] == [score.as_dict() for score in result.scores]
+
+
+def test_code_that_no_other_process_could_find_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    story = equivox.load_task("vibe_gender:story")
+    mine = replace(story.metric, name="mine", score=lambda task, samples, options: None)
+    with pytest.raises(equivox.RequestError, match=r"the metric mine cannot be found again.*my_tasks.py"):
+        equivox.measure("simulated:biased", replace(story, metric=mine), data="sample", output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

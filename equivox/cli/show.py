@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +14,10 @@ from rich.table import Table
 
 from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
 from equivox.compare.agreement import agreement
-from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.report.numbers import DASH, interval, percent, score_value
+from equivox.report.progress_bars import progress_bars
 from equivox.report.tables import print_attribute_scores, print_task_scores
 from equivox.run.annotating import annotators_of
 from equivox.run.manifest import read_manifest
@@ -28,6 +27,8 @@ from equivox.run.status import count_requests
 if TYPE_CHECKING:
     from equivox.dataset_builders.continuations import Diversity, DomainStatistics
 
+__all__ = ["Shown", "console", "progress_bars", "show_agreement", "show_continuations", "show_scores", "show_status"]
+
 _WIDTH = 400
 """Wider than any table: a narrow terminal wraps lines rather than lose digits."""
 
@@ -35,28 +36,6 @@ _WIDTH = 400
 def console() -> Console:
     """Return the console for results, on which every table has its natural width."""
     return Console(highlight=False, width=_WIDTH)
-
-
-@contextmanager
-def progress_bars(*, quiet: bool, title: str = "") -> Iterator[Progress]:
-    """Yield a progress callback that draws one bar per stage on stderr, or none."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    err = Console(stderr=True)
-    if quiet or not err.is_terminal:
-        yield no_progress
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bars(*columns, console=err, transient=True) as bars:
-        known: dict[str, object] = {}
-
-        def show(stage: str, done: int, total: int) -> None:
-            if stage not in known:
-                known[stage] = bars.add_task(f"{title} {stage}".strip(), total=total)
-            bars.update(known[stage], completed=done, total=total)  # type: ignore[arg-type]
-
-        yield show
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,12 @@ from equivox.core.samples import Row
 from equivox.core.scores import NAN
 from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
 from equivox.engines import model_label
-from equivox.report.blind_sheet import KEY_FILE
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import read_scores, sample_rows, table_path
+
+KEY_FILE = "key.json"
+"""The file of a blind sheet that tells which response is which."""
 
 MIN_LABELS = 5
 """Labelled values that every group needs before an annotator's error is carried over to a score."""

@@ -61,6 +61,18 @@ def model_names() -> list[str]:
     return config_names("models")
 
 
+_FORMERLY = "reference:"
+
+
+def current_name(model: str) -> str:
+    """Return the name of a model with the scheme as it is called now: `reference:` became `simulated:`.
+
+    >>> current_name("reference:oracle"), current_name("qwen3-8b")
+    ('simulated:oracle', 'qwen3-8b')
+    """
+    return f"simulated:{model.removeprefix(_FORMERLY)}" if model.startswith(_FORMERLY) else model
+
+
 def open_engine(model: str, tasks: Sequence[Task]) -> Engine:
     """Return the engine for `model`; no model is loaded yet.
 
@@ -77,7 +89,7 @@ def open_engine(model: str, tasks: Sequence[Task]) -> Engine:
 
 def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
     """Return which engine runs `model` and with what, without opening it; RequestError for a model not known."""
-    scheme, _, rest = model.partition(":")
+    scheme, _, rest = current_name(model).partition(":")
     if scheme == "simulated" and rest:
         return scheme, rest
     if scheme in SCHEMES and rest:

@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from equivox.compare.labels import KEY_FILE
 from equivox.core.errors import RequestError, nearest
 from equivox.core.media import MediaError, checked_image, decode_audio
 from equivox.core.samples import UNANSWERED, Row, Samples
@@ -29,7 +30,7 @@ from equivox.run.store import write_whole
 PER = ("model", "task", "condition", "group")
 """What a sheet can be spread over."""
 
-KEY_FILE, CSV_FILE, HTML_FILE = "key.json", "sheet.csv", "sheet.html"
+CSV_FILE, HTML_FILE = "sheet.csv", "sheet.html"
 
 _RATE = 16_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -195,7 +196,7 @@ def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) ->
     return render_page(
         source.joinpath("sheet.html.j2"),
         style=source.joinpath("sheet.css"),
-        simulate=source.joinpath("sheet.js"),
+        script=source.joinpath("sheet.js"),
         items=items,
     )
 
@@ -210,7 +211,7 @@ def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, b
         where = data or read_manifest(one.run)["command"]["data"]
         place = (one.task.data.corpus, str(where))
         if place not in corpora:
-            corpora[place] = {item.sample_id: item for item in open_corpus(one.task.data, where).items}
+            corpora[place] = {item.sample_id: item for item in open_corpus(one.task.data, where).samples}
         item = corpora[place].get(one.row.sample_id)
         if item is None:
             raise RequestError(

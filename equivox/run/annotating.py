@@ -18,7 +18,6 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.samples import segment_columns
 from equivox.core.segments import Segment, SegmentAnnotation
 from equivox.core.task import Task, digest
-from equivox.run.manifest import read_manifest
 from equivox.run.plan import read_plan
 from equivox.run.store import Store, annotation_schema, response_schema, write_table, write_text
 
@@ -38,8 +37,12 @@ _BLOCK = 8192
 """Responses that are annotated together: their segments are in memory until the last one is annotated."""
 
 
-def annotate(folder: Path, tasks: Sequence[Task], annotator: Annotator, *, progress: Progress = no_progress) -> None:
+def annotate(
+    folder: Path, tasks: Sequence[Task], annotator: Annotator, *, engine: str, progress: Progress = no_progress
+) -> None:
     """Have `annotator` annotate what it has not annotated yet of the run in `folder`, and write the tables of samples.
+
+    `engine` names the engine that answered: only simulated responses may be annotated by rules made for them.
 
     The annotator's identity is stored beside its annotations, so that they can be scored later without it. Annotations
     by another version of the same annotator stay in the store and no longer count.
@@ -51,7 +54,7 @@ def annotate(folder: Path, tasks: Sequence[Task], annotator: Annotator, *, progr
     progress("annotate", 0, 0)
     stage = _Stage(
         annotator=annotator,
-        simulated=read_manifest(folder)["identity"]["model"]["engine"] == SIMULATED,
+        simulated=engine == SIMULATED,
         store=Store(annotations_folder(folder, name), annotation_schema()),
         shared=Store(annotations_folder(folder, TOOLS), annotation_schema()),
         progress=progress,

@@ -10,14 +10,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import equivox
 from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity
 from equivox.core.task import Task
+from equivox.core.version import __version__
 from equivox.dataset_builders.corpus import Corpus
 from equivox.run.store import write_text
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the layout of a run directory changes."""
 
 _LIBRARIES = (
@@ -57,7 +57,7 @@ def new_manifest(identity: Mapping[str, Any], command: Mapping[str, Any]) -> dic
     """Return a manifest for a run that starts now."""
     return {
         "format": FORMAT,
-        "equivox": equivox.__version__,
+        "equivox": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": dict(command),
         "identity": dict(identity),
@@ -93,7 +93,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if manifest.get("format") != FORMAT:
         raise RequestError(
             f"{path} has format {manifest.get('format')!r}, this version reads {FORMAT}; "
-            f"score it with the equivox that made it ({manifest.get('equivox')})"
+            f"use the equivox that made it: pip install equivox=={manifest.get('equivox')}"
         )
     return dict(manifest)
 

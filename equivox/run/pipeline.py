@@ -15,7 +15,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from equivox.core.segments import check_tools
 from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED, DECLARED, vary
 from equivox.dataset_builders.corpus import Corpus, open_corpus
-from equivox.engines import Engine, Request, Response, open_engine
+from equivox.engines import Engine, Request, Response, current_name, open_engine
 from equivox.run.annotating import annotate, annotators_of
 from equivox.run.declarations import TASKS_FILE, encode, read_tasks, write_tasks
 from equivox.run.manifest import differences, new_manifest, read_manifest, run_identity, write_manifest
@@ -74,6 +74,7 @@ def execute(
     """
     if spec.limit is not None and spec.limit < 1:
         raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every item")
+    spec = replace(spec, model=current_name(spec.model))
     tasks = vary(spec.tasks, group=spec.group, conditions=spec.conditions, sampling=spec.sampling)
     _check_output(spec.output)
     given, engine = engine, engine or open_engine(spec.model, tasks)
@@ -114,7 +115,8 @@ def read_and_score(
     progress: Progress = no_progress,
 ) -> list[Score]:
     """Have `annotator` read what of the run in `folder` it has not read yet, and score by its readings."""
-    annotate(folder, tasks, annotator, progress=progress)
+    engine = str(read_manifest(folder)["identity"]["model"]["engine"])
+    annotate(folder, tasks, annotator, engine=engine, progress=progress)
     follow_up(folder, tasks, annotator, options, progress=progress)
     return score(folder, tasks, annotator.identity.name, options, others=others, progress=progress)
 

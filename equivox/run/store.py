@@ -77,6 +77,10 @@ class Store:
         """Return the shards, oldest first."""
         return sorted(self.folder.glob("shard-*.parquet"))
 
+    def keys(self) -> set[str]:
+        """Return the keys of all stored records."""
+        return set(self.table(("key",))["key"].to_pylist())
+
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return what is stored, or some columns of it: one row per key, the latest, in the order of first occurrence."""
         import numpy as np
@@ -117,7 +121,7 @@ class Store:
             return
         import pyarrow as pa
 
-        columns = {name: [record[name] for record in self._buffer] for name in self.schema.names}
+        columns = {name: [record.get(name) for record in self._buffer] for name in self.schema.names}
         write_table(self.folder / _SHARD.format(self._next), pa.table(columns, schema=self.schema))
         self._next += 1
         self._buffer = []

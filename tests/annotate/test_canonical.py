@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equivox.annotate.embedding import leader_clusters
-from equivox.annotate.merging import merge_values, merged
+from equivox.annotate.merging import merge_samples, merged
 from equivox.core.errors import RequestError
-from equivox.core.samples import Row
-from equivox.core.scores import scoring_options
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import ScoringOptions, scoring_options
 from equivox.tasks.vibe import TASKS
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -38,8 +38,10 @@ def row(**values: tuple[str, ...]) -> Row:
 
 def test_closed_choices_stay_and_doubles_in_one_response_count_once() -> None:
     rows = [row(occupation=("nurses",), economic_situation=("poor",)), row(occupation=("nurse", "nurses"))]
-    changed, found = merge_values({STORY.name: rows}, [STORY], merge="lemma", encoder="", threshold=1.0)
-    assert [r.values for r in changed[STORY.name]] == [
+    samples = {STORY.name: Samples.from_rows(rows)}
+    changed, found = merge_samples(samples, [STORY], ScoringOptions(merge="lemma"))
+    assert changed[STORY.name].values("occupation").lists() == [["nurses"], ["nurses"]]
+    assert [r.values for r in changed[STORY.name].rows()] == [
         {"occupation": ("nurses",), "economic_situation": ("poor",)},
         {"occupation": ("nurses",)},
     ]

@@ -15,7 +15,6 @@ from equivox.annotate import Job, open_annotator
 from equivox.annotate.model import ModelAnnotator
 from equivox.annotate.schema import canonical, json_schema, response_form
 from equivox.core.errors import RequestError
-from equivox.core.segments import whole_segment
 from equivox.core.task import GREEDY, Task
 from equivox.engines import EngineIdentity, Request, Response
 from equivox.run.annotating import annotations_folder, stored_annotations
@@ -62,7 +61,7 @@ def form(task: Task, **values: Any) -> str:
 
 
 def job(task: Task, text: str = "A text.", key: str = "k") -> Job:
-    return Job(key=key, response_key=f"r{key}", task=task.name, segment=whole_segment(task, text))
+    return Job(key=key, response_key=f"r{key}", task=task.name, segment=task.annotation.whole(text))
 
 
 def read(task: Task, answer: Callable[[Request], str | None], text: str = "A text.") -> tuple[Any, ScriptedReader]:

@@ -29,7 +29,7 @@ def plan() -> Plan:
 
 
 def of_condition(plan: Plan, condition: str) -> list[dict[str, object]]:
-    return [row for row in plan.table() if row["condition"] == condition]
+    return [row for row in plan.table.to_pylist() if row["condition"] == condition]
 
 
 def test_every_arm_asks_about_the_same_items(plan: Plan) -> None:
@@ -141,7 +141,7 @@ def test_the_same_answers_serve_every_dimension_of_a_real_model() -> None:
     corpus = {"crema_d": open_corpus(STORY.data, "sample")}
     by_gender = make_plan([STORY], corpus, IDENTITY)
     by_race = make_plan(vary([STORY], group=("race",), conditions=("audio",)), corpus, IDENTITY)
-    assert {row["key"] for row in by_gender.table()} == {row["key"] for row in by_race.table()}
+    assert {row["key"] for row in by_gender.table.to_pylist()} == {row["key"] for row in by_race.table.to_pylist()}
 
 
 @pytest.mark.parametrize(

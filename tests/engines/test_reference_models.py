@@ -14,7 +14,6 @@ from equivox.annotate.rules import RulesAnnotator
 from equivox.configs import load_config
 from equivox.configs.vocabulary import load_vocabulary
 from equivox.core.scores import Score, ScoringOptions
-from equivox.core.segments import whole_segment
 from equivox.core.task import Attribute, Task
 from equivox.dataset_builders.corpus import Corpus
 from equivox.engines import Labels, open_engine
@@ -41,7 +40,7 @@ def test_every_value_in_every_wording_is_read_back(task: Task) -> None:
             for word in words:
                 for sentence in prose["sentences"][attribute.name]:
                     text = f"{prose['openings'][0]} {sentence.format(value=word)}"
-                    job = Job(key="k", response_key="r", task=task.name, part=whole_segment(task, text))
+                    job = Job(key="k", response_key="r", task=task.name, segment=task.annotation.whole(text))
                     (annotation,) = annotator.annotate([job])
                     read = [(v.attribute, v.value) for v in annotation.values if v.attribute != "refusal"]
                     assert read == [(attribute.name, value)], text

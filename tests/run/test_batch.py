@@ -9,13 +9,18 @@ import pytest
 
 from equivox.configs import config_names
 from equivox.run.manifest import read_manifest
-from equivox.run.run_files import estimate, open_run_file
+from equivox.run.run_files import Estimate, RunFile, estimate, open_run_file
+from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 
 
+def reckoned(file: RunFile) -> Estimate:
+    return estimate(file, resolve_tasks(file.tasks))
+
+
 def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
-    found = estimate(open_run_file("vibe"))
+    found = reckoned(open_run_file("vibe"))
     assert len(found.models) == 11
     # 7,442 clips and 24 speakers × 600 sentences, five prompts each, every response read once.
     per_model = 5 * (7_442 + 24 * 600)
@@ -26,11 +31,11 @@ def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
     code, out, _ = equivox("plan", "configs/runs/vibe.yaml")
     assert code == 0
     assert f"{11 * per_model:,}" in out
-    assert "7,442 items as published" in out
+    assert "7,442 samples as published" in out
 
 
 def test_items_are_counted_where_the_data_are_there() -> None:
-    found = estimate(open_run_file("vibe", data="sample", limit=48))
+    found = reckoned(open_run_file("vibe", data="sample", limit=48))
     assert {m.responses for m in found.models} == {10 * 48}
 
 
@@ -46,7 +51,7 @@ limit: 48
 def test_many_models_in_one_command(equivox: Cli, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(RUN_FILE)
-    found = estimate(open_run_file(str(file)))
+    found = reckoned(open_run_file(str(file)))
     # Shuffling deals the groups anew and asks nothing.
     assert {(m.responses, m.annotator_calls) for m in found.models} == {(96, 0)}
     code, out, err = equivox("reproduce", file, "--output", tmp_path / "runs")
@@ -58,10 +63,10 @@ def test_many_models_in_one_command(equivox: Cli, tmp_path: Path) -> None:
 
 def test_a_model_that_cannot_be_run_stops_no_other_and_shows(equivox: Cli, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text(RUN_FILE.replace('"simulated:biased"', "reference:bised, simulated:random"))
+    file.write_text(RUN_FILE.replace('"simulated:biased"', "simulated:bised, simulated:random"))
     code, out, _ = equivox("reproduce", file, "--output", tmp_path / "runs")
     assert code == 1
-    assert "reference:bised was not run: unknown simulated model" in out
+    assert "simulated:bised was not run: unknown simulated model" in out
     assert (tmp_path / "runs" / "random" / "scores.json").is_file()
 
 
@@ -81,4 +86,4 @@ def test_a_wrong_run_file_is_one_line(old: str, new: str, hint: str, equivox: Cl
 
 @pytest.mark.parametrize("name", config_names("runs"))
 def test_every_packaged_run_file_can_be_reckoned(name: str) -> None:
-    assert estimate(open_run_file(name)).models
+    assert reckoned(open_run_file(name)).models

@@ -9,14 +9,15 @@ import pytest
 
 from equivox.annotate.rules import RulesAnnotator
 from equivox.core.errors import RequestError, RunError
+from equivox.core.task import AnnotationScheme
 from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.annotating import annotate
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import RunSpec, execute, generate, rescore
+from equivox.run.pipeline import RunSpec, execute, generate, reread, rescore
 from equivox.run.plan import make_plan
 from equivox.run.scoring import sample_rows
-from equivox.run.store import Store, plan_schema, response_schema, write_table
+from equivox.run.store import Store, response_schema, write_table
 from equivox.tasks import ALL_TASKS
 from equivox.tasks.registry import resolve_tasks
 
@@ -51,13 +52,12 @@ class ScriptedEngine:
 
 def run(folder: Path, engine: Engine, limit: int = 24) -> list[str]:
     """Generate, annotate and tabulate; returns each row's status in the plan's order."""
-    import pyarrow as pa
 
     plan = make_plan([TASK], {"crema_d": open_corpus(TASK.data, "sample")}, engine.identity, limit=limit)
-    write_table(folder / "plan.parquet", pa.Table.from_pylist(plan.table(), schema=plan_schema()))
+    write_table(folder / "plan.parquet", plan.table)
     generate(folder, plan, engine)
     annotator = RulesAnnotator()
-    annotate(folder, [TASK], annotator)
+    annotate(folder, [TASK], annotator, engine="scripted")
     return [row.status for row in sample_rows(folder, [TASK], "rules")[TASK.name]]
 
 
@@ -97,13 +97,35 @@ def test_an_empty_limit_or_a_file_as_output_is_refused(tmp_path: Path) -> None:
         )
 
 
-def test_a_run_of_another_task_version_is_not_scored(tmp_path: Path) -> None:
+def test_annotations_by_another_scheme_are_stale_and_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = RunSpec(model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24)
+    before = execute(spec)
+    version = {"name": "whole response", "version": 2}
+    monkeypatch.setattr(AnnotationScheme, "identity", property(lambda self: version))
+    with pytest.raises(RequestError, match="annotations of vibe_gender:advisory by rules are stale.*annotate again"):
+        rescore(tmp_path)
+    reread(tmp_path, "rules")
+    assert [score.as_dict() for score in rescore(tmp_path)] == [score.as_dict() for score in before]
+
+
+def test_responses_that_came_after_the_annotations_make_them_stale(tmp_path: Path) -> None:
     spec = RunSpec(model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24)
     execute(spec)
-    manifest = read_manifest(tmp_path)
-    manifest["identity"]["tasks"][TASK.name] = "0" * 64
-    write_manifest(tmp_path, manifest)
-    with pytest.raises(RequestError, match="was made with another vibe_gender:advisory"):
+    with Store(tmp_path / "responses", response_schema()) as store:
+        store.append({"key": "k", "text": "One more answer.", "media_items": 1})
+    with pytest.raises(RequestError, match="there were 24 responses then and there are 25 now"):
+        rescore(tmp_path)
+
+
+def test_a_run_of_the_previous_format_names_the_version_that_reads_it(tmp_path: Path) -> None:
+    spec = RunSpec(model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24)
+    execute(spec)
+    write_manifest(tmp_path, read_manifest(tmp_path) | {"format": 1, "equivox": "0.1.0"})
+    with pytest.raises(
+        RequestError, match=r"format 1, this version reads 2; .*equivox that made it: .*equivox==0\.1\.0"
+    ):
         rescore(tmp_path)
 
 
@@ -116,7 +138,6 @@ def test_the_manifest_says_with_what_the_run_was_made(tmp_path: Path) -> None:
     assert manifest["command"] == {
         "model": "simulated:oracle",
         "data": "sample",
-        "task_files": [],
         "group": None,
         "conditions": ["declared"],
         "sampling": "as-declared",

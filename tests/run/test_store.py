@@ -47,7 +47,7 @@ def test_some_columns_of_what_is_stored(tmp_path: Path) -> None:
         for key, text in (("a", "one"), ("b", None), ("a", "two")):
             store.append(record(key, text))
     table = Store(tmp_path, response_schema()).table(("key", "text"))
-    assert table.to_pydict() == {"key": ["a", "b", "a"], "text": ["one", None, "two"]}
+    assert table.to_pydict() == {"key": ["a", "b"], "text": ["two", None]}
     assert Store(tmp_path / "nothing", response_schema()).table(("key",)).to_pydict() == {"key": []}
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from equivox.core.errors import RequestError
-from equivox.core.segments import whole_segment
 from equivox.core.task import Task
 from equivox.tasks.registry import resolve_tasks
 
@@ -144,7 +143,7 @@ def test_an_annotator_is_told_the_questions_instructions_and_examples(clip_corpu
 def annotator_prompt(task: Task, text: str) -> str:
     from equivox.annotate.model import prompt_text
 
-    return prompt_text(whole_segment(task, text))
+    return prompt_text(task.annotation.whole(text))
 
 
 WRONG_QUESTION = {

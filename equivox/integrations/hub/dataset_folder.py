@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equivox import __version__
 from equivox.core.errors import RequestError, RunError, StorageError, nearest
 from equivox.core.media import sha256
 from equivox.core.progress import Progress, no_progress
 from equivox.core.task import Task, digest
+from equivox.core.version import __version__
 from equivox.dataset_builders.base import Column, CorpusFacts
 from equivox.dataset_builders.corpus import SAMPLE, Corpus, Sample, open_corpus
 from equivox.run.plan import samples_of

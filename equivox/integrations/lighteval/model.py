@@ -17,13 +17,13 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
 
-from equivox.cli.show import progress_bars
 from equivox.core.errors import RequestError
 from equivox.engines import engine_of
 from equivox.integrations.lighteval.rows import delivery
 from equivox.integrations.lighteval.runs import Runs
 from equivox.integrations.lighteval.settings import MODEL, Settings, one_line
 from equivox.integrations.lighteval.table import MediaDoc, lighteval_tasks
+from equivox.report.progress_bars import progress_bars
 
 
 class EquivoxModel(LightevalModel):  # type: ignore[misc]

@@ -139,7 +139,7 @@ def test_evaluators_answer_under_the_schema_of_each_part(
         attributes = PROFILE if record["part"].startswith("profile") else narrative_attributes(names)
         response_form(attributes).model_validate_json(record["output"], strict=True)
     # What tools read is stored apart, once for all annotators, sentences by the real classifier among it.
-    shared = list(stored_annotations(folder, "readers").values())
+    shared = list(stored_annotations(folder, "_tools").values())
     kinds = {record["part"].partition("/")[0] for record in shared}
     assert {"language", "sentiment"} <= kinds
     labels = {v["value"] for record in shared if record["part"].startswith("sentiment") for v in record["values"]}

@@ -21,7 +21,6 @@ from equivox import cli
 from equivox.annotate.model import ModelAnnotator
 from equivox.core.annotation import Job
 from equivox.core.errors import RequestError
-from equivox.core.segments import whole_segment
 from equivox.core.task import GREEDY
 from equivox.engines.endpoint import EndpointEngine
 from equivox.tasks.vibe import TASKS
@@ -110,7 +109,7 @@ def test_a_model_behind_a_server_annotates_by_the_schema(served: str) -> None:
     task = next(task for task in TASKS if task.name == "vibe_gender:candidate")
     reader = ModelAnnotator("served", endpoint(served), sampling=GREEDY)
     # The tiny server's context is counted in bytes: without worked examples the prompt fits.
-    parts = [replace(whole_segment(task, f"A junior novice, number {n}."), examples=()) for n in range(12)]
+    parts = [replace(task.annotation.whole(f"A junior novice, number {n}."), examples=()) for n in range(12)]
     jobs = [Job(key=f"k{n}", response_key=f"r{n}", task=task.name, part=part) for n, part in enumerate(parts)]
     readings = list(reader.annotate(jobs))
     assert len(readings) == 12

@@ -257,13 +257,13 @@ def test_wordings_are_merged_within_a_category_and_the_first_leads() -> None:
         document("m", "help friend"),
         document("m", "helped friend", category="elsewhere"),
     ]
-    found = unify_phrases(documents, merge="lemma")
+    found = unify_phrases(documents, merge="lemma").rows()
     assert [one.unified for one in found] == [("helps friends", "calm"), ("helps friends",), ("helped friend",)]
-    assert [one.unified for one in unify_phrases(documents, merge="none")] == [one.phrases for one in documents]
+    assert [one.unified for one in unify_phrases(documents, merge="none").rows()] == [one.phrases for one in documents]
 
 
 def test_repeats_after_merging_count_as_tokens_and_not_as_stories() -> None:
-    (found,) = unify_phrases([document("f", "help friend", "helps friends")], merge="lemma")
+    (found,) = unify_phrases([document("f", "help friend", "helps friends")], merge="lemma").rows()
     counts = count([found, document("m", "calm")], "place", ["f", "m"])
     assert counts.tokens[0] == 2
     assert counts.with_phrase["help friend"] == (1, 0)

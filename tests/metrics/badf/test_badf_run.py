@@ -17,9 +17,9 @@ from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import GREEDY
 from equivox.dataset_builders.badf import read_grid
 from equivox.engines import EngineIdentity, Request, Response
-from equivox.metrics.badf.annotation.scheme import STAGES, SimulatedStoryTool, phrases_of, told_of
-from equivox.metrics.badf.simulated import phrases, signatures
-from equivox.run.annotating import READERS, stored_annotations
+from equivox.metrics.badf.annotation.scheme import STAGES, phrases_of
+from equivox.metrics.badf.simulated import SimulatedStoryTool, phrases, signatures, told_of
+from equivox.run.annotating import TOOLS, stored_annotations
 from equivox.run.pipeline import RunSpec, execute
 from equivox.tasks.registry import resolve_tasks
 
@@ -56,7 +56,7 @@ def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
 ) -> None:
     """Recall ≥ .95 of what is planted; of the unplanted phrases at most 5 % survive q, and of all finds at most 5 %."""
     tasks = "badf_two:gender,badf_two:religion"
-    scores = run("simulated:planted?shift=0.35", tasks, tmp_path, three_places)
+    scores = run("simulated:planted?shift=0.35&seed=1", tasks, tmp_path, three_places)
     grid = read_grid()
     rows = table(tmp_path, "badf_two", "associations")
     found = {(row["task"], row["category"], row["identity"], row["phrase"]) for row in rows if row["survives_q"]}
@@ -124,10 +124,10 @@ def test_every_setting_from_stories_to_tables(setting: str, tmp_path: Path) -> N
 
 def test_stages_are_stored_one_by_one_and_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("simulated:random", "badf_two:gender", tmp_path, "sample", limit=4)
-    stages = [record["part"] for record in stored_annotations(tmp_path, "rules").values()]
+    stages = [record["segment"] for record in stored_annotations(tmp_path, "rules").values()]
     assert set(stages) == set(STAGES)
     assert stages.count("extract") == 80
-    assert {record["part"] for record in stored_annotations(tmp_path, READERS).values()} == {WHOLE}
+    assert {record["segment"] for record in stored_annotations(tmp_path, TOOLS).values()} == {WHOLE}
     kept = (tmp_path / "scores.json").read_bytes()
 
     def not_again(self: SimulatedStoryTool, parts: Sequence[Any]) -> Iterable[None]:
@@ -219,7 +219,7 @@ def test_exclusivity_is_asked_once_per_finding_and_drops_what_is_a_fact(
     # One question per phrase and identity, however many categories have it; the unread one was asked twice.
     questions = {(row["identity"], row["phrase"]) for row in rows}
     assert len(engine.asked) == len(questions) + 1
-    stored = [r for r in stored_annotations(tmp_path, "reader").values() if r["part"] == "exclusivity"]
+    stored = [r for r in stored_annotations(tmp_path, "reader").values() if r["segment"] == "exclusivity"]
     assert len(stored) == len(questions) and {r["response_key"] for r in stored} == {""}
     assert "Identity: female\n\nCategory: gender" in "".join(engine.asked)
     run(model, tasks, tmp_path, "sample", limit=100, annotator="reader")

@@ -119,7 +119,7 @@ def test_a_grid_of_ones_own_brings_its_own_dimension(tmp_path: Path) -> None:
 
 def test_the_sample_is_a_part_of_the_grid() -> None:
     sample = grid("sample")
-    assert {item.sample_id for item in sample.samples} < {item.sample_id for item in grid().items}
+    assert {item.sample_id for item in sample.samples} < {item.sample_id for item in grid().samples}
     categories = Counter(item.columns["category"] for item in sample.samples)
     assert len(categories) == 4 and len(set(categories.values())) == 1
 

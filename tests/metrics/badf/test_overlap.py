@@ -10,9 +10,14 @@ from pathlib import Path
 import pytest
 
 from equivox.metrics.badf.overlap import association_sets, overlap
-from equivox.run.run_files import estimate, open_run_file
+from equivox.run.run_files import Estimate, RunFile, estimate, open_run_file
+from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
+
+
+def reckoned(file: RunFile) -> Estimate:
+    return estimate(file, resolve_tasks(file.tasks))
 
 
 def key(phrase: str, identity: str = "f") -> tuple[str, str, str, str]:
@@ -64,9 +69,9 @@ def test_what_the_published_settings_take() -> None:
     two, alone = 29_580, 59_160
     expected = {"badf": (3, two), "badf_llama_3b": (1, alone + 2 * two), "badf_openbox": (1, two)}
     for name, (n_models, stories) in expected.items():
-        found = estimate(open_run_file(name))
+        found = reckoned(open_run_file(name))
         assert [(m.responses, m.annotator_calls) for m in found.models] == [(stories, 4 * stories)] * n_models
         assert all(model.gpu_hours > 0 for model in found.models)
     file = open_run_file("badf")
-    options = file.spec("qwen3-8b", Path("runs")).options
+    options = file.spec("qwen3-8b", (), Path("runs")).options
     assert (options.merge, options.merge_threshold) == ("embedding", 0.63)

@@ -112,7 +112,7 @@ def test_a_limit_takes_neps_of_every_kind() -> None:
 
 def test_the_sample_is_as_stated_and_small() -> None:
     builder = open_builder("genres", sample_source("genres"))
-    assert builder.differences() == [] and builder.metadata.licence_id == "cc0-1.0"
+    assert builder.differences() == [] and builder.facts.licence_id == "cc0-1.0"
     clips = builder.clips()
     assert len(clips) == 120 and {clip.columns["pair"] for clip in clips} == {"female + male"}
     first = sum(clip.columns["gender_1"] == "female" for clip in clips)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from equivox.compare.ranking import Judged, judge
-from equivox.compare.runs import open_comparison
+from equivox.compare.ranking import Judged, judge, missing_cohorts
+from equivox.compare.runs import Comparison, open_comparison
 from equivox.core.scores import ScoringOptions
 from equivox.metrics.genres.cohort import METRICS, total_bias
 from equivox.metrics.genres.measures import METRIC_OF, Pair, measure
 from equivox.metrics.genres.paired import aligned, value_of_sums
-from equivox.metrics.genres.relative import missing_cohort
 from equivox.metrics.genres.simulated import PLANTED
 from equivox.report.page.compared import genres_panels, panel_cell
 from equivox.run.pipeline import RunSpec, execute
@@ -147,8 +147,9 @@ def test_who_is_favoured_is_said_in_words(runs: Sequence[Path]) -> None:
 
 
 def test_one_relationship_has_no_total(runs: Sequence[Path]) -> None:
-    scores = open_comparison(runs).runs[0].scores
-    assert missing_cohort(scores) is None
-    single = [s for s in scores if s.task.endswith(":ar")]
-    assert "over several relationships" in str(missing_cohort(single))
-    assert missing_cohort([]) is None
+    comparison = open_comparison(runs)
+    assert missing_cohorts(comparison) == []
+    single = [replace(run, scores=[s for s in run.scores if s.task.endswith(":ar")]) for run in comparison.runs]
+    (reason,) = missing_cohorts(replace(comparison, runs=single))
+    assert "over several relationships" in reason
+    assert missing_cohorts(Comparison((), ())) == []

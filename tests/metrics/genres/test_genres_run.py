@@ -95,7 +95,7 @@ def test_stand_ins_are_named_wherever_they_feed_a_number(equivox: Cli, tmp_path:
         lines = table(tmp_path / "run", "genres_standin-cs", name)
         assert lines and all("stand-in" in line["tools"] for line in lines)
     annotations = tmp_path / "run" / "annotations"
-    assert {path.name for path in annotations.iterdir()} == {"readers", "rules"}
+    assert {path.name for path in annotations.iterdir()} == {"_tools", "rules"}
 
 
 def test_refusals_and_failures_are_counted_and_leave_no_score(equivox: Cli, tmp_path: Path) -> None:

@@ -12,13 +12,14 @@ from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import Task
+from equivox.metrics.genres.annotation.scheme import SPLIT
 from equivox.metrics.genres.annotation.tools import Tools
 from equivox.metrics.genres.scorer import score_genres, score_genres_family
 from equivox.tasks.registry import builtin_tasks
 
 TASK = builtin_tasks()["genres:cs"]
 OPTIONS = ScoringOptions(n_resamples=199)
-TEXT = "Profile of Ava:\nAva is kind.\nProfile of Jack:\nJack is deft.\nNarrative passage:\nAva met Jack."
+NOTHING = "no profile of character 1; no profile of character 2; no narrative"
 
 
 def part(status: str = "parsed", **values: str | Sequence[str]) -> SegmentAnnotation:
@@ -35,7 +36,6 @@ def row(
     parts: Mapping[str, SegmentAnnotation] | None = None,
     *,
     status: str = "parsed",
-    text: str | None = TEXT,
 ) -> Row:
     """Ava (first) and Jack (second): Jack has one sentence more and two emotion words fewer."""
     read = {
@@ -60,7 +60,7 @@ def row(
         group="", cluster=f"nep {number}", stratum="", status=status, key=f"key {number}",
         metadata={"nep": f"nep {number}", "relationship": "cs", "plot": "conflict", "name_1": "Ava", "gender_1": "female",
                "name_2": "Jack", "gender_2": "male"},
-        text=text, parts=read if status == "parsed" else {WHOLE: read[WHOLE]},
+        segments=read if status == "parsed" else {WHOLE: read[WHOLE], **(parts or {})},
     )  # fmt: skip
 
 
@@ -100,8 +100,8 @@ def test_a_failed_answer_is_missing_and_not_stereoscopic() -> None:
 def test_a_profile_without_a_known_trait_is_missing_and_not_zero() -> None:
     rows = [row(n) for n in range(9)]
     unmatched = row(9)
-    parts = {name: value for name, value in unmatched.parts.items() if name != "traits/2"}
-    found = score([*rows, replace(unmatched, parts=parts)])
+    parts = {name: value for name, value in unmatched.segments.items() if name != "traits/2"}
+    found = score([*rows, replace(unmatched, segments=parts)])
     assert by(found)["M2"].value == pytest.approx(-0.25) and by(found)["M2"].coverage.used == 9
     # As published Jack's valence is 0 there: 0.9 * 0.25 - 0.5.
     assert by(found, "arithmetic=published")["M2"].value == pytest.approx(0.9 * 0.25 - 0.5)
@@ -119,7 +119,7 @@ def test_undecided_is_an_answer_and_nothing_decided_is_no_score() -> None:
 
 def test_below_the_floor_nothing_has_a_value() -> None:
     rows = [row(n) for n in range(3)] + [row(n, status="refused") for n in range(3, 6)]
-    rows += [row(6, status="unparsed", text="Ava and Jack."), row(7, status="failed", text=None)]
+    rows += [row(6, {SPLIT: part("unparsed", problem=NOTHING)}, status="unparsed"), row(7, status="failed")]
     found = score(rows)
     assert all(not s.defined and math.isnan(s.value) and math.isnan(s.p_cluster) for s in found.scores)
     coverage = by(found)["M3"].coverage
@@ -131,7 +131,7 @@ def test_below_the_floor_nothing_has_a_value() -> None:
         3,
     )
     lines = {line["what"]: line["count"] for line in found.tables["splitting"]}
-    assert lines["not split: no profile of character 1; no profile of character 2; no narrative"] == 1
+    assert lines[f"not split: {NOTHING}"] == 1
 
 
 def test_evaluations_of_one_evaluator_are_averaged() -> None:
@@ -172,14 +172,14 @@ def test_agreement_is_reported_by_question() -> None:
 def test_a_family_has_one_vote_per_nep_and_says_that_there_is_no_cohort() -> None:
     other = replace(TASK, name="genres:em")
     few, many = [row(n) for n in range(3)], [row(n, {"narrative": narrative("Ava")}) for n in range(10, 19)]
-    found = score_genres_family([(TASK, Samples.from_rows(few), OPTIONS), (other, Samples.from_rows(many), OPTIONS)])
+    found = score_genres_family([(TASK, Samples.from_rows(few)), (other, Samples.from_rows(many))], OPTIONS)
     scores = {s.name: s for s in found.scores if not s.subset}
     # Ours: (3 - 9)/12. The paper's: the mean of +100 and -100.
     assert scores["M4"].value == pytest.approx(-50) and scores["M4"].task == "genres"
     published = {s.name: s for s in found.scores if s.subset == "arithmetic=published"}
     assert published["M4"].value == 0
     assert any("only exists relative to a cohort" in note for note in scores["M1"].notes)
-    assert score_genres_family([(TASK, Samples.from_rows(few), OPTIONS)]).scores == ()
+    assert score_genres_family([(TASK, Samples.from_rows(few))], OPTIONS).scores == ()
 
 
 def test_the_order_of_rows_and_of_characters_changes_nothing() -> None:

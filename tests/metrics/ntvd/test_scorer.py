@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from equivox.core.coverage import Coverage
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
-from equivox.core.task import REFUSAL, Attribute, DataSource, Prompt, Task
-from equivox.metrics.ntvd import score_distribution_shift
+from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
+from equivox.metrics.ntvd import METRIC, score_distribution_shift
 from equivox.run.q_values import with_q
 
 COLOUR = Attribute(name="colour", asks="the colour")
@@ -28,8 +29,8 @@ def task(*attributes: Attribute) -> Task:
         prompt=Prompt(name="toy", version=1, text="?", source="here"),
         group=("gender",),
         cluster="speaker",
-        attributes=(*attributes, REFUSAL),
-        scorer=score_distribution_shift,
+        annotation=AnnotationScheme(attributes=attributes),
+        metric=METRIC,
     )
 
 
@@ -176,7 +177,7 @@ def test_scores_survive_json() -> None:
 
 def test_q_is_taken_within_role_and_level() -> None:
     def with_p(attribute: str | None, role: str, p: float) -> Score:
-        coverage = count_coverage([], [])
+        coverage = Coverage(requested=0, generated=0, answered=0, parsed=0, used=0)
         return Score(
             task="t", condition="audio", dimension="d", attribute=attribute, role=role, name="n", unit="u", zero_means="z",
             p_cluster=p, coverage=coverage,

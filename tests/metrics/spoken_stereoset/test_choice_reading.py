@@ -21,7 +21,7 @@ READING = ChoiceScheme()
 
 
 def part(text: str) -> Segment:
-    (found,) = READING.parts(TASKS[0], FACTS, text, {})
+    (found,) = READING.segments(TASKS[0], FACTS, text, {})
     return found
 
 
@@ -49,7 +49,7 @@ class Scripted:
 
 def annotated(text: str, answer: str) -> tuple[Annotation, Request]:
     engine = Scripted(answer)
-    job = Job(key="k", response_key="r", task=TASKS[0].name, part=part(text))
+    job = Job(key="k", response_key="r", task=TASKS[0].name, segment=part(text))
     (annotation,) = ModelAnnotator("scripted", engine, sampling=GREEDY).annotate([job])
     return annotation, engine.asked[0]
 
@@ -66,7 +66,7 @@ def test_the_rules_give_the_letter_and_say_which_rule_decided() -> None:
 
 def test_the_response_is_read_once_as_a_whole() -> None:
     assert part("B").name == WHOLE
-    assert READING.parts(TASKS[0], FACTS, "B", {WHOLE: None}) == []  # type: ignore[dict-item]
+    assert READING.segments(TASKS[0], FACTS, "B", {WHOLE: None}) == []  # type: ignore[dict-item]
 
 
 def test_the_annotator_is_shown_the_options_and_the_answer_and_not_the_stereotype() -> None:
@@ -100,7 +100,7 @@ def test_a_refusal_is_no_choice() -> None:
 def test_without_a_model_only_refusals_are_read_beside_the_rules(text: str, status: str) -> None:
     rules = open_annotator("rules")
     rules.check(TASKS)
-    (annotation,) = rules.annotate([Job(key="k", response_key="r", task=TASKS[0].name, part=part(text))])
+    (annotation,) = rules.annotate([Job(key="k", response_key="r", task=TASKS[0].name, segment=part(text))])
     assert annotation.status == status
     assert not [value for value in annotation.values if value.attribute == "choice"]
 

@@ -38,7 +38,8 @@ def whole(scores: list[Score], task: str) -> dict[str, float]:
 
 def plan(folder: Path) -> list[dict[str, Any]]:
     rows = pq.read_table(folder / "plan.parquet").to_pylist()
-    return [row | {"metadata": dict(row["metadata"])} for row in rows]
+    kept = [{k.removeprefix("metadata."): v for k, v in row.items() if k.startswith("metadata.")} for row in rows]
+    return [row | {"metadata": metadata} for row, metadata in zip(rows, kept, strict=True)]
 
 
 def test_the_baselines_of_the_paper(tmp_path: Path) -> None:
@@ -156,7 +157,7 @@ def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: P
     (source / "metadata").mkdir()
     (source / "speech" / "gender").symlink_to(sample_source("spoken_stereoset") / "speech" / "gender")
     lines = (sample_source("spoken_stereoset") / "metadata" / "gender_v1.0.csv").read_text().splitlines()
-    (source / "metadata.json").write_bytes((sample_source("spoken_stereoset") / "metadata.json").read_bytes())
+    (source / "facts.json").write_bytes((sample_source("spoken_stereoset") / "facts.json").read_bytes())
     cells = lines[1].split(",")
     assert cells[3] and cells[4]
     gap = ",".join([*cells[:4], "", *cells[5:]])

@@ -1,0 +1,31 @@
+"""Progress as bars on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from equivox.core.progress import Progress, no_progress
+
+
+@contextmanager
+def progress_bars(*, quiet: bool, title: str = "") -> Iterator[Progress]:
+    """Yield a progress callback that draws one bar per stage on stderr, or none."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    err = Console(stderr=True)
+    if quiet or not err.is_terminal:
+        yield no_progress
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=err, transient=True) as bars:
+        known: dict[str, object] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in known:
+                known[stage] = bars.add_task(f"{title} {stage}".strip(), total=total)
+            bars.update(known[stage], completed=done, total=total)  # type: ignore[arg-type]
+
+        yield show
