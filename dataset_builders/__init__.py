@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.plugins import DATASET_BUILDERS, added
 from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts
 from equivox.dataset_builders.clip_folder import ClipFolder
 from equivox.dataset_builders.crema_d import CremaD
@@ -32,6 +33,7 @@ __all__ = [
     "L2Arctic",
     "SpokenStereoSet",
     "build",
+    "builders",
     "open_builder",
     "read_clip",
     "rows",
@@ -45,14 +47,26 @@ BUILDERS: dict[str, type[Builder]] = {
     "genres": Genres,
     "clip_folder": ClipFolder,
 }
-"""Every builder by name."""
+"""Every builder that comes with equivox, by name."""
+
+
+def builders() -> dict[str, type[Builder]]:
+    """Return every builder by name: those that come with equivox, then those of installed packages."""
+    found = dict(BUILDERS)
+    for name, (package, given) in added(DATASET_BUILDERS).items():
+        if isinstance(given, type):
+            if not issubclass(given, Builder):
+                raise RequestError(f"{package} adds the builder {name!r}, which is no Builder; update or uninstall it")
+            found.setdefault(name, given)
+    return found
 
 
 def open_builder(name: str, source: Path | str, **options: Any) -> Builder:
     """Open a corpus; an unknown name, an unknown option or a source of something else is a `RequestError`."""
-    if name not in BUILDERS:
-        raise RequestError(f"unknown corpus {name!r}{nearest(name, BUILDERS)}; known are {', '.join(BUILDERS)}")
-    return BUILDERS[name].open(source, **options)
+    known = builders()
+    if name not in known:
+        raise RequestError(f"unknown corpus {name!r}{nearest(name, known)}; known are {', '.join(known)}")
+    return known[name].open(source, **options)
 
 
 def sample_source(name: str) -> Path:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core import media
 from equivox.core.errors import RequestError
+from equivox.core.plugins import DATASET_BUILDERS, added
 from equivox.core.task import Column, DataSource
 
 if TYPE_CHECKING:
@@ -76,16 +77,13 @@ def openers() -> Mapping[str, Opener]:
 
     A package adds one by an entry point in the group `equivox.dataset_builders` that is a function of this kind.
     """
-    from importlib.metadata import entry_points
-
     from equivox.dataset_builders.badf import open_grid
     from equivox.dataset_builders.genres import open_genres
 
     found: dict[str, Opener] = {"badf": open_grid, "genres": open_genres}
-    for entry in entry_points(group="equivox.dataset_builders"):
-        added = entry.load()
-        if not isinstance(added, type):
-            found.setdefault(entry.name, added)
+    for name, (_, given) in added(DATASET_BUILDERS).items():
+        if not isinstance(given, type):
+            found.setdefault(name, given)
     return found
 
 

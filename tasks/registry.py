@@ -8,10 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.plugins import TASKS, added
 from equivox.core.task import Task
-
-ENTRY_POINTS = "equivox.tasks"
-"""The group of entry points by which an installed package adds tasks: a sequence of tasks, or one task."""
 
 
 def builtin_tasks() -> dict[str, Task]:
@@ -32,18 +30,10 @@ def builtin_tasks() -> dict[str, Task]:
 @cache
 def _added_tasks() -> list[tuple[str, list[Task]]]:
     """Return the tasks of installed packages, each list with where it comes from."""
-    from importlib.metadata import entry_points
-
     found = []
-    for entry in entry_points(group=ENTRY_POINTS):
-        where = f"the entry point {entry.name} of {entry.dist.name if entry.dist else 'an installed package'}"
-        try:
-            added = entry.load()
-        except Exception as error:
-            raise RequestError(
-                f"{where} cannot be loaded ({type(error).__name__}: {error}); update or uninstall the package"
-            ) from error
-        found.append((where, tasks_in(added, where)))
+    for name, (package, given) in added(TASKS).items():
+        where = f"the entry point {name} of {package}"
+        found.append((where, tasks_in(given, where)))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,6 +18,7 @@ from equivox.core.annotation import (
     annotation_key,
 )
 from equivox.core.errors import RequestError, nearest
+from equivox.core.plugins import ANNOTATORS, added
 
 __all__ = [
     "Annotation",
@@ -39,7 +40,7 @@ class AnnotatorFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    engine: Literal["vllm", "endpoint", "transformers"]
+    engine: str
     model_parameters: dict[str, Any]
     sampling: dict[str, Any] = {}
     attempts: int = Field(default=3, ge=1, le=10)
@@ -47,8 +48,9 @@ class AnnotatorFile(BaseModel):
 
 
 def annotator_names() -> list[str]:
-    """Return the annotators that come with the package."""
-    return [RULES, *(name for name in config_names("annotators") if name not in {RULES, "prompt"})]
+    """Return the annotators that come with equivox, then those of installed packages."""
+    packaged = (name for name in config_names("annotators") if name not in {RULES, "prompt"})
+    return [RULES, *packaged, *added(ANNOTATORS)]
 
 
 def open_annotator(name: str) -> Annotator:
@@ -60,6 +62,8 @@ def open_annotator(name: str) -> Annotator:
         from equivox.annotate.rules import RulesAnnotator
 
         return RulesAnnotator()
+    if name in added(ANNOTATORS):
+        return added(ANNOTATORS)[name][1]()  # type: ignore[no-any-return]
     is_file, known = name.endswith((".yaml", ".yml")), annotator_names()
     if not is_file and name not in known:
         raise RequestError(

@@ -18,9 +18,9 @@ app = typer.Typer(help="List corpora and build them from their raw distribution.
 @app.command("list")
 def list_corpora() -> None:
     """List the corpora that can be built, with licence and home."""
-    from equivox.dataset_builders import BUILDERS
+    from equivox.dataset_builders import builders
 
-    for name, builder in BUILDERS.items():
+    for name, builder in builders().items():
         facts = builder.FACTS
         typer.echo(f"{name:<14}{facts.title}; {facts.licence}{f'; {facts.homepage}' if facts.homepage else ''}")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
+from equivox.core.plugins import ENGINES, added
 from equivox.core.requests import (
     Engine,
     EngineIdentity,
@@ -45,12 +46,21 @@ SCHEMES = {
 """What comes before the colon of a model's name, and what it means."""
 
 
+def schemes() -> dict[str, str]:
+    """Return the scheme of every engine with its meaning: those of equivox, then those of installed packages."""
+    found = dict(SCHEMES)
+    for name, (package, make) in added(ENGINES).items():
+        lines = (make.__doc__ or "").strip().splitlines()
+        found.setdefault(name, lines[0] if lines else f"an engine of {package}")
+    return found
+
+
 class ModelFile(BaseModel):
     """The fields of a model's YAML file; unknown ones are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    engine: Literal["vllm", "endpoint", "transformers"]
+    engine: str
     model_parameters: dict[str, Any]
     papers: list[str] = []
     note: str = ""
@@ -92,14 +102,14 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
     scheme, _, rest = current_name(model).partition(":")
     if scheme == "simulated" and rest:
         return scheme, rest
-    if scheme in SCHEMES and rest:
+    if scheme in schemes() and rest:
         return scheme, parse_model_args(rest)
     if model.endswith((".yaml", ".yml")) or model in model_names():
         declared = read_config_file(ModelFile, model, "models")
         return declared.engine, declared.model_parameters
     raise RequestError(
-        f"unknown model {model!r}{nearest(model, [*SCHEMES, *model_names()])}; a model is written "
-        f"{', '.join(f'{known}:…' for known in SCHEMES)}, or it is the name of a file in configs/models or a .yaml file"
+        f"unknown model {model!r}{nearest(model, [*schemes(), *model_names()])}; a model is written "
+        f"{', '.join(f'{known}:…' for known in schemes())}, or it is the name of a file in configs/models or a .yaml file"
     )
 
 
@@ -112,7 +122,7 @@ def model_label(model: str) -> str:
     ('vllm:omni', 'transformers:tiny')
     """
     scheme, _, rest = model.partition(":")
-    if scheme not in SCHEMES or scheme == "simulated" or not rest:
+    if scheme not in schemes() or scheme == "simulated" or not rest:
         return model
     named = dict(part.partition("=")[::2] for part in rest.split(",")).get("model_name", rest)
     path = PurePath(named)
@@ -133,4 +143,13 @@ def engine_from_args(scheme: str, arguments: Mapping[str, Any]) -> Engine:
         from equivox.engines.transformers import TransformersEngine
 
         return TransformersEngine.from_args(arguments)
-    raise RequestError(f"unknown engine {scheme!r}; known: vllm, endpoint, transformers")
+    if scheme in added(ENGINES):
+        package, make = added(ENGINES)[scheme]
+        engine = make(arguments)
+        missing = [
+            name for name in ("identity", "modalities", "check", "generate", "close") if not hasattr(engine, name)
+        ]
+        if missing:
+            raise RequestError(f"the engine {scheme} of {package} lacks `{missing[0]}`; see docs/add_an_engine.md")
+        return engine  # type: ignore[no-any-return]
+    raise RequestError(f"unknown engine {scheme!r}; known: {', '.join(s for s in schemes() if s != 'simulated')}")

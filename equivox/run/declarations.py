@@ -14,26 +14,19 @@ import importlib.util
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.metric import Metric
+from equivox.core.plugins import plugin_packages
 from equivox.core.task import Task
 from equivox.run.store import write_text
 
 TASKS_FILE = "tasks.json"
 FILE_MODULE = "equivox_task_files"
 """The package under which the modules of Python task files are known."""
-GROUPS = (
-    "equivox.tasks",
-    "equivox.engines",
-    "equivox.dataset_builders",
-    "equivox.annotators",
-)
-"""The groups of entry points by which packages add to equivox."""
 
 
 def write_tasks(folder: Path, tasks: Sequence[Task]) -> None:
@@ -209,11 +202,4 @@ def _frames(error: BaseException) -> list[Any]:
 
 def _trusted(module: str) -> bool:
     top = module.partition(".")[0]
-    return top == "equivox" or top in _plugin_packages()
-
-
-@cache
-def _plugin_packages() -> frozenset[str]:
-    from importlib.metadata import entry_points
-
-    return frozenset(entry.module.partition(".")[0] for group in GROUPS for entry in entry_points(group=group))
+    return top == "equivox" or top in plugin_packages()

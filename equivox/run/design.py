@@ -54,11 +54,12 @@ def published_items(task: Task) -> int | None:
 
 
 def _published(task: Task) -> Mapping[str, int]:
-    from equivox.dataset_builders import BUILDERS
+    from equivox.dataset_builders import builders
 
     # A part of a corpus (`genres_cs`) is published with the whole.
     names = (task.data.corpus, task.data.corpus.rpartition("_")[0])
-    return next((BUILDERS[name].FACTS.published for name in names if name in BUILDERS), {})
+    known = builders()
+    return next((known[name].FACTS.published for name in names if name in known), {})
 
 
 def _from_corpus(task: Task, data: str | None) -> Design:

@@ -104,10 +104,10 @@ def corpus_tasks(name: str) -> list[Task]:
 
 def source_corpus(task: Task) -> str:
     """Return the corpus as it is built: `genres` for a task on its part `genres_cs`."""
-    from equivox.dataset_builders import BUILDERS
+    from equivox.dataset_builders import builders
 
     corpus = task.data.corpus
-    return next((name for name in BUILDERS if corpus.startswith(f"{name}_") and task.data.table is None), corpus)
+    return next((name for name in builders() if corpus.startswith(f"{name}_") and task.data.table is None), corpus)
 
 
 def write_dataset(
