@@ -350,8 +350,11 @@ def _mean(
     response, cluster = evidence.response.mean(axis=1), evidence.cluster.mean(axis=1)
     tested = _tested(ntvd, response, cluster, evidence.exact)
     largest = float(np.mean([shifts[name].ceiling for name in defined]))
-    deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
-    low, high = invert(deviations, evidence.noise, list(evidence.slices.values()), confidence)
+    if len(defined) == 1:
+        low, high = shifts[defined[0]].ci_low, shifts[defined[0]].ci_high
+    else:
+        deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
+        low, high = invert(deviations, evidence.noise, list(evidence.slices.values()), confidence)
     left_out = [name for name in shifts if name not in defined]
     notes = (*evidence.notes, *_least_p(cluster, evidence.exact))
     if left_out:
