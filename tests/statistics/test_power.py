@@ -28,7 +28,7 @@ def test_against_the_two_proportion_formula(detectable):
     expected = 100 * (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * math.sqrt(2 * 0.25 / 250)
     assert detectable.undefined is None
     assert 0 < detectable.mc_error < 1.5
-    # The permutation test has 499 labellings and about 18 degrees of freedom: a little less power than normal.
+    # The permutation test has 499 permutations and about 18 degrees of freedom: a little less power than normal.
     slack = 3 * detectable.mc_error
     assert expected - slack <= detectable.shift <= 1.15 * expected + slack
 
@@ -50,7 +50,7 @@ def test_speakers_who_differ_hide_a_shift():
 
 
 def test_too_few_clusters_are_told():
-    # 2 + 2 speakers: 6 labellings, the most extreme pair has p = 1/3.
+    # 2 + 2 speakers: 6 permutations, the most extreme pair has p = 1/3.
     found = minimum_detectable_shift(n_clusters=4, n_simulations=200, rng=generator(), **DESIGN)
     assert math.isnan(found.shift)
     assert found.undefined is not None
