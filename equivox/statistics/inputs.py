@@ -25,12 +25,14 @@ from equivox.statistics.arrays import Floats, Ints
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EncodedLabels:
-    """The group, cluster or stratum of each response, as codes: the form that costs nothing to read.
+    """The group, cluster or stratum of each response, as codes: the form that is fastest to read.
+
+    It also serves for an attribute with at most one value per response.
 
     Attributes
     ----------
     codes
-        One integer per response: the position of its label in `names`.
+        One integer per response: the position of its label in `names`; −1 where it is missing.
     names
         The names, in any order. A name that no response has is ignored, and equal names are one label.
 
@@ -50,7 +52,7 @@ class EncodedLabels:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EncodedValues:
-    """The values of one attribute, as codes: the form that costs nothing to read.
+    """The values of one attribute, as codes: the form that is fastest to read.
 
     Attributes
     ----------
@@ -83,7 +85,7 @@ class EncodedValues:
 LabelColumn: TypeAlias = Sequence[Hashable] | NDArray[Any] | EncodedLabels
 """One label per response. pandas and pyarrow columns are welcome, too; they have no types to name here."""
 
-ValueColumn: TypeAlias = Sequence[object] | NDArray[Any] | EncodedValues
+ValueColumn: TypeAlias = Sequence[object] | NDArray[Any] | EncodedValues | EncodedLabels
 """One value, or a list of values, per response."""
 
 NumberColumn: TypeAlias = Sequence[float | None] | NDArray[Any]
@@ -274,7 +276,7 @@ def text(name: object) -> str:
 def is_missing(value: object) -> bool:
     """Return whether a value is None, NaN, NaT or pandas' NA.
 
-    >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT"), 0, "")]
+    >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT", "D"), 0, "")]
     [True, True, True, False, False]
     """
     # Comparing pandas' NA gives NA, which is neither true nor false; pandas is not imported for its sake.
