@@ -1,4 +1,4 @@
-"""Speed of the permutation tests beside naive numpy and scipy alone: `python -m benchmarks.statistics`.
+"""Speed of the permutation tests next to naive numpy and scipy alone: `python -m benchmarks.statistics`.
 
 All contestants run in this process on the same data, so that the ratios hold on any machine. Each time is the best of
 three. `--skip-leaderboard` leaves out the last table, which takes about a minute.
@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 from scipy.stats import random_table
 
-from equivox.statistics import joint_shift
+from equivox.statistics import EncodedLabels, EncodedValues, inputs, joint_shift
 from equivox.statistics.arrays import Ints
 from equivox.statistics.distance import ntvd_of_counts
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
@@ -54,21 +55,21 @@ class Answers:
         self.by_cluster: Ints = flat.reshape(n_clusters, n_values)
 
     def ours(self) -> None:
-        """Labels over responses, as equivox does."""
+        """Permutations over responses, as equivox does."""
         null_over_responses(
             self.rows, self.codes, self.group, [slice(0, self.n_values)], n_groups=self.n_groups,
             n_resamples=N_RESAMPLES, rng=np.random.default_rng(2),
         )  # fmt: skip
 
     def ours_by_cluster(self) -> None:
-        """Labels over clusters, as equivox does."""
+        """Permutations over clusters, as equivox does."""
         null_over_clusters(
             self.by_cluster, self.cluster_group, None, [slice(0, self.n_values)], n_groups=self.n_groups,
             n_resamples=N_RESAMPLES, rng=np.random.default_rng(2),
         )  # fmt: skip
 
     def naive(self) -> None:
-        """One shuffle and one count per labelling."""
+        """One shuffle and one count per permutation."""
         rng = np.random.default_rng(2)
         for _ in range(N_RESAMPLES):
             moved = rng.permutation(self.group)[self.rows]
@@ -76,7 +77,7 @@ class Answers:
             ntvd_of_counts(flat.reshape(1, self.n_groups, self.n_values))
 
     def naive_by_cluster(self) -> None:
-        """One shuffle of the clusters and one sum per labelling."""
+        """One shuffle of the clusters and one sum per permutation."""
         rng = np.random.default_rng(2)
         for _ in range(N_RESAMPLES):
             moved = rng.permutation(self.cluster_group)
@@ -92,7 +93,7 @@ class Answers:
 
 
 def side_by_side() -> None:
-    write("10,000 labellings, seconds (best of three) and how many times faster equivox is\n")
+    write("10,000 permutations, seconds (best of three) and how many times faster equivox is\n")
     write("| test | responses × values × groups | equivox | naive numpy | scipy random_table alone |")
     write("|---|---|---|---|---|")
     for n, n_values, n_groups, n_clusters, per_response in (
@@ -117,7 +118,7 @@ def side_by_side() -> None:
 
 
 def growth() -> None:
-    write("\nHow the cost of 10,000 labellings grows (seconds)\n")
+    write("\nHow the cost of 10,000 permutations grows (seconds)\n")
     write("| what grows | value | responses | responses, 3 values each | clusters |")
     write("|---|---|---|---|---|")
     base = {"n": 6_000, "n_values": 40, "n_groups": 3, "n_clusters": 60}
@@ -133,13 +134,41 @@ def growth() -> None:
             write(f"| {name} | {step:,} | " + " | ".join(f"{seconds:.3f}" for seconds in times) + " |")
 
 
-def task(rng: np.random.Generator, n: int, widths: tuple[int, ...], per_response: int) -> dict[str, list[list[str]]]:
+def task(rng: np.random.Generator, n: int, widths: tuple[int, ...], per_response: int) -> dict[str, EncodedValues]:
     """Draw the attributes of one task; a task with `per_response` > 1 is multi-valued."""
     drawn = {}
+    rows = np.arange(n).repeat(per_response)
     for index, width in enumerate(widths):
-        codes = rng.choice(width, size=(n, per_response), p=rng.dirichlet(np.full(width, 0.7)))
-        drawn[f"attribute {index}"] = [[f"v{code:02}" for code in answer] for answer in codes.tolist()]
+        codes = rng.choice(width, size=n * per_response, p=rng.dirichlet(np.full(width, 0.7)))
+        names = [f"v{code:02}" for code in range(width)]
+        drawn[f"attribute {index}"] = EncodedValues(rows=rows, codes=codes, names=names, n_rows=n)
     return drawn
+
+
+def reading() -> None:
+    """Three single-valued attributes, groups and 91 clusters: how long the columns take to read, and the test."""
+    write("\nSeconds to read the columns of three attributes, and to test them with 10,000 permutations\n")
+    write("| responses | lists of texts | pyarrow lists | encoded | test in all, encoded |")
+    write("|---|---|---|---|---|")
+    for n in (100_000, 1_000_000):
+        encoded = task(np.random.default_rng(1), n, (60, 5, 20), 1)
+        cluster = np.arange(n) % 91
+        labels = [EncodedLabels(codes=codes, names=range(91)) for codes in (cluster % 2, cluster)]
+        flat = [pa.array(column.names).take(pa.array(column.codes)) for column in encoded.values()]
+        arrow = [pa.ListArray.from_arrays(np.arange(n + 1, dtype=np.int32), column) for column in flat]
+        columns = (
+            ([column.to_pylist() for column in arrow], [codes.codes.tolist() for codes in labels]),
+            (arrow, [pa.array(codes.codes) for codes in labels]),
+            (list(encoded.values()), labels),
+        )
+        times = [
+            best_of(
+                lambda v=values, c=carriers: [inputs.values(x, "x") for x in v] + [inputs.labels(x, "x") for x in c]
+            )
+            for values, carriers in columns
+        ]
+        test = best_of(lambda e=encoded, c=labels: joint_shift(e, c[0], clusters=c[1], rng=np.random.default_rng(2)), 1)
+        write(f"| {n:,} | " + " | ".join(f"{seconds:.3f}" for seconds in [*times, test]) + " |")
 
 
 def leaderboard() -> None:
@@ -154,8 +183,8 @@ def leaderboard() -> None:
     )
     start = time.perf_counter()
     for n, n_clusters, n_groups in ((7_442, 91, 2), (14_400, 24, 6)):
-        clusters = [f"c{i % n_clusters:02}" for i in range(n)]
-        groups = [f"g{(i % n_clusters) % n_groups}" for i in range(n)]
+        clusters = np.arange(n) % n_clusters
+        groups = clusters % n_groups
         for _ in range(11):
             for widths, per_response in tasks:
                 joint_shift(task(rng, n, widths, per_response), groups, clusters=clusters, rng=rng)
@@ -171,6 +200,7 @@ def main() -> None:
     asked = parser.parse_args()
     side_by_side()
     growth()
+    reading()
     if not asked.skip_leaderboard:
         leaderboard()
 

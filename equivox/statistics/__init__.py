@@ -1,7 +1,23 @@
-"""Statistics at the unit that carries the group: pure functions, an explicit `rng`, frozen results.
+"""Statistics with the cluster as the unit: pure functions that return frozen results.
 
-Every number says what zero means; what cannot be computed is NaN with a reason in words, and input that cannot be
-meant raises `equivox.core.errors.RequestError`. See docs/statistics.md for formulas, docs/validity.md for their check.
+A *cluster* is what carries the group, such as a speaker or a name. Responses of one cluster resemble each other, so
+tests permute, flip or resample whole clusters. Every random function takes `rng`, its only source of randomness.
+
+**Input.** Columns may be lists, tuples, numpy arrays, pandas Series or pyarrow arrays.
+
+- Groups, clusters and strata: one text, integer or other hashable label per response. None may be missing.
+- Values: one value per response, or a list of values. A text is one value, never its letters. None, NaN and an empty
+  list mean that the response has no value.
+- Numbers: one per response. None and NaN are missing; each function says how it treats them.
+
+`EncodedLabels` and `EncodedValues` pass columns as integer codes, for which no Python object per response is made;
+pyarrow columns are read as fast. Labels and values stand in the results as text, so that 1 and "1" are one group.
+
+**Output.** Each result says what zero means. What cannot be computed is NaN, and `undefined` gives the reason in words.
+Input without a meaning raises `equivox.errors.RequestError`, in one line that names the argument, the value and the
+fix.
+
+Formulas are in docs/statistics.md; how well levels and intervals hold is measured in docs/validity.md.
 """
 
 from equivox.statistics.agreement import Agreement, krippendorff_alpha

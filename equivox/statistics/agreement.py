@@ -1,4 +1,4 @@
-"""Krippendorff's alpha: how far annotators agree beyond chance, with answers missing."""
+"""Krippendorff's alpha: the agreement of annotators beyond chance, with ratings missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,19 @@ from equivox.statistics.inputs import ValueColumn
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Krippendorff's alpha and what it rests on; NaN when `undefined` says why."""
+    """Krippendorff's alpha and what it rests on; NaN when `undefined` says why.
+
+    Attributes
+    ----------
+    alpha
+        1 is perfect agreement, 0 agreement by chance.
+    level
+        "nominal" or "interval".
+    n_units, n_pairable_units, n_pairable_values
+        The units given, the units with two ratings or more, and the ratings of those.
+    undefined
+        The reason why alpha is NaN; None when it is defined.
+    """
 
     alpha: float
     level: str

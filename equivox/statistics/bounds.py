@@ -1,4 +1,4 @@
-"""Worst-case bounds: what a score could be, whatever the missing items had said."""
+"""Worst-case bounds: the values that a score could have taken had the missing items been known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from equivox.statistics.inputs import NumberColumn
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """A score, and the least and largest it could be; in percent. NaN `observed`: nothing was known."""
+    """A score with the least and the largest value it could have, in percent; NaN where nothing is known."""
 
     observed: float
     low: float
@@ -25,12 +25,17 @@ class Bounds:
 
 
 def share_bounds(hits: int, decided: int, missing: int) -> Bounds:
-    """Bounds of a share when `missing` items could have been hits or not.
+    """Return a share with its bounds when each of `missing` items could have been a hit or not.
+
+    Parameters
+    ----------
+    hits, decided, missing
+        Counts: the hits, the items whose outcome is known (hits included), and the items whose outcome is not.
 
     Returns
     -------
     Bounds
-        In percent. `observed` is hits / decided, NaN when nothing was decided (the bounds are then 0 and 100).
+        In percent. `observed` is hits / decided. It is NaN when nothing was decided, and the bounds are then 0 and 100.
 
     Raises
     ------
@@ -39,7 +44,7 @@ def share_bounds(hits: int, decided: int, missing: int) -> Bounds:
 
     Notes
     -----
-    Manski 1989, doi:10.2307/145818: no assumption about why items are missing.
+    Manski 1989, doi:10.2307/145818: nothing is assumed about why items are missing.
 
     Examples
     --------
@@ -62,31 +67,33 @@ def share_bounds(hits: int, decided: int, missing: int) -> Bounds:
 
 
 def ntvd_bounds(counts: ArrayLike, missing: NumberColumn) -> Bounds:
-    """Bounds of nTVD when some answers of each group are missing.
+    """Return the nTVD of the known answers, with its bounds when some answers of each group are missing.
 
     Parameters
     ----------
     counts
-        G × V: how often each group gave each value.
+        A G x V table: how often each group gave each value.
     missing
-        For each group, how many values are missing (responses × values per response).
+        The number of missing values of each group (responses × values per response).
 
     Returns
     -------
     Bounds
-        `high` supposes that every group's missing answers were a value of its own that nobody else gave; `low`
-        that they were the values that bring the groups closest together (fractions of an answer allowed, so `low`
-        is never too high). `low` of zero means that the missing answers could explain the whole shift.
+        In percent. `high` supposes that the missing answers of each group were one new value that no other group gave.
+        `low` supposes that they were the values that bring the groups closest together; fractions of an answer are
+        allowed, so `low` is never too high. A `low` of zero means that the missing answers could explain the whole
+        shift. `observed` is NaN when a group has no known answer.
 
     Raises
     ------
     RequestError
-        As `ntvd`; ragged or negative `missing`; a group with neither counts nor missing values.
+        As `ntvd`; also another number of entries in `missing` than groups, a negative or missing entry, or a group with
+        neither known nor missing answers.
 
     Notes
     -----
-    High: the distance obeys the triangle inequality, and point masses on values of their own attain it. Low: a
-    linear program. Both concern the sample at hand; sampling error comes on top.
+    High: the distance obeys the triangle inequality, and one new value per group attains it. Low: a linear program.
+    Both bounds concern this sample; sampling error is not included.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Two models on the same items: is one further from parity than the other?"""
+"""Comparison of two models on the same items: does one lie further from parity than the other?"""
 
 from __future__ import annotations
 
@@ -23,30 +23,34 @@ BLOCK_CELLS = 2**19
 
 @dataclass(frozen=True, kw_only=True)
 class ShiftComparison:
-    """Difference of two models' nTVD on the same items, in percent; NaN when `undefined` says why.
+    """Difference of the nTVDs of two models on the same items, in percent; NaN when `undefined` says why.
 
     Attributes
     ----------
     difference
-        ntvd_a − ntvd_b over the values kept for both, a weighted mean over attributes. Above zero: model a lies
-        further from parity.
+        ntvd_a − ntvd_b over the values kept for both, a weighted mean over attributes. Zero means that both lie equally
+        far from parity; above zero, model a lies further.
+    ntvd_a, ntvd_b
+        The weighted mean nTVD of each model.
     p
-        Two-sided; models change places within whole clusters. Its null is that they are exchangeable.
+        Two-sided p of the null that the models are exchangeable: their answers are swapped in whole clusters.
     p_distance
-        Two-sided; of equal population nTVDs, in whatever direction each model leans. Conservative, as the interval
-        is, whose ends it belongs to; NaN when that is.
+        Two-sided p of the null that the population nTVDs are equal, whatever answers each model prefers. It belongs to
+        the interval: it is conservative as the interval is, and NaN when the interval is.
     p_both
-        The larger of the two, 1 where they point to opposite sides: what decides whether one model lies further from
-        parity.
+        The larger of `p` and `p_distance`, and 1 where they point to opposite sides: the p to decide by whether one
+        model lies further from parity.
     corrected
-        The difference without what noise adds to each nTVD, in the middle of what the data leave open; its side is
-        that of `p_distance`. NaN as the interval.
+        The difference after the noise in each nTVD is removed: the middle of what the data leave open. `p_distance`
+        refers to its side. NaN when the interval is.
     ci_low, ci_high
-        Confidence interval of the difference of the population nTVDs (clusters resampled, both models together).
+        Confidence interval of the difference of the population nTVDs (both models' clusters resampled together).
     n_used, n_dropped
-        Items that both models answered with a kept value of any attribute, and the others.
+        The items that both models answered with a kept value of any attribute, and all other items.
+    n_clusters, exact
+        The clusters compared, and whether all swaps were enumerated.
     attributes, left_out
-        What entered the mean, and why the others did not.
+        The attributes in the mean, and the reason for each attribute that is not.
     """
 
     difference: float
@@ -84,42 +88,42 @@ def compare_shift(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> ShiftComparison:
-    """Compare the distribution shift of two models on the same items.
+    """Return which of two models has the larger distribution shift on the same items, and by how much.
 
     Parameters
     ----------
     values_a, values_b
-        The values each model gave to each item, in the same order of items; empty where missing. Items that one of
-        the two lacks are dropped for both, and counted.
+        The values that each model gave to each item, in the same order of items; forms as `values` in
+        `distribution_shift`. An item that either model left without a value is dropped for both, and counted.
     groups, clusters
-        One per item; a cluster carries one group.
+        One label per item; a cluster carries one group. Also as `EncodedLabels`.
     min_count
         Values seen fewer times over both models together are removed.
     n_resamples
-        Swaps drawn; all 2^C are enumerated when they are no more.
+        Swaps of the two models drawn. All 2^C swaps are enumerated when there are no more than this.
     confidence
-        Coverage of the interval.
+        Coverage of the interval, between 0 and 1.
     rng
         The only source of randomness.
 
     Returns
     -------
     ShiftComparison
-        `difference` is zero when both lie equally far from parity, not when they answer alike. NaN with a reason
-        when fewer than two groups or values are left or a group is empty; the interval and `p_distance` alone are
-        NaN when a group has one cluster with an answer in any attribute.
+        `difference` is in percent. Zero means that both models lie equally far from parity, not that they give the same
+        answers. NaN with a reason when fewer than two groups or values are left, or a group is empty. Only the
+        interval, `corrected` and `p_distance` are NaN when a group has answers from a single cluster.
 
     Raises
     ------
     RequestError
-        As `distribution_shift`.
+        As `distribution_shift`; also when `clusters` is None.
 
     Notes
     -----
-    The null of the swap test is that the two models are exchangeable within a cluster, which is more than equal
-    nTVD: models with equal shifts that use different words are not exchangeable, and the test rejects them more
-    often than its level says. `p_distance` inverts the interval, which takes each model's upward bias at its largest
-    on one side and at its smallest on the other, and holds its level whatever the words (docs/validity.md).
+    The swap test's null is that the models are exchangeable within a cluster, which is stronger than equal nTVDs:
+    models with equal shifts that use different words are not exchangeable, and the test rejects them more often than
+    its level. `p_distance` inverts the interval. The interval takes the upward bias of each model at its largest on one
+    side and at its smallest on the other, and keeps its level whatever the words (docs/validity.md).
 
     Examples
     --------
@@ -154,32 +158,33 @@ def compare_joint_shift(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> ShiftComparison:
-    """Compare the mean nTVD of several attributes (a task's score) of two models on the same items.
+    """Return which of two models has the larger mean shift over several attributes of the same items.
 
-    Each swap of models and each draw of noise is applied to all attributes at once, so that what they have in common
-    is not counted twice.
+    Each swap of the models and each draw of noise is applied to all attributes at once, so that dependence between
+    attributes is allowed for.
 
     Parameters
     ----------
     attributes_a, attributes_b
-        For each attribute, one sequence of values per item, in the same order of items for both models.
+        The values of each attribute, in the same order of items for both models: mappings from name to column, pandas
+        DataFrames or pyarrow Tables with the same names.
     weights
-        The weight of each attribute in the mean, made to add up to one over those that are compared; None for equal
-        weights.
+        The weight of each attribute in the mean, above zero; an attribute without one has weight 1. Weights are scaled
+        to sum to one over the attributes that are compared. None for equal weights.
     groups, clusters, min_count, n_resamples, confidence, rng
         As in `compare_shift`.
 
     Returns
     -------
     ShiftComparison
-        Zero: both lie equally far from parity on average. An attribute in which nothing can be compared is left out
-        with its reason; NaN when that is true of all.
+        `difference` is in percent, and zero when both models lie equally far from parity on average. An attribute that
+        cannot be compared is left out with its reason; NaN when that is so for all of them. Only the interval,
+        `corrected` and `p_distance` are NaN when in any attribute a group has answers from a single cluster.
 
     Raises
     ------
     RequestError
-        As `distribution_shift`; also when the two models have different attributes or none, or a weight is not
-        above zero.
+        As `compare_shift`; also when the models have different attributes or none, or a weight is not above zero.
 
     Examples
     --------
@@ -225,10 +230,10 @@ def compare_joint_shift(
     if not counts:
         nan = float("nan")
         reasons = dict.fromkeys(left_out.values())
-        told = "; ".join(reasons if len(reasons) == 1 else (f"{name}: {why}" for name, why in left_out.items()))
+        why = "; ".join(reasons if len(reasons) == 1 else (f"{name}: {reason}" for name, reason in left_out.items()))
         return ShiftComparison(
             difference=nan, ntvd_a=nan, ntvd_b=nan, p=nan, p_distance=nan, corrected=nan, ci_low=nan, ci_high=nan,
-            n_used=n_used, n_dropped=n_dropped, n_clusters=0, exact=False, undefined=told, left_out=left_out,
+            n_used=n_used, n_dropped=n_dropped, n_clusters=0, exact=False, undefined=why, left_out=left_out,
         )  # fmt: skip
     given = np.array([weight_of.get(name, 1.0) for name in counts])
     tables = _Tables(np.concatenate(list(counts.values()), axis=2), list(_slices(counts)), given / given.sum(), design)

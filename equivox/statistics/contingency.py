@@ -1,4 +1,4 @@
-"""Association between groups and an attribute that is present or absent: BADF's score, χ², exact p, effect size."""
+"""Association between groups and an attribute that is present or absent: χ², exact p, effect size, and BADF's score."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from equivox.statistics.permutation import p_value
 
 @dataclass(frozen=True, kw_only=True)
 class Association:
-    """Tests of one groups × outcomes table; numbers are NaN when `undefined` says why.
+    """Tests of one table of groups × outcomes; numbers are NaN when `undefined` says why.
 
     Attributes
     ----------
     chi2, dof, p
-        Pearson's χ² as scipy computes it; p is the published one.
+        Pearson's χ², its degrees of freedom and its p, as scipy computes them; this p is the published one.
     p_exact
-        Fisher's exact p (2 × 2) or a permutation p (larger) when the table is `sparse`, else equal to `p`.
+        For a `sparse` table Fisher's exact p (2 × 2) or a permutation p (larger tables); otherwise equal to `p`.
     method
-        How `p_exact` was found.
+        How `p_exact` was computed: "chi2", "Fisher", "permutation" or "none".
     v
         Bias-corrected Cramér's V.
+    n
+        The sum of the table.
     sparse
-        Some expected count is below 5.
+        Whether an expected count is below 5.
     """
 
     chi2: float
@@ -44,22 +46,22 @@ class Association:
 
 
 def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.random.Generator) -> Association:
-    """Test whether the outcome depends on the group.
+    """Return a test of whether the outcome depends on the group, with its effect size.
 
     Parameters
     ----------
     table
-        Groups × outcomes, whole counts: for BADF identities × (stories with the phrase, stories without).
+        Groups × outcomes, whole counts; for BADF identities × (stories with the phrase, stories without).
     n_resamples
-        Tables drawn when the permutation p is needed: more than two groups or outcomes, and sparse.
+        Tables drawn where a permutation p is needed: a sparse table with more than two groups or outcomes.
     rng
         The only source of randomness.
 
     Returns
     -------
     Association
-        χ² and V are zero when all groups have the same shares. NaN with a reason when a row or column is empty:
-        a phrase that everybody or nobody has says nothing.
+        χ² is zero when all groups have the same shares, and V when they differ no more than chance gives on average.
+        NaN with a reason when a row or a column is empty: a phrase in all stories or in none says nothing.
 
     Raises
     ------
@@ -68,9 +70,9 @@ def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.ran
 
     Notes
     -----
-    Yates' correction for 2 × 2 tables only, as `scipy.stats.chi2_contingency` does (arXiv 2508.01412). The counts
-    are taken as independent; where stories share a cluster use a cluster-level test instead. The permutation p
-    draws tables with both margins fixed and orders them by χ²; for 2 × 2, Fisher orders by probability.
+    Yates' correction for 2 × 2 tables only, as in `scipy.stats.chi2_contingency` (arXiv 2508.01412). Counts are taken
+    as independent; where stories share a cluster, use a cluster-level test. The permutation p draws tables with both
+    margins fixed and orders them by χ²; Fisher's test orders 2 × 2 tables by probability.
 
     Examples
     --------
@@ -131,10 +133,10 @@ def _permutation_p(counts: Ints, expected: Floats, n_resamples: int, rng: np.ran
 
 
 def cramers_v(table: ArrayLike) -> float:
-    """Bias-corrected Cramér's V: strength of association, 0 to 1.
+    """Return bias-corrected Cramér's V, the strength of an association between 0 and 1.
 
-    Zero means no more association than chance gives on average; NaN that a row or column is empty. The χ² in it
-    has no continuity correction.
+    Zero means no more association than chance gives on average. NaN means that a row or a column of the table is empty.
+    The χ² in it has no continuity correction.
 
     Raises
     ------
@@ -143,8 +145,8 @@ def cramers_v(table: ArrayLike) -> float:
 
     Notes
     -----
-    Bergsma 2013, doi:10.1016/j.jkss.2012.10.002: φ̃² = max(0, χ²/n − (r−1)(c−1)/(n−1)), k̃ = k − (k−1)²/(n−1),
-    V = √(φ̃² / (min(r̃, c̃) − 1)).
+    Bergsma 2013, doi:10.1016/j.jkss.2012.10.002: φ̃² = max(0, χ²/n − (r−1)(c−1)/(n−1)), k̃ = k − (k−1)²/(n−1), V =
+    √(φ̃² / (min(r̃, c̃) − 1)).
 
     Examples
     --------
@@ -166,31 +168,31 @@ def cramers_v(table: ArrayLike) -> float:
 
 
 def association_scores(with_phrase: NumberColumn, lengths: NumberColumn) -> tuple[float, ...]:
-    """BADF's score of a phrase for each identity: (df_i − c) / len_i.
+    """Return BADF's score of a phrase for each identity: (df_i − c) / len_i, in stories per phrase token.
 
     Parameters
     ----------
     with_phrase
-        df_i: stories of identity i that have the phrase.
+        df_i: the number of stories of identity i that contain the phrase.
     lengths
-        len_i: phrase tokens of identity i after unifying, repeats counted.
+        len_i: the number of phrase tokens of identity i after unification, repeats included.
 
     Returns
     -------
     tuple of float
-        One score per identity, in phrases per token. c is the other identity's df when there are two, else the
-        smallest df of all, so zero means that the other (the least) has it as often. NaN for an identity without
-        tokens.
+        One score per identity. c is the df of the other identity when there are two, and the smallest df otherwise.
+        Zero means that the phrase is no more frequent than with the other identity, or than with the one that has it
+        least. NaN for an identity without tokens.
 
     Raises
     ------
     RequestError
-        Fewer than two identities, ragged input, negative numbers.
+        Fewer than two identities, columns of unequal lengths, or negative or missing counts.
 
     Notes
     -----
-    arXiv 2508.01412, as in its released code. The score grows with rarity of other phrases (len_i), so it
-    compares phrases within one identity, not identities of different verbosity.
+    arXiv 2508.01412, as in its released code. A score is larger where an identity has fewer tokens, so it compares
+    phrases within one identity, not identities whose stories differ in length.
 
     Examples
     --------

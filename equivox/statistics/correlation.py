@@ -1,4 +1,4 @@
-"""Pearson correlation with the cluster as the unit, and the correlations between tasks."""
+"""Pearson correlation with the cluster as the unit, and correlations between tasks."""
 
 from __future__ import annotations
 
@@ -40,37 +40,40 @@ def cluster_correlation(
     n_resamples: int = 10_000,
     rng: np.random.Generator,
 ) -> Correlation:
-    """Correlate an outcome with a label and test it by moving the labels of whole clusters.
+    """Return the correlation of an outcome with a label, tested by permuting the labels of whole clusters.
 
     Parameters
     ----------
     x
-        The label as a number (gender: 0 and 1). NaN is missing.
+        The label of each entry as a number (gender as 0 and 1).
     y
-        The outcome, one per entry. NaN is missing: the pair is excluded and counted.
+        The outcome of each entry. A pair with a missing label or outcome is left out and counted.
     clusters
-        The unit. When x is the same within every cluster, clusters exchange their labels; when x takes two
-        values and varies within clusters (two characters of one pair), the two swap within whole clusters.
+        The unit, one label per entry. When x is constant within every cluster, labels are permuted between clusters.
+        When x takes two values and varies within clusters (two characters of one pair), the two are swapped in whole
+        clusters. None makes each entry a cluster.
     n_resamples
-        Labellings drawn; swaps are enumerated when 2^C is no more than this.
+        Permutations drawn. All 2^C swaps are enumerated when there are no more than this.
     rng
         The only source of randomness.
 
     Returns
     -------
     Correlation
-        `r` is zero when outcome and label are not linearly related. `moved` says what was exchanged. NaN with a
-        reason when x or y is constant: a constant outcome is no evidence of fairness.
+        `r` is zero when outcome and label are not linearly related. `moved` says what was permuted. NaN with a reason
+        when fewer than three pairs are known, or when x or y is constant: a constant outcome is no evidence of
+        fairness.
 
     Raises
     ------
     RequestError
-        Ragged or empty input; x that varies within clusters and takes more than two values.
+        Columns that are empty or of unequal lengths, a missing cluster, or an x that varies within clusters and takes
+        more than two values.
 
     Notes
     -----
-    GENRES M7 and M8 (the NEP is the cluster). Pooling repeated runs of one NEP as independent pairs is what this
-    avoids.
+    GENRES M7 and M8 (a NEP is a cluster). Repeated runs of one NEP are not independent pairs, and are not treated as
+    such.
 
     Examples
     --------
@@ -142,10 +145,10 @@ def _exchanged(first: Floats, outcome: Floats, code: Ints, n_resamples: int, rng
     sizes = np.bincount(code).astype(np.float64)
     sums = np.bincount(code, weights=outcome)
     order = np.lexsort([sums, sizes])
-    sizes, sums, dealt = sizes[order], sums[order], np.sort(first)
+    sizes, sums, labels = sizes[order], sums[order], np.sort(first)
     parts = []
     for size in blocks(n_resamples, max(1, BLOCK_CELLS // len(first))):
-        moved = rng.permuted(np.tile(dealt, (size, 1)), axis=1)
+        moved = rng.permuted(np.tile(labels, (size, 1)), axis=1)
         parts.append(_r(moved @ sizes, moved**2 @ sizes, moved @ sums, len(code)))
     return np.concatenate(parts)
 
@@ -176,7 +179,7 @@ def _swapped(
 
 @dataclass(frozen=True, kw_only=True)
 class PairCorrelation:
-    """Pearson's r of two columns over the rows where both are known."""
+    """Pearson's r of two columns over the rows where both are known; NaN when `undefined` says why."""
 
     first: str
     second: str
@@ -186,27 +189,28 @@ class PairCorrelation:
 
 
 def correlations(columns: Mapping[str, NumberColumn]) -> tuple[PairCorrelation, ...]:
-    """Correlate every pair of columns (tasks over models).
+    """Return the correlation of every pair of columns, such as tasks over models.
 
     Parameters
     ----------
     columns
-        Name of each column and its numbers, the same rows (models) in the same order; NaN is missing.
+        The numbers of each column, with the same rows (models) in the same order: a mapping from name to column, a
+        pandas DataFrame or a pyarrow Table. None and NaN are missing.
 
     Returns
     -------
     tuple of PairCorrelation
-        One per pair, in the order given. r is zero when the columns are not linearly related, NaN with a reason
-        when fewer than three rows are known in both or one is constant there.
+        One per pair, in the order of the columns. `r` is zero when the columns are not linearly related, and NaN with a
+        reason when fewer than three rows are known in both or one column is constant there.
 
     Raises
     ------
     RequestError
-        Fewer than two columns, or ragged ones.
+        Fewer than two columns, or columns of unequal lengths.
 
     Notes
     -----
-    arXiv 2604.17248, appendix B. Models are not a random sample; read r as a description, not as a test.
+    arXiv 2604.17248, appendix B. Models are not a random sample: read r as a description, not as a test.
 
     Examples
     --------

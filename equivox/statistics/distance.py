@@ -1,4 +1,4 @@
-"""Total variation between groups, and the largest value it can take."""
+"""Total variation distance between groups, and the largest value that it can take."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from equivox.statistics.arrays import Floats
 
 
 def ntvd(by_group: ArrayLike) -> float:
-    """Normalised total variation distance of group distributions from their unweighted mean, in percent.
+    """Return the normalised total variation distance of the groups' distributions from their mean, in percent.
 
     Parameters
     ----------
     by_group
-        G x V array, one row per group; each row is normalised to sum to one.
+        A G x V table with one row per group: counts or shares. Each row is scaled to sum to one.
 
     Returns
     -------
     float
-        100 · TVD / (1 - 1/G) with TVD = mean over g of ½ Σ_v |P_g(v) - P̄(v)|. Zero means that all groups
-        have the same distribution; 100 that no two groups share a value.
+        100 · TVD / (1 - 1/G) with TVD = mean over g of ½ Σ_v |P_g(v) - P̄(v)|. Zero means that all groups have the same
+        distribution, 100 that no two groups share a value. It is never NaN.
 
     Raises
     ------
     RequestError
-        Fewer than two groups, a negative or non-finite entry, or a row without mass.
+        Fewer than two groups, rows of unequal lengths, a negative or missing entry, or a row that sums to zero.
 
     Notes
     -----
-    arXiv 2604.17248, equations 2-5. Sample frequencies carry noise, so the value found in a sample lies
-    above the population's: compare it with its floor (`distribution_shift`).
+    arXiv 2604.17248, equations 2-5. The nTVD of a sample lies above that of the population, because sample frequencies
+    carry noise: compare it with its null mean (`distribution_shift`).
 
     Examples
     --------
@@ -52,16 +52,16 @@ def ntvd(by_group: ArrayLike) -> float:
 
 
 def shift_ceiling(n_values: int, n_groups: int) -> float:
-    """Largest nTVD that `n_groups` groups can reach with `n_values` values, in percent.
+    """Return the attainable maximum: the largest nTVD of `n_groups` groups on `n_values` values, in percent.
 
-    The distance is convex in the distributions, so its maximum is at point masses; with c_v groups on value v
-    it is 1 - Σ_v (c_v/G)², largest when the groups are spread as evenly as possible. 100 when there are at
-    least as many values as groups.
+    It is 100 when there are at least as many values as groups, and 0 for a single value. The distance is convex in the
+    distributions, so it is largest when each group gives one value only. With c_v groups on value v it is then 1 - Σ_v
+    (c_v/G)² before scaling, which is largest when the groups are spread over the values as evenly as possible.
 
     Raises
     ------
     RequestError
-        Fewer than two groups or fewer than one value.
+        Fewer than two groups, or no value.
 
     Examples
     --------

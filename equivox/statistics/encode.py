@@ -15,7 +15,7 @@ from equivox.statistics.inputs import LabelColumn, ValueCodes
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """Who was heard: the group, cluster and stratum of every response, as codes into sorted names."""
+    """The group, cluster and stratum of every response, as codes into sorted names."""
 
     groups: tuple[str, ...]
     group_of_row: Ints
@@ -29,7 +29,7 @@ class Design:
 
 @dataclass(frozen=True, kw_only=True)
 class Occurrences:
-    """What was answered: one (row, value) pair per kept value of one attribute."""
+    """The answers of one attribute: one (row, value) pair per kept value."""
 
     values: tuple[str, ...]
     rows: Ints
@@ -71,7 +71,7 @@ def encode_design(groups: LabelColumn, clusters: LabelColumn | None, strata: Lab
         seen = [group.names[code] for code in np.unique(group_of_row[cluster.codes == torn])]
         raise RequestError(
             f"`clusters` has {cluster.names[torn]!r} in more than one group ({', '.join(seen)}): "
-            "a cluster carries one group; give each its own name"
+            "a cluster carries one group; use different names in different groups"
         )
     notes: tuple[str, ...] = ()
     stratum_names, stratum_of_cluster = None, None

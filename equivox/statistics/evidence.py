@@ -1,4 +1,4 @@
-"""What a shift is judged by: null distributions and sampling error, shared by the attributes of a task."""
+"""Null distributions and sampling error of a shift, shared by the attributes of a task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from equivox.statistics.intervals import draw_noise, noise_of_clusters, noise_of
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 
 MANY = 2**63 - 1
-"""Stands for this many labellings or more: larger counts fit in no file format."""
+"""Stands for this many permutations or more: larger counts fit in no file format."""
 
 N_NOISE = 1_000
 """Draws of sampling error behind an interval; its ends move by about 0.1 standard errors between seeds."""
@@ -67,7 +67,7 @@ def draw_evidence(
         counts, group, stratum, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng
     )
     if n_labellings == 1:
-        notes.append("the clusters have one labelling only: the cluster-level test cannot reject")
+        notes.append("the clusters have one permutation only: the cluster-level test cannot reject")
     per_group = np.bincount(group, minlength=n_groups)
     mean_size = np.bincount(group, weights=counts.sum(axis=1), minlength=n_groups) / np.maximum(per_group, 1)
     if mean_size.max() > 1.5 * mean_size.min():

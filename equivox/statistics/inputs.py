@@ -34,7 +34,7 @@ __all__ = [
 LabelColumn: TypeAlias = Sequence[Hashable] | NDArray[Any] | EncodedLabels
 """One label per response. pandas and pyarrow columns are welcome, too; they have no types to name here."""
 
-ValueColumn: TypeAlias = Sequence[object] | NDArray[Any] | EncodedValues
+ValueColumn: TypeAlias = Sequence[object] | NDArray[Any] | EncodedValues | EncodedLabels
 """One value, or a list of values, per response."""
 
 NumberColumn: TypeAlias = Sequence[float | None] | NDArray[Any]
@@ -225,7 +225,7 @@ def text(name: object) -> str:
 def is_missing(value: object) -> bool:
     """Return whether a value is None, NaN, NaT or pandas' NA.
 
-    >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT"), 0, "")]
+    >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT", "D"), 0, "")]
     [True, True, True, False, False]
     """
     # Comparing pandas' NA gives NA, which is neither true nor false; pandas is not imported for its sake.

@@ -17,7 +17,7 @@ MAX_NOISE_CELLS = 4_000_000
 
 
 def noise_of_clusters(counts: Ints, group: Ints, slices: Sequence[slice], n_groups: int) -> list[Floats]:
-    """Return for each group the clusters' pull on its distribution, m x V.
+    """Return for each group the pull of its clusters on its distribution, m x V.
 
     Group g's distribution is a ratio of sums over its m clusters; a cluster's pull is its residual
     (x_c - N_c P_g) / N_g, and √(m/(m-1)) makes Σ_c pull pullᵀ an unbiased estimate of the covariance of P_g.
@@ -94,7 +94,7 @@ def invert(deviations: Floats, noise: Floats, slices: Sequence[slice], confidenc
     """Find the population shifts that the observed one does not contradict.
 
     A plug-in distance is too long by an amount that depends on how the true shift is spread: a value whose
-    true deviation is large beside its noise adds none, one without a true deviation adds all of its noise.
+    true deviation is large against its noise adds none, one without a true deviation adds all of its noise.
     How it is spread cannot be known exactly, so each limit is taken under the spread least favourable to it
     that the data leave open:
 

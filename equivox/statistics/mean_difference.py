@@ -19,7 +19,7 @@ BLOCK_CELLS = 2**19
 
 @dataclass(frozen=True, kw_only=True)
 class MeanDifference:
-    """first − second, two-sided p and confidence interval, in the unit of the values; NaN when `undefined`."""
+    """mean_first − mean_second with its two-sided p and interval, in the unit of the values; NaN when `undefined`."""
 
     difference: float
     mean_first: float
@@ -48,24 +48,24 @@ def mean_difference(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> MeanDifference:
-    """Compare the means of two groups by sign flips (paired) or by dealing labels to clusters (unpaired).
+    """Return the difference between the means of two groups, tested with the cluster as the unit.
 
     Parameters
     ----------
     values
-        One number per response; NaN is missing: excluded and counted.
+        One number per response. A missing one is left out and counted.
     groups
-        The group of each response: `first` or `second` (others are not looked at).
+        The group of each response. Responses of other groups than `first` and `second` are ignored.
     first, second
-        The sign: the difference is mean(first) − mean(second).
+        The names of the groups: the difference is mean(first) − mean(second).
     clusters
-        The unit. Paired: each holds both groups (a NEP with two characters), and the two change places; clusters
-        known in one group only are left out and counted in `n_unpaired`. Unpaired: each carries one group (a
-        speaker).
+        The unit, one label per response. Paired: a cluster holds both groups (a NEP with two characters); clusters with
+        known values of one group only are left out and counted in `n_unpaired`. Unpaired: a cluster carries one group
+        (a speaker).
     paired
-        Which of the two it is.
+        True to flip signs of whole clusters, False to permute the groups over clusters.
     n_resamples
-        Sign patterns or labellings drawn; all are enumerated when there are no more.
+        Sign patterns or permutations drawn. All of them are enumerated when there are no more than this.
     confidence
         Coverage of the interval: Student's t over clusters (paired) or Welch's (unpaired).
     rng
@@ -74,19 +74,20 @@ def mean_difference(
     Returns
     -------
     MeanDifference
-        Each cluster has one vote: means are means of cluster means. Zero means no difference. NaN with a reason
-        when a group has no known value, no pair is complete, or all values are the same; the interval alone is NaN
+        Means are means of cluster means, so every cluster counts once. Zero means no difference. NaN with a reason when
+        a group has no known value, when no pair is complete, or when all values are the same. Only the interval is NaN
         when a group has one cluster or its clusters do not vary.
 
     Raises
     ------
     RequestError
-        Ragged input, a group that does not occur, or (unpaired) a cluster with both groups.
+        Columns of unequal lengths, a missing label, a group that does not occur, or (unpaired) a cluster with both
+        groups.
 
     Notes
     -----
-    GENRES M1–M6. The interval leans on the central limit theorem over clusters, the p-value on exchangeability
-    alone: with few clusters trust the p-value.
+    GENRES M1–M6. The interval relies on the central limit theorem over clusters, the p-value on exchangeability alone:
+    with few clusters, trust the p-value.
 
     Examples
     --------

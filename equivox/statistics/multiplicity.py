@@ -1,4 +1,4 @@
-"""False discovery rate over a family of tests that is declared, not found."""
+"""False discovery rate over a family of tests that is declared before looking at the results."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from equivox.statistics import inputs
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """Adjusted p-values of one family.
+    """The adjusted p-values of one family of tests.
 
     Attributes
     ----------
     name, method
         What the family is, and "bh" or "by".
     size
-        Tests that were adjusted for one another.
+        The number of tests that were adjusted for one another.
     undefined
-        Names whose p is NaN: they stay NaN and do not count.
+        The names whose p is NaN: their q is NaN, and they do not count in `size`.
     q
         The adjusted p of every name.
     """
@@ -41,26 +41,28 @@ class Family:
 
 
 def adjust(p: Mapping[str, float], *, family: str, method: Literal["bh", "by"] = "bh") -> Family:
-    """Adjust the p-values of one family by Benjamini–Hochberg or Benjamini–Yekutieli.
+    """Return the p-values of one family, adjusted by Benjamini–Hochberg or Benjamini–Yekutieli.
 
     Parameters
     ----------
     p
-        Name and p of every test of the family; NaN where a test is undefined.
+        The p-value of every test of the family by name: a mapping or a pandas Series. NaN or None where a test is
+        undefined.
     family
-        What the family is, such as "all attributes × tasks of this run": fixed before looking.
+        What the family is, such as "all attributes × tasks of this run". Decide on it before looking at the results.
     method
-        "bh" (independent or positively dependent tests) or "by" (any dependence, log n times more strict).
+        "bh" for independent or positively dependent tests, "by" for any dependence (stricter by a factor of about log
+        n).
 
     Returns
     -------
     Family
-        q has no zero point of its own; at q ≤ 0.05 at most 5 % of what is called a shift is expected to be none.
+        Of the tests with q ≤ 0.05, at most 5 % are expected to be false discoveries. q is NaN where p is missing.
 
     Raises
     ------
     RequestError
-        An empty family, a p outside [0, 1], another method.
+        An empty family, a p outside [0, 1], or another method.
 
     Notes
     -----

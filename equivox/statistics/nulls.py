@@ -1,4 +1,4 @@
-"""Null distributions of nTVD: labels dealt out again over responses, or over whole clusters."""
+"""Null distributions of nTVD: groups permuted over responses, or over whole clusters."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ BLOCK_CELLS = 2**16
 """Counts held at a time (512 KiB as doubles): they stay in the cache, and memory flat, however many are drawn."""
 
 LABEL_CELLS = 2**21
-"""Labels of single responses dealt at a time."""
+"""Labels of single responses that are permuted at a time."""
 
 TABLE_CELL_COST = 70.0
-"""Nanoseconds to draw one cell of a random table; dealing takes a response 4, and 0.75 for each label but one."""
+"""Nanoseconds to draw one cell of a random table; to permute, a response takes 4, and 0.75 for each label but one."""
 
 CACHED_CELLS = 2**20
 """Labels that a sparse product works on at a time, so that they stay in the processor's cache."""
@@ -46,7 +46,7 @@ def null_over_clusters(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> tuple[Floats, int, bool]:
-    """Null with whole clusters dealt to groups, within strata.
+    """Return the null with groups permuted over whole clusters, within strata.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def null_over_clusters(
     Returns
     -------
     tuple
-        B x A nTVDs, the number of distinct labellings, and whether all of them were enumerated.
+        B x A nTVDs, the number of distinct permutations, and whether all of them were enumerated.
     """
     from scipy import sparse
 
@@ -93,11 +93,11 @@ def null_over_responses(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> Floats:
-    """Null with single responses dealt to groups; all values of a response move together.
+    """Return the null with groups permuted over single responses; all values of a response move together.
 
-    Responses that gave the same answers are one *type*. Dealing labels over responses makes the types x
-    groups table a random table with fixed margins, which scipy draws without touching the responses; only
-    when most responses are of their own type are they dealt one by one.
+    Responses that gave the same answers are one *type*. Permuting the groups over responses makes the types x groups
+    table a random table with fixed margins, which scipy draws without touching the responses. Only when there are
+    almost as many types as responses are single responses permuted.
 
     Parameters
     ----------
@@ -179,11 +179,11 @@ def _from_tables(
     step = max(1, BLOCK_CELLS // (n_groups * max(len(multiplicity), slices[-1].stop)))
     parts = []
     for size in blocks(n_resamples, step):
-        dealt = draw.rvs(size, method="patefield", random_state=rng)
+        drawn = draw.rvs(size, method="patefield", random_state=rng)
         if weights is None:
-            tables = dealt.transpose(0, 2, 1).astype(np.float64)
+            tables = drawn.transpose(0, 2, 1).astype(np.float64)
         else:
-            one_hot = dealt.transpose(1, 2, 0).reshape(len(multiplicity), -1).astype(weights.dtype)
+            one_hot = drawn.transpose(1, 2, 0).reshape(len(multiplicity), -1).astype(weights.dtype)
             tables = (weights @ one_hot).reshape(-1, n_groups, size).transpose(2, 1, 0).astype(np.float64)
         parts.append(ntvd_per_attribute(tables, slices))
     return np.concatenate(parts)
@@ -192,7 +192,7 @@ def _from_tables(
 def _from_rows(
     sizes: Ints, of_row: sparse.csr_array, slices: Sequence[slice], n_resamples: int, rng: np.random.Generator
 ) -> Floats:
-    """Deal labels to the responses one by one; `of_row` is V x responses."""
+    """Permute the labels of single responses; `of_row` is V x responses."""
     parts = []
     for size in blocks(n_resamples, max(1, LABEL_CELLS // of_row.shape[1])):
         parts.append(_distances(random_row_labellings(sizes, size, rng), of_row, len(sizes), slices))
@@ -200,7 +200,7 @@ def _from_rows(
 
 
 def _distances(labels: Labels, of_unit: sparse.csr_array, n_groups: int, slices: Sequence[slice]) -> Floats:
-    """Compute nTVD under each labelling (B x units) of units whose value counts are `of_unit` (V x units).
+    """Compute nTVD under each permutation (B x units) of units whose value counts are `of_unit` (V x units).
 
     A sparse product counts as fast as a dense one here, and starts no threads that wait for one another.
     """

@@ -1,4 +1,4 @@
-"""Labellings: how group labels can be dealt out again if the groups made no difference."""
+"""Permutations of group labels: all of them or random ones, as if the groups made no difference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sizes_by_stratum(group: Ints, stratum: Ints | None, n_groups: int) -> Ints:
 
 
 def count_labellings(sizes: Ints) -> int:
-    """Return the number of distinct ways to deal the labels out: a product of multinomials.
+    """Return the number of distinct permutations of the labels: a product of multinomials.
 
     >>> count_labellings(np.array([[2, 2]])), count_labellings(np.array([[2, 1], [1, 1]]))
     (6, 6)
@@ -45,7 +45,7 @@ def count_labellings(sizes: Ints) -> int:
 
 
 def all_labellings(sizes: Ints) -> Labels:
-    """Enumerate every distinct labelling: one row each, the units in stratum order.
+    """Enumerate every distinct permutation: one row each, the units in stratum order.
 
     >>> all_labellings(np.array([[1, 2]])).tolist()
     [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
@@ -53,48 +53,48 @@ def all_labellings(sizes: Ints) -> Labels:
     dtype = label_dtype(sizes.shape[1])
     whole = np.zeros((1, 0), dtype=dtype)
     for row in sizes.tolist():
-        within = np.asarray(list(_deal(tuple(row), sum(row))), dtype=dtype).reshape(-1, sum(row))
+        within = np.asarray(list(_assignments(tuple(row), sum(row))), dtype=dtype).reshape(-1, sum(row))
         whole = np.concatenate([np.repeat(whole, len(within), axis=0), np.tile(within, (len(whole), 1))], axis=1)
     return whole
 
 
-def _deal(sizes: tuple[int, ...], n_units: int) -> Iterator[list[int]]:
+def _assignments(sizes: tuple[int, ...], n_units: int) -> Iterator[list[int]]:
     """Yield every way to give `sizes[g]` of the units the label g."""
 
-    def fill(label: int, free: tuple[int, ...], dealt: list[int]) -> Iterator[list[int]]:
+    def fill(label: int, free: tuple[int, ...], labels: list[int]) -> Iterator[list[int]]:
         if label == len(sizes):
-            yield list(dealt)
+            yield list(labels)
             return
         for chosen in itertools.combinations(free, sizes[label]):
             for unit in chosen:
-                dealt[unit] = label
+                labels[unit] = label
             taken = set(chosen)
-            yield from fill(label + 1, tuple(unit for unit in free if unit not in taken), dealt)
+            yield from fill(label + 1, tuple(unit for unit in free if unit not in taken), labels)
 
     yield from fill(0, tuple(range(n_units)), [0] * n_units)
 
 
 def random_labellings(sizes: Ints, n: int, rng: np.random.Generator) -> Labels:
-    """Draw `n` labellings uniformly: one row each, the units in stratum order."""
+    """Draw `n` permutations uniformly: one row each, the units in stratum order."""
     dtype = label_dtype(sizes.shape[1])
     parts = []
     for row in sizes:
-        dealt = np.repeat(np.arange(len(row), dtype=dtype), row)
-        parts.append(rng.permuted(np.tile(dealt, (n, 1)), axis=1))
+        labels = np.repeat(np.arange(len(row), dtype=dtype), row)
+        parts.append(rng.permuted(np.tile(labels, (n, 1)), axis=1))
     return np.concatenate(parts, axis=1)
 
 
 def random_row_labellings(sizes: Ints, n: int, rng: np.random.Generator) -> Labels:
-    """Draw `n` labellings of many rows uniformly: n x rows, three times as fast as shuffling each.
+    """Draw `n` permutations of many rows uniformly: n x rows, three times as fast as shuffling each.
 
     A row order is drawn by sorting 16-bit random keys (a radix sort); equal keys are settled by a base order
-    that is itself shuffled, so each labelling is uniform over all labellings.
+    that is itself shuffled, so every permutation is equally likely.
     """
-    dealt = np.repeat(np.arange(len(sizes), dtype=label_dtype(len(sizes))), sizes)
-    rng.shuffle(dealt)
-    keys = rng.integers(0, 2**16, size=(n, len(dealt)), dtype=np.uint16)
+    labels = np.repeat(np.arange(len(sizes), dtype=label_dtype(len(sizes))), sizes)
+    rng.shuffle(labels)
+    keys = rng.integers(0, 2**16, size=(n, len(labels)), dtype=np.uint16)
     order = np.argsort(keys, axis=1, kind="stable")
-    return np.asarray(dealt[order])
+    return np.asarray(labels[order])
 
 
 def blocks(total: int, size: int) -> Iterator[int]:
@@ -108,10 +108,10 @@ def blocks(total: int, size: int) -> Iterator[int]:
 
 
 def p_value(null: Floats, observed: float, *, exact: bool) -> float:
-    """Return the share of labellings at least as far out as the observed one; never 0.
+    """Return the share of permutations at least as far out as the observed one; never 0.
 
-    The observed labelling is one of an exact set, and is added to a random one: (1 + b) / (1 + B). Values
-    within a relative 1e-9 are ties, and a labelling whose distance is undefined counts as far out.
+    An exact set contains the observed permutation; to a random set it is added: (1 + b) / (1 + B). Values within a
+    relative 1e-9 are ties, and a permutation whose distance is undefined counts as at least as far out.
 
     >>> p_value(np.array([1.0, 2.0, 3.0]), 3.0, exact=False), p_value(np.array([1.0, 3.0]), 3.0, exact=True)
     (0.5, 0.5)

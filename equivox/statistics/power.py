@@ -1,4 +1,4 @@
-"""Planning: the smallest shift a design can detect, and the clusters needed to detect a given one."""
+"""Planning: the smallest shift that a design detects, and the clusters needed to detect a given shift."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ROUNDS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class DetectableShift:
-    """Smallest population nTVD (percent) that the cluster-level test finds with the power asked for.
+    """The smallest population nTVD (percent) that the cluster-level test detects with the power asked for.
 
-    `mc_error` is the standard error that the simulation leaves in `shift`. Both are NaN when `undefined` says why.
+    `mc_error` is the standard error of `shift` from simulation. Both are NaN when `undefined` says why.
     """
 
     shift: float
@@ -44,9 +44,9 @@ class DetectableShift:
 
 @dataclass(frozen=True, kw_only=True)
 class RequiredClusters:
-    """Fewest clusters (a multiple of the groups) with which a shift is found with the power asked for.
+    """The fewest clusters, a multiple of the number of groups, that detect a shift with the power asked for.
 
-    `mc_error` is the standard error, in clusters, that the simulation leaves. None and NaN when `undefined`.
+    `mc_error` is the standard error of `n_clusters` from simulation. They are NaN and None when `undefined` says why.
     """
 
     n_clusters: int | None
@@ -111,30 +111,30 @@ def minimum_detectable_shift(
     n_simulations: int = 2_000,
     rng: np.random.Generator,
 ) -> DetectableShift:
-    """Find the smallest shift that a design detects, by simulating the cluster-level permutation test.
+    """Return the smallest shift that a design detects, by simulating the cluster-level permutation test.
 
     Parameters
     ----------
     n_clusters, responses_per_cluster, n_values, n_groups
-        The design; clusters are dealt to groups as evenly as possible.
+        The design. Clusters are assigned to groups as evenly as possible.
     alpha, power
-        Level of the test, and the share of experiments that should reject.
+        The level of the test, and the share of experiments in which it should reject.
     cluster_correlation
-        Correlation of two answers of one cluster beyond its group (0: clusters differ by chance only). It decides
-        more than the number of responses does: take it from a pilot, or try 0.01 to 0.05.
+        The correlation of two answers of one cluster beyond its group; 0 means that clusters differ by chance only. It
+        matters more than the number of responses: take it from a pilot study, or try 0.01 to 0.05.
     value_shares
-        Share of each value when there is no shift; uniform by default, which is the hardest case.
+        The share of each value without a shift. Uniform by default, which is the hardest case.
     n_simulations
-        Experiments simulated in all.
+        The number of experiments simulated in all, 200 or more.
     rng
         The only source of randomness.
 
     Returns
     -------
     DetectableShift
-        In percent of nTVD, with its Monte Carlo error. The shift planted moves the same share of every group to a
-        value of its own; a shift spread over many values is harder to find. NaN with a reason when even complete
-        separation is not found often enough (such as 2 + 2 clusters, whose smallest p is 1/3).
+        In percent of nTVD, with its Monte Carlo error. The simulated shift moves the same share of the answers of every
+        group to one value per group; a shift that is spread over many values is harder to detect. NaN with a reason
+        when even complete separation is detected too rarely (2 + 2 clusters, for example, whose smallest p is 1/3).
 
     Raises
     ------
@@ -188,26 +188,26 @@ def required_clusters(
     n_simulations: int = 2_000,
     rng: np.random.Generator,
 ) -> RequiredClusters:
-    """Find how many clusters detect a given shift, by simulating the cluster-level permutation test.
+    """Return how many clusters detect a given shift, by simulating the cluster-level permutation test.
 
     Parameters
     ----------
     shift
-        Population nTVD in percent to be found.
+        The population nTVD to detect, in percent.
     max_clusters
-        Where the search ends.
+        The most clusters that are tried.
     responses_per_cluster, n_values, n_groups, alpha, power, cluster_correlation, value_shares, n_simulations, rng
         As in `minimum_detectable_shift`.
 
     Returns
     -------
     RequiredClusters
-        A multiple of `n_groups`, with the Monte Carlo error; None with a reason when `max_clusters` do not do.
+        A multiple of `n_groups`, with its Monte Carlo error. None with a reason when `max_clusters` are not enough.
 
     Raises
     ------
     RequestError
-        A number out of range; a shift above what the values and groups can reach.
+        A number out of range, or a shift above the attainable maximum of the values and groups.
 
     Examples
     --------

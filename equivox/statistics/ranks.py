@@ -1,4 +1,4 @@
-"""Ranks of models with the uncertainty of ranks: which place may each take, and which cannot be told apart?"""
+"""Ranks of models with intervals: which ranks may each model have, and which models differ?"""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from equivox.statistics import checks, inputs
 
 @dataclass(frozen=True, kw_only=True)
 class Rank:
-    """One model's place; 1 lies nearest to parity.
+    """The rank of one model; 1 is nearest to parity.
 
     Attributes
     ----------
     rank
-        1 + the number of models that lie nearer as measured; equal ones share a place.
+        1 + the number of models with a smaller distance. Models with equal distances have the same rank.
     low, high
-        The places that the tests leave open.
+        The lowest and the highest rank that the tests leave possible.
     nearer_than, further_than
-        The models that it is told apart from, and on which side.
+        The models that differ from it by a test: those that are further from parity than it, and those that are nearer.
     untested
-        The models that there was no test with.
+        The models without a test against it.
     letters
-        Two models that share a letter are not told apart: no test does, or there was none.
+        Two models that share a letter do not differ by any test, or were not tested.
     """
 
     rank: int
@@ -40,36 +40,38 @@ class Rank:
 def rank_models(
     distances: Mapping[str, float], differences: Mapping[tuple[str, str], tuple[float, float]], *, level: float = 0.05
 ) -> dict[str, Rank]:
-    """Return the rank of every model with the interval of ranks that all pairwise tests together leave open.
+    """Return the rank of every model, with an interval of ranks from all pairwise tests together.
 
     Parameters
     ----------
     distances
-        Model → distance from parity; all of them numbers, since what is undefined has no rank.
+        The distance of each model from parity, a mapping or a pandas Series. All must be finite: leave out a model
+        without a score.
     differences
-        For each pair (a, b), in either order: how much further a lies than b, and the p-value of that, NaN where there
-        is no test. A pair that was not tested is not told apart, nor is one in which the test and `distances` point to
-        opposite sides (they may rest on different items).
+        For each pair (a, b), in either order: how much further from parity a lies than b, and the p-value of that. NaN
+        or None where there is no test. A pair counts as different only where its test rejects and agrees with
+        `distances` on the side (the two may rest on different items).
     level
-        The probability that any pair of all is told apart wrongly (Holm 1979 over the pairs).
+        The probability that any pair at all is wrongly called different (Holm 1979 over the pairs).
 
     Returns
     -------
     dict
-        By model. With probability 1 − `level` or more, all intervals hold the rank in the population at once.
+        A `Rank` for each model. With probability 1 − `level` or more, all intervals contain the ranks in the population
+        at once.
 
     Raises
     ------
     RequestError
-        No model, a distance that is no number, a pair of other models or of one model with itself, a level outside
-        (0, 1).
+        No model, a distance that is not finite, a pair with an unknown model or of a model with itself, or a level
+        outside (0, 1).
 
     Notes
     -----
-    low = 1 + the number of models that are nearer beyond chance, high = n − the number of those further: Mogstad,
-    Romano, Shaikh & Wilhelm 2024, doi:10.1093/restud/rdad006, with Holm's step-down in place of their bootstrap of the
-    largest difference, because Holm asks nothing of how the tests depend on one another.
-    Letters: Piepho 2004, doi:10.1198/1061860043515.
+    low = 1 + the number of models that are significantly nearer, high = n − the number that are significantly further:
+    Mogstad, Romano, Shaikh & Wilhelm 2024, doi:10.1093/restud/rdad006, with Holm's step-down in place of their
+    bootstrap of the largest difference, because Holm assumes nothing about the dependence of the tests. Letters: Piepho
+    2004, doi:10.1198/1061860043515.
 
     Examples
     --------
@@ -116,7 +118,7 @@ def _different(tests: Mapping[tuple[str, str], tuple[float, float]], level: floa
     """Return which pairs differ, by Holm's step-down over those that were tested."""
     tested = {pair: p for pair, (_, p) in tests.items() if math.isfinite(p)}
     differ = dict.fromkeys(tests, False)
-    # Written out: statsmodels' `multipletests` collects garbage at every call, a second beside a large run.
+    # Written out: statsmodels' `multipletests` collects garbage at every call, which takes a second after a large run.
     for place, (pair, p) in enumerate(sorted(tested.items(), key=lambda entry: entry[1])):
         if p > level / (len(tested) - place):
             break
@@ -125,7 +127,7 @@ def _different(tests: Mapping[tuple[str, str], tuple[float, float]], level: floa
 
 
 def _letters(distances: Mapping[str, float], nearer: Mapping[str, list[str]]) -> dict[str, str]:
-    """Give one letter to every largest set of models that no test tells apart, the nearest first."""
+    """Give one letter to every largest set of models that do not differ by a test, the nearest first."""
     models = sorted(distances, key=lambda model: (distances[model], model))
     alike = {
         model: {

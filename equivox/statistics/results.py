@@ -1,4 +1,4 @@
-"""What a distribution-shift analysis returns: frozen, with its evidence."""
+"""The results of a distribution-shift analysis: frozen, with their null distributions."""
 
 from __future__ import annotations
 
@@ -11,45 +11,47 @@ from equivox.statistics.arrays import Floats
 class DistributionShift:
     """How far the answers of the groups lie apart, for one attribute.
 
-    All distances are nTVDs in percent unless said otherwise; numbers are NaN when `undefined` gives a reason.
+    Distances are nTVDs in percent unless stated otherwise. Numbers are NaN when `undefined` gives a reason.
 
     Attributes
     ----------
     tvd, ntvd
-        Mean over groups of ½ Σ_v |P_g(v) - P̄(v)|, and 100 · tvd / (1 - 1/G). Zero: all answered alike.
+        tvd is the mean over groups of ½ Σ_v |P_g(v) - P̄(v)|, between 0 and 1; ntvd is 100 · tvd / (1 - 1/G). Zero
+        means that all groups gave the same answers.
     ceiling
-        Largest nTVD that this number of values and groups can reach.
+        The attainable maximum: the largest nTVD that this number of values and groups can reach.
     floor
-        Mean nTVD when the groups make no difference: labels dealt over clusters, or over responses when no
-        clusters were given. A plug-in distance is never expected below it.
+        The null mean: the mean nTVD over permutations of the groups over clusters, or over responses when no clusters
+        were given. A sample's nTVD is expected to be this large even without an effect.
     floor_response
-        The same with labels dealt over responses.
+        The null mean over permutations of the groups over responses.
     excess
-        ntvd - floor. Zero: no more than noise; below zero is possible.
+        ntvd - floor. Zero means no more than chance gives; it may be below zero.
     p_response, p_cluster
-        Probability of an nTVD at least as large when labels are dealt over responses, or over whole clusters
-        (within strata). Never 0. NaN for p_cluster when no clusters were given.
+        The probability of an nTVD at least as large when groups are permuted over responses, or over whole clusters
+        (within strata). Never 0. p_cluster is NaN when no clusters were given.
     p_paper
-        b/B of the labels dealt over responses, as printed by VIBE; may be 0.
+        b/B of the permutations over responses, as VIBE prints it; may be 0.
     ci_low, ci_high
-        Confidence interval of the population's nTVD, noise removed: it may lie below `ntvd`.
+        Confidence interval of the population's nTVD. Sampling noise is removed, so it may lie below `ntvd`.
     n_responses, n_used, n_clusters
-        Responses given; responses with a kept value; clusters with one (0 when no clusters were given).
+        The responses given, the responses with a kept value, and the clusters with such a response (0 without
+        clusters).
     groups, values
-        Sorted names: the rows and columns of the arrays.
+        The sorted names of the rows and columns of the arrays, as text.
     by_group, deviations
-        G x V: P_g(v), and P_g(v) - P̄(v).
+        G x V arrays: P_g(v), and P_g(v) - P̄(v). Shares between 0 and 1.
     group_counts
-        Used responses of each group.
+        The used responses of each group.
     removed_values, removed_share
-        Values seen fewer than `min_count` times with their counts, and their share of all values seen.
+        The values seen fewer than `min_count` times with their counts, and their share of all values seen.
     null_response, null_cluster
-        The nTVD of every labelling drawn or enumerated; empty where undefined.
+        The nTVD of every permutation that was drawn or enumerated; empty where undefined.
     exact_cluster, n_labellings
-        Whether all labellings of the clusters were enumerated, and how many distinct ones there are (2⁶³ − 1 stands
-        for more).
+        Whether all permutations of the clusters were enumerated, and the number of distinct ones (2⁶³ − 1 stands for
+        that many or more).
     undefined
-        Why the numbers are NaN; None when they are defined.
+        The reason why the numbers are NaN; None when they are defined.
     notes
         What a reader should know about how the numbers were made.
     """
@@ -85,21 +87,22 @@ class DistributionShift:
 
 @dataclass(frozen=True, kw_only=True)
 class JointShift:
-    """The mean nTVD of several attributes of the same responses, with its own floor, p-values and interval.
+    """The mean nTVD of several attributes of the same responses, with the null distribution of that mean.
 
-    The mean is over the attributes that are defined. Each labelling, and each draw of noise, is shared by all
-    attributes, so that what they have in common is not counted twice.
+    The mean is over the attributes that are defined. All attributes share each permutation and each draw of noise, so
+    that dependence between them is allowed for.
 
     Attributes
     ----------
     attributes
-        The shift of each attribute, from the same labellings.
+        The shift of each attribute, from the same permutations.
     ntvd, ceiling, floor, floor_response, excess, p_response, p_cluster, p_paper, ci_low, ci_high
         As in `DistributionShift`, for the mean over the defined attributes.
     n_responses, n_used, n_clusters
-        Responses given; responses with a kept value in a defined attribute; clusters with one.
+        The responses given, the responses with a kept value in a defined attribute, and the clusters with such a
+        response.
     defined
-        Names of the attributes that entered the mean.
+        The names of the attributes in the mean.
     null_response, null_cluster, exact_cluster, n_labellings, undefined, notes
         As in `DistributionShift`.
     """

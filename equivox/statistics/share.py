@@ -1,4 +1,4 @@
-"""A share of responses with an interval over clusters."""
+"""A share of responses with a confidence interval over clusters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEW_CLUSTERS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """A share in percent with its interval; NaN when `undefined`, or the interval's `notes`, say why."""
+    """A share in percent with its interval; NaN when `undefined`, or a note on the interval, says why."""
 
     share: float
     low: float
@@ -41,26 +41,30 @@ def cluster_share(
     Parameters
     ----------
     hits
-        1, 0, or NaN for what is missing (excluded).
+        1 or 0 per response. A missing one is left out.
     clusters
-        The unit that is asked several times; None makes each value its own.
-    n_resamples, confidence, rng
-        Draws and coverage of the bootstrap, and its only source of randomness.
+        The unit that gave several responses, one label per response. None makes each response a cluster.
+    n_resamples
+        Bootstrap draws.
+    confidence
+        Coverage of the interval, between 0 and 1.
+    rng
+        The only source of randomness.
 
     Returns
     -------
     Share
-        In percent. NaN with a reason when every value is missing; the interval alone is NaN, with a note, when there
-        are fewer than two clusters or all have the same share.
+        In percent; zero means that there are no ones. NaN with a reason when every number is missing. Only the interval
+        is NaN, with a note, when there are fewer than two clusters or all have the same share.
 
     Raises
     ------
     RequestError
-        No values, a number other than 0, 1 or NaN, another length of `clusters`.
+        No numbers, a number other than 0 and 1, a missing cluster, or columns of unequal lengths.
 
     Notes
     -----
-    Efron 1987, doi:10.1080/01621459.1987.10478410: bias-corrected and accelerated, clusters resampled whole.
+    Efron 1987, doi:10.1080/01621459.1987.10478410: bias-corrected and accelerated, with whole clusters resampled.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Distribution shift between groups: VIBE's nTVD with a floor, p-values at the right unit, an interval."""
+"""Distribution shift between groups: nTVD with its null mean, p-values and a confidence interval."""
 
 from __future__ import annotations
 
@@ -39,47 +39,50 @@ def distribution_shift(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> DistributionShift:
-    """Measure how far the answers of the groups lie apart, and how far they would by chance.
+    """Return how far the answers of the groups lie apart, and how far they would lie apart by chance.
 
     Parameters
     ----------
     values
-        One sequence of values per response: several for a multi-valued attribute, none when missing
-        (excluded and counted).
+        The values of each response: one value, or a list of several. A response without a value (None, NaN or an empty
+        list) is left out and counted. A column in any form that `equivox.statistics` reads, `EncodedValues` included.
     groups
-        The group of each response.
+        The group of each response; this and the two below also as `EncodedLabels`.
     clusters
-        The unit that carries the group (a speaker, a name): one per response. None treats responses as
-        independent; p_cluster is then NaN and the floor is the response-level one.
+        The unit that carries the group (a speaker, a name), one label per response. With None the responses count as
+        independent: `p_cluster` is NaN, and `floor` is the null mean over responses.
     strata
-        What is held equal, one per response. Clusters that each lie in one stratum are dealt labels within
-        it; when one spans several, whole clusters move freely. The response-level test has no strata, as
-        published.
+        What is held constant, one label per response. When every cluster lies in one stratum, clusters are permuted
+        within strata. When a cluster spans several, clusters are permuted freely and a note says so. The test over
+        responses ignores strata, as published.
     min_count
-        Values seen fewer times over all responses are removed (τ of the paper).
+        Values seen fewer times over all responses are removed and counted (τ in the paper).
     n_resamples
-        Labellings drawn for each test; when the clusters have no more distinct ones, all are enumerated.
+        Permutations drawn for each test. When the clusters have no more distinct permutations than this, all of them
+        are enumerated.
     confidence
-        Coverage of the interval.
+        Coverage of the interval, between 0 and 1.
     rng
-        The only source of randomness. Row order and the names of groups and clusters do not change the draws.
+        The only source of randomness. The order of the responses and the names of groups and clusters do not change the
+        draws.
 
     Returns
     -------
     DistributionShift
-        ntvd is zero when all groups answered alike. All numbers are NaN, and `undefined` says why, when there
-        are fewer than two groups, a group has no usable response, or fewer than two values are kept: constant
-        answers are no evidence of fairness.
+        `ntvd` is in percent and zero when all groups gave the same answers. All numbers are NaN, and `undefined` says
+        why, when there are fewer than two groups, when a group has no usable response, or when fewer than two values
+        are kept: constant answers are no evidence of fairness.
 
     Raises
     ------
     RequestError
-        Empty or ragged input, a cluster in two groups, strata without clusters, or an option out of range.
+        Columns that are empty or of unequal lengths, a missing label, a cluster in two groups, strata without clusters,
+        or an option out of range.
 
     Notes
     -----
-    nTVD: arXiv 2604.17248, equations 2-5. p = (1 + b)/(1 + B): Phipson & Smyth 2010,
-    doi:10.2202/1544-6115.1585. Interval: test inversion with cluster noise, docs/validity.md.
+    nTVD: arXiv 2604.17248, equations 2-5. p = (1 + b)/(1 + B): Phipson & Smyth 2010, doi:10.2202/1544-6115.1585.
+    Interval: test inversion with cluster noise, docs/validity.md.
 
     Examples
     --------
@@ -118,28 +121,30 @@ def joint_shift(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> JointShift:
-    """Measure the mean nTVD of several attributes of the same responses (a task's score).
+    """Return the mean nTVD of several attributes of the same responses (the score of a task).
 
-    Every labelling is applied to all attributes at once, so the mean has its own floor, p-values and
-    interval; they cannot be had from those of the attributes, which are dependent. The mean is over the
-    attributes that are defined; an attribute that is not keeps its reason and is left out.
+    Each permutation is applied to all attributes at once, so the mean has a null mean, p-values and an interval that
+    allow for the dependence between attributes; they cannot be computed from the results of single attributes. The mean
+    is over the attributes that are defined. An undefined attribute keeps its reason and is left out.
 
     Parameters
     ----------
     attributes
-        For each attribute, one sequence of values per response, in the same order of responses.
+        The values of each attribute, all in the same order of responses: a mapping from name to column, a pandas
+        DataFrame or a pyarrow Table. Columns as `values` in `distribution_shift`.
     groups, clusters, strata, min_count, n_resamples, confidence, rng
         As in `distribution_shift`.
 
     Returns
     -------
     JointShift
-        Zero when all groups answered alike in every attribute; NaN with a reason when none is defined.
+        `ntvd` is in percent and zero when all groups gave the same answers in every attribute. NaN with a reason when
+        no attribute is defined.
 
     Raises
     ------
     RequestError
-        As `distribution_shift`; also when no attribute is given.
+        As `distribution_shift`; also when there is no attribute.
 
     Examples
     --------
@@ -225,13 +230,13 @@ def _tested(observed: float, response: Floats, cluster: Floats, exact: bool) -> 
 
 
 def _least_p(cluster: Floats, exact: bool) -> tuple[str, ...]:
-    """Warn when the clusters have so few labellings that no answer could be significant at 5 %."""
+    """Warn when the clusters have so few permutations that no answer could be significant at 5 %."""
     if not exact or len(cluster) < 2:
         return ()
     least = n_extreme(cluster, float(np.nanmax(cluster))) / len(cluster)
     if least <= 0.05:
         return ()
-    return (f"{len(cluster)} labellings of the clusters: the most extreme has p = {least:.2g}",)
+    return (f"{len(cluster)} permutations of the clusters: the most extreme has p = {least:.2g}",)
 
 
 def _one(
@@ -350,8 +355,11 @@ def _mean(
     response, cluster = evidence.response.mean(axis=1), evidence.cluster.mean(axis=1)
     tested = _tested(ntvd, response, cluster, evidence.exact)
     largest = float(np.mean([shifts[name].ceiling for name in defined]))
-    deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
-    low, high = invert(deviations, evidence.noise, list(evidence.slices.values()), confidence)
+    if len(defined) == 1:
+        low, high = shifts[defined[0]].ci_low, shifts[defined[0]].ci_high
+    else:
+        deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
+        low, high = invert(deviations, evidence.noise, list(evidence.slices.values()), confidence)
     left_out = [name for name in shifts if name not in defined]
     notes = (*evidence.notes, *_least_p(cluster, evidence.exact))
     if left_out:

@@ -1,4 +1,4 @@
-"""Sign-flip test of paired clusters, and the parity deviation it belongs to."""
+"""Sign-flip test over clusters, and the parity deviation that it tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLOCK_CELLS = 2**19
 
 @dataclass(frozen=True, kw_only=True)
 class SignFlip:
-    """A mean of signed values and its two-sided sign-flip test; numbers are NaN when `undefined` says why."""
+    """A mean of signed values with its two-sided sign-flip p; numbers are NaN when `undefined` says why."""
 
     mean: float
     p: float
@@ -37,30 +37,31 @@ def sign_flip_test(
     n_resamples: int = 10_000,
     rng: np.random.Generator,
 ) -> SignFlip:
-    """Test whether signed values are symmetric about zero when whole clusters flip their sign.
+    """Return the mean of signed values and the p that they are symmetric about zero, whole clusters flipped together.
 
     Parameters
     ----------
     values
-        One signed number per response, such as +1 stereotypical, −1 anti-stereotypical, or male − female. NaN is
-        missing: excluded and counted.
+        One signed number per response, such as +1 stereotypical and −1 anti-stereotypical, or male − female. A missing
+        one is left out and counted.
     clusters
-        The unit that is read several times (a context, a NEP); None makes each value its own.
+        The unit that gave several responses (a context, a NEP), one label per response. None makes each response a
+        cluster.
     n_resamples
-        Sign patterns drawn; all 2^C are enumerated when they are no more than this.
+        Sign patterns drawn. All 2^C patterns are enumerated when there are no more than this.
     rng
         The only source of randomness.
 
     Returns
     -------
     SignFlip
-        `mean` over values: zero means balance. `p` is two-sided and never 0. NaN when every value is missing or
-        every cluster sums to zero exactly (no flip can change anything).
+        `mean` is over values, in their unit; zero means balance. `p` is two-sided and never 0. NaN with a reason when
+        every value is missing, or when every cluster sums to zero and no flip can change anything.
 
     Raises
     ------
     RequestError
-        No values, another length of `clusters`, infinite numbers.
+        No values, an infinite value, a missing cluster, or columns of unequal lengths.
 
     Notes
     -----
@@ -135,7 +136,7 @@ def _flipped(sums: Floats, n_resamples: int, exact: bool, rng: np.random.Generat
 
 @dataclass(frozen=True, kw_only=True)
 class Parity:
-    """Share of stereotypical choices, its distance from one half, test and interval, in percent."""
+    """The share of stereotypical choices and its distance from one half, with test and intervals, in percent."""
 
     share: float
     deviation: float
@@ -159,31 +160,33 @@ def parity_deviation(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> Parity:
-    """Measure how far a two-way choice is from parity: 2 · |50 − share|, with the cluster as the unit.
+    """Return how far a two-way choice lies from parity, 2 · |50 − share| in percent, with the cluster as the unit.
 
     Parameters
     ----------
     choices
-        1 stereotypical, 0 anti-stereotypical, NaN neither (excluded and counted).
+        1 stereotypical, 0 anti-stereotypical. A missing one is neither: it is left out and counted.
     clusters
-        What is asked several times (the context): it is one unit.
-    n_resamples, rng
-        As in `sign_flip_test`; also the draws of the cluster bootstrap.
+        The unit that gave several choices (a context), one label per choice. None makes each choice a cluster.
+    n_resamples
+        Sign patterns of the test, as in `sign_flip_test`, and draws of the bootstrap.
     confidence
-        Coverage of the interval.
+        Coverage of the interval, between 0 and 1.
+    rng
+        The only source of randomness.
 
     Returns
     -------
     Parity
-        `deviation` is zero at 50 % and 100 when all choices are alike. `share_low, share_high` are a BCa cluster
-        bootstrap of the share; `ci_low, ci_high` are its image under 2 · |50 − share|, so that `ci_low` is 0
-        exactly when the interval holds 50. NaN with a reason when nothing was chosen; the interval alone is NaN,
-        with a note, when there are fewer than two clusters or all agree.
+        `deviation` is zero when the share is 50 %, and 100 when all choices are the same. `share_low` and `share_high`
+        are a BCa cluster bootstrap interval of the share. `ci_low` and `ci_high` are its image under 2 · |50 − share|,
+        so that `ci_low` is 0 exactly when the interval contains 50. NaN with a reason when every choice is missing.
+        Only the interval is NaN, with a note, when there are fewer than two clusters or all have the same share.
 
     Raises
     ------
     RequestError
-        A choice other than 0, 1 or NaN; otherwise as `sign_flip_test`.
+        A choice other than 0 and 1; otherwise as `sign_flip_test`.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Total bias score: how far a model lies from its cohort, over several metrics."""
+"""Total bias score: how far a model lies from the mean of a cohort of models, over several metrics."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class TotalBias:
     Attributes
     ----------
     cohort, members
-        Name of the cohort and its models: the score means nothing without them.
+        The name of the cohort and its models. The score means nothing without them.
     metrics
-        The metrics summed over.
+        The metrics in the sum.
     total
-        Per model; NaN where `undefined` gives the reason.
+        The score of each model, in standard deviations; NaN where `undefined` gives the reason.
     parts
-        Per model and metric: (M − mean)/sd with its sign.
+        (M − mean)/sd of each model and metric, with its sign.
     undefined
-        Reason per model without a total.
+        The reason for each model without a total.
     """
 
     cohort: str
@@ -41,24 +41,24 @@ class TotalBias:
 def total_bias_score(
     scores: Mapping[str, Mapping[str, float]], *, cohort: Mapping[str, Mapping[str, float]], cohort_name: str
 ) -> TotalBias:
-    """Sum the absolute cohort z-scores of a model's signed metrics: Σ_k |(M_k − mean_k)/sd_k|.
+    """Return for each model the sum of its absolute z-scores in a cohort: Σ_k |(M_k − mean_k)/sd_k|.
 
     Parameters
     ----------
     scores
-        Model → metric → signed value, of the models to score. All metrics found in the cohort are used.
+        Model → metric → signed value, for the models to score. All metrics of the cohort are used.
     cohort
-        The same for the models that define the mean and sd (population standard deviation, ddof = 0). May hold the
-        scored models.
+        Model → metric → signed value, for the models that define mean and sd (population standard deviation, ddof = 0).
+        It may contain the scored models.
     cohort_name
-        Shown with every score.
+        The name to show with every score.
 
     Returns
     -------
     TotalBias
-        Zero means a model at the cohort's mean in every metric: typical, which is not unbiased. NaN with a reason
-        when the cohort has fewer than two models, when it does not vary in a metric, or when the model or a cohort
-        member lacks a metric.
+        Zero means that a model lies at the cohort's mean in every metric: it is typical, which is not the same as
+        unbiased. NaN with a reason when the cohort has fewer than two models or does not vary in a metric, or when the
+        model or a cohort member has no value (None, NaN) for a metric.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Two models' scores that are functions of sums over clusters: do they differ, and is one further from parity?"""
+"""Comparison of two models' scores that are functions of sums over clusters."""
 
 from __future__ import annotations
 
@@ -20,26 +20,30 @@ Statistic = Callable[[Floats], Floats]
 
 @dataclass(frozen=True, kw_only=True)
 class TotalsComparison:
-    """Two models' scores on the same clusters; NaN when `undefined` says why.
+    """The scores of two models on the same clusters; NaN when `undefined` says why.
 
     Attributes
     ----------
+    value_a, value_b
+        The two scores.
     difference
-        value_a − value_b, in the score's own unit. Zero: the same score.
+        value_a − value_b, in the unit of the score. Zero means equal scores.
     p
-        Two-sided, of equal scores.
+        Two-sided p of the null that the scores are equal.
     ci_low, ci_high
         Confidence interval of the difference.
     further
-        |value_a − target| − |value_b − target|. Zero: equally far from parity; above zero: model a is further. NaN
-        without a target.
+        |value_a − target| − |value_b − target|. Zero means equally far from the target; above zero, model a is further.
+        NaN without a target.
     p_further
-        Two-sided, of equal distances, on the same or on opposite sides of the target.
+        Two-sided p of the null that the distances are equal, on the same side of the target or on opposite sides.
     further_low, further_high
-        Confidence interval of `further`: all that the intervals of the difference and of the sum of the two scores,
-        seen from the target, leave open. Its coverage is the nominal one where one score lies clearly further than the
-        other or clearly off the target, and falls short of it by less than half of what is missing (92.5 for 95 %)
-        where one lies on the target.
+        Confidence interval of `further`: everything that the intervals of the difference and of the sum of the two
+        scores, measured from the target, leave possible. Its coverage is nominal where one score is clearly further
+        than the other or clearly off the target. Where one score lies on the target it is lower, by less than half of
+        what is missing (92.5 instead of 95 %).
+    n_clusters
+        The number of clusters.
     """
 
     value_a: float
@@ -66,38 +70,45 @@ def compare_totals(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> TotalsComparison:
-    """Compare a score of two models that were asked the same, cluster by cluster.
+    """Return the difference of two models' scores on the same clusters, and which of them lies further from a target.
 
     Parameters
     ----------
     totals_a, totals_b
-        C x K: what each cluster adds to the sums that the score is made of, the same clusters in the same order.
+        C x K tables: what each cluster adds to the K sums that the score is computed from, with the same clusters in
+        the same order.
     statistic
-        The score as a function of the sums.
+        The score as a function of the sums: an array of shape (…, K) to an array of shape (…), NaN where there is no
+        score.
     target
-        The value that says "no bias"; NaN where there is none.
-    n_resamples, confidence, rng
-        As in `sign_flip_test`; intervals are Student's t over clusters.
+        The value of the score that means "no bias"; NaN where there is none.
+    n_resamples
+        Sign patterns drawn, as in `sign_flip_test`.
+    confidence
+        Coverage of the intervals, which are Student's t over clusters.
+    rng
+        The only source of randomness.
 
     Returns
     -------
     TotalsComparison
-        NaN with a reason when a model's score is NaN, with or without any one of its clusters, or when there are
-        fewer than two clusters. Two models that agree in every cluster have p 1.
+        `difference` is zero when the scores are equal, `further` when they lie equally far from the target. NaN with a
+        reason when a score is NaN, with all clusters or without any one of them, or when there are fewer than two
+        clusters. Two models that agree in every cluster have p = 1.
 
     Raises
     ------
     RequestError
-        Arrays of different shapes, or none, or with a number that is not finite.
+        Tables that are empty, of different shapes, or with a number that is not finite.
 
     Notes
     -----
-    Each cluster's pseudo-value n·θ − (n − 1)·θ₍₋c₎ stands for its share in the score (Tukey's jackknife; Efron & Stein
-    1981, doi:10.1214/aos/1176345462); their differences flip signs by whole clusters, which is to exchange the two
-    models there. For means the pseudo-values are the clusters' own and the test is exact. Two scores x and y, seen from
-    the target, are equally far when x − y or x + y is zero: `p_further` is the larger p of these two tests (an
-    intersection-union test, Berger 1982, doi:10.1080/00401706.1982.10487790), so that it holds its level on either
-    side.
+    The pseudo-value n·θ − (n − 1)·θ₍₋c₎ of a cluster represents its part in the score (Tukey's jackknife; Efron & Stein
+    1981, doi:10.1214/aos/1176345462). The differences of the pseudo-values flip signs by whole clusters, which
+    exchanges the two models there. For a mean of clusters the pseudo-values are the cluster means, and the test is
+    exact. Two scores x and y, measured from the target, are equally far when x − y or x + y is zero: `p_further` is the
+    larger p of these two tests (an intersection-union test, Berger 1982, doi:10.1080/00401706.1982.10487790), so that
+    it keeps its level on either side.
 
     Examples
     --------

@@ -161,7 +161,7 @@ def test_a_text_is_one_value_and_never_its_letters():
     assert found.values == ("chess", "yoga")
 
 
-@pytest.mark.parametrize("missing", [None, math.nan, np.nan, pd.NA, pd.NaT, np.datetime64("NaT")])
+@pytest.mark.parametrize("missing", [None, math.nan, np.nan, pd.NA, pd.NaT, np.datetime64("NaT", "D")])
 def test_a_missing_value_is_no_value(missing):
     groups = ["a", "a", "b", "b", "b"]
     empty = distribution_shift([["x"], [], ["y"], ["x"], ["y"]], groups, clusters=None, min_count=1, rng=rng())

@@ -32,7 +32,7 @@ def test_paired_by_hand_and_against_scipy():
     assert (found.ci_low, found.ci_high) == pytest.approx((low, high))
 
 
-def test_unpaired_against_every_labelling_and_welch():
+def test_unpaired_against_every_permutation_and_welch():
     rng = generator(3)
     cluster_means = rng.normal(size=7)
     values = np.repeat(cluster_means, 3).tolist()

@@ -15,21 +15,27 @@ def generator(seed=1):
 DESIGN = {"responses_per_cluster": 25, "n_values": 2, "n_groups": 2}
 
 
-def test_against_the_two_proportion_formula():
+@pytest.fixture(scope="module")
+def detectable():
+    """The shift that 20 speakers detect; two tests look at it."""
+    return minimum_detectable_shift(n_clusters=20, n_simulations=1_000, rng=generator(), **DESIGN)
+
+
+def test_against_the_two_proportion_formula(detectable):
     # Two values, two groups, no speaker effect: nTVD is 100 · |p1 − p2|. With n = 10 · 25 answers per group the
     # normal approximation finds δ = (1.96 + .8416) · √(2 · .25 / 250) = 12.5 points with 80 % power (shares of
     # about one half); the planted shift goes from 1/2 ± s/2, so nTVD = 100 s = δ.
     expected = 100 * (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * math.sqrt(2 * 0.25 / 250)
-    found = minimum_detectable_shift(n_clusters=20, n_simulations=1_000, rng=generator(), **DESIGN)
-    assert found.undefined is None
-    assert 0 < found.mc_error < 1.5
-    # The permutation test has 499 labellings and about 18 degrees of freedom: a little less power than normal.
-    assert expected - 3 * found.mc_error <= found.shift <= 1.15 * expected + 3 * found.mc_error
+    assert detectable.undefined is None
+    assert 0 < detectable.mc_error < 1.5
+    # The permutation test has 499 permutations and about 18 degrees of freedom: a little less power than normal.
+    slack = 3 * detectable.mc_error
+    assert expected - slack <= detectable.shift <= 1.15 * expected + slack
 
 
-def test_the_reverse_finds_the_design_again():
-    shift = minimum_detectable_shift(n_clusters=20, n_simulations=1_000, rng=generator(), **DESIGN).shift
-    found = required_clusters(shift=shift, n_simulations=1_000, rng=generator(2), **DESIGN)
+def test_the_reverse_finds_the_design_again(detectable):
+    # The search starts at `max_clusters`, whose simulations cost most.
+    found = required_clusters(shift=detectable.shift, max_clusters=200, n_simulations=600, rng=generator(2), **DESIGN)
     assert found.n_clusters is not None
     assert found.n_clusters % 2 == 0
     assert abs(found.n_clusters - 20) <= max(6, 4 * found.mc_error)
@@ -44,7 +50,7 @@ def test_speakers_who_differ_hide_a_shift():
 
 
 def test_too_few_clusters_are_told():
-    # 2 + 2 speakers: 6 labellings, the most extreme pair has p = 1/3.
+    # 2 + 2 speakers: 6 permutations, the most extreme pair has p = 1/3.
     found = minimum_detectable_shift(n_clusters=4, n_simulations=200, rng=generator(), **DESIGN)
     assert math.isnan(found.shift)
     assert found.undefined is not None

@@ -128,7 +128,7 @@ def test_bad_requests_name_argument_value_and_fix(change, words):
     assert "\n" not in str(caught.value)
 
 
-def test_exact_cluster_p_against_every_labelling():
+def test_exact_cluster_p_against_every_permutation():
     groups, clusters = design(n_clusters=6, responses=5)
     values = answers(30, 3)
     found = distribution_shift(values, groups, clusters=clusters, min_count=1, rng=generator())
@@ -146,7 +146,7 @@ def test_exact_cluster_p_against_every_labelling():
 
 
 def test_strata_hold_the_labels_of_their_clusters():
-    # Two strata with 2 + 2 speakers: (4 choose 2)² = 36 labellings instead of 8 choose 4 = 70.
+    # Two strata with 2 + 2 speakers: (4 choose 2)² = 36 permutations instead of 8 choose 4 = 70.
     groups, clusters = design(n_clusters=8, responses=5)
     strata = ["s1" if cluster < "s04" else "s2" for cluster in clusters]
     values = answers(40, 3)
@@ -190,8 +190,8 @@ def test_response_null_against_scipy(per_response, n_groups):
     assert found.p_paper == pytest.approx((found.p_response * 10_001 - 1) / 10_000)
 
 
-def test_dealing_types_and_dealing_responses_agree(monkeypatch):
-    # Few distinct answers go through random tables, many are dealt one by one: the same null either way.
+def test_permuting_types_and_permuting_responses_agree(monkeypatch):
+    # Few distinct answers go through random tables, many are permuted one by one: the same null either way.
     from equivox.statistics import nulls
 
     values = answers(400, 3, seed=5, per_response=2)
@@ -330,7 +330,7 @@ def test_joint_is_the_mean_with_its_own_null():
     alone = distribution_shift(hobby, groups, clusters=clusters, min_count=1, n_resamples=500, rng=generator())
     shifts = task.attributes
     assert shifts["hobby"].ntvd == pytest.approx(alone.ntvd)
-    assert shifts["hobby"].p_cluster == pytest.approx(alone.p_cluster)  # 70 labellings, enumerated in both
+    assert shifts["hobby"].p_cluster == pytest.approx(alone.p_cluster)  # 70 permutations, enumerated in both
     assert task.ntvd == pytest.approx((shifts["hobby"].ntvd + shifts["budget"].ntvd) / 2)
     assert task.null_cluster == pytest.approx((shifts["hobby"].null_cluster + shifts["budget"].null_cluster) / 2)
     assert task.floor == pytest.approx((shifts["hobby"].floor + shifts["budget"].floor) / 2)
@@ -339,7 +339,7 @@ def test_joint_is_the_mean_with_its_own_null():
 
 
 def test_the_same_attribute_twice_is_no_more_evidence():
-    # With separate labellings the mean of two copies would have a null that is too narrow.
+    # With separate permutations the mean of two copies would have a null that is too narrow.
     groups, clusters = design(n_clusters=10, responses=6)
     values = answers(60, 4)
     task = joint_shift({"one": values, "two": values}, groups, clusters=clusters, min_count=1, rng=generator())
