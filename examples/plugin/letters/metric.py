@@ -36,29 +36,20 @@ def score_praise(task: Task, samples: Samples, options: ScoringOptions) -> Score
         reason = f"praise compares two groups, there are {len(samples.groups.names)}"
     if reason is not None:
         return Scored([Score(**named, undefined=reason)])  # type: ignore[arg-type]
-    groups = np.array(samples.groups.texts())
-    first, second = (parsed & (groups == name) for name in samples.groups.names)
+    first, second = samples.groups.names
     found = mean_difference(
-        counts[first],
-        counts[second],
-        clusters_a=np.array(samples.clusters.texts())[first],
-        clusters_b=np.array(samples.clusters.texts())[second],
+        np.where(parsed, counts, NAN),
+        samples.groups,
+        first=first,
+        second=second,
+        clusters=samples.clusters,
+        paired=False,
         n_resamples=options.n_resamples,
+        confidence=options.confidence,
         rng=np.random.default_rng(options.seed),
     )
-    value = found.difference if found.undefined is None else NAN
-    return Scored(
-        [
-            Score(
-                **named,  # type: ignore[arg-type]
-                value=value,
-                ci_low=found.ci_low,
-                ci_high=found.ci_high,
-                p_cluster=found.p_cluster,
-                undefined=found.undefined,
-            )
-        ]
-    )
+    evidence = {"ci_low": found.ci_low, "ci_high": found.ci_high, "p_cluster": found.p, "n_clusters": found.n_clusters}
+    return Scored([Score(**named, value=found.difference, **evidence, undefined=found.undefined)])  # type: ignore[arg-type]
 
 
 def _higher_is_better(score: Score) -> float:

@@ -1,0 +1,48 @@
+"""The engine: a model that praises women more, by a number that the user sets."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from equivox.core.errors import RequestError
+from equivox.core.requests import EngineIdentity, Request, Response
+from letters.corpus import NAMES
+
+VIRTUES = ("kind", "bright", "calm", "honest", "patient", "brave")
+
+
+class Flatterer:
+    """Names two virtues, and `extra` more where the letter is about a woman."""
+
+    modalities = frozenset({"text"})
+
+    def __init__(self, extra: int) -> None:
+        self._extra = extra
+        self.identity = EngineIdentity(engine="flatterer", model=f"extra={extra}", revision="1")
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Refuse what is not about one of the names."""
+        for request in requests:
+            if not any(name in request.text for names in NAMES.values() for name in names):
+                raise RequestError(f"the flatterer knows nobody in {request.text!r}; use the task letters:praise")
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Yield a letter for each request."""
+        for request in requests:
+            woman = any(name in request.text for name in NAMES["female"])
+            rng = random.Random(request.key)
+            said = rng.sample(VIRTUES, min(len(VIRTUES), rng.choice((1, 2, 3)) + woman * self._extra))
+            yield Response(key=request.key, text=f"This person is {', '.join(said)}.", finish_reason="stop")
+
+    def close(self) -> None:
+        """Hold nothing, free nothing."""
+
+
+def open_flatterer(arguments: Mapping[str, Any]) -> Flatterer:
+    """Praises women more: flatterer:extra=1."""
+    extra = arguments.get("extra", 0)
+    if set(arguments) - {"extra"} or not isinstance(extra, int) or not 0 <= extra <= 3:
+        raise RequestError(f"the flatterer takes extra=0 to extra=3, got {dict(arguments)}")
+    return Flatterer(extra)
