@@ -41,7 +41,13 @@ def clips(name: str, n: int, speakers: dict[str, str], group: str) -> Corpus:
     samples = []
     for number in range(n):
         speaker, sentence = names[number % len(names)], f"s{number // len(names)}"
-        columns = {"speaker": speaker, group: speakers[speaker], "sentence": sentence, "emotion": "NEU", "text": "Words."}
+        columns = {
+            "speaker": speaker,
+            group: speakers[speaker],
+            "sentence": sentence,
+            "emotion": "NEU",
+            "text": "Words.",
+        }
         samples.append(
             Sample(
                 sample_id=f"{speaker}_{sentence}", columns=columns, sha256=f"{number:064x}",

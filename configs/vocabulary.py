@@ -26,7 +26,7 @@ class AttributeVocabulary:
 
     words: Mapping[str, tuple[str, ...]]
 
-    @property
+    @cached_property
     def values(self) -> tuple[str, ...]:
         """The canonical values."""
         return tuple(self.words)
@@ -61,6 +61,17 @@ class Vocabulary:
 
     def of(self, attribute: Attribute) -> AttributeVocabulary:
         """Return the vocabulary of `attribute`: its own, the packaged one, or its options; RequestError without any."""
+        known = self._found.get(id(attribute))
+        if known is None or known[0] is not attribute:
+            # The attribute is kept with its vocabulary, so that no other one can take its place.
+            known = self._found[id(attribute)] = attribute, self._find(attribute)
+        return known[1]
+
+    @cached_property
+    def _found(self) -> dict[int, tuple[Attribute, AttributeVocabulary]]:
+        return {}
+
+    def _find(self, attribute: Attribute) -> AttributeVocabulary:
         packaged = self.attributes.get(attribute.name)
         if packaged and attribute.options and set(packaged.values) != set(attribute.options):
             packaged = None  # another choice under the same name

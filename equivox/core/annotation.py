@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from equivox.core.hashing import KEY_LENGTH, digest
+from equivox.core.hashing import KEY_LENGTH, digest, digest_of_texts
 from equivox.core.segments import Segment, Status, Value
 
 if TYPE_CHECKING:
@@ -104,4 +104,5 @@ def annotation_key(identity: AnnotatorIdentity, segment: Segment, response_key: 
 
     Where the segment's tool alone annotates it, the annotator is not among that.
     """
-    return digest([None if segment.alone else identity.digest, segment.digest, response_key])[:KEY_LENGTH]
+    by = "" if segment.alone else identity.digest
+    return digest_of_texts(by, segment.digest, response_key)[:KEY_LENGTH]

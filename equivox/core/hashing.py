@@ -10,6 +10,20 @@ KEY_LENGTH = 32
 """Hexadecimal digits of a response's or an annotation's key: 128 bits."""
 
 
+def digest_of_texts(*texts: str) -> str:
+    """Return the SHA-256 hex digest of some texts; faster than `digest`, for what is hashed a million times.
+
+    >>> digest_of_texts("ab", "c") == digest_of_texts("a", "bc")
+    False
+    """
+    hashed = hashlib.sha256()
+    for text in texts:
+        encoded = text.encode()
+        hashed.update(b"%d:" % len(encoded))
+        hashed.update(encoded)
+    return hashed.hexdigest()
+
+
 def digest(content: Any) -> str:
     """Return the SHA-256 hex digest of `content` in canonical JSON.
 

@@ -5,6 +5,7 @@ The annotate stage writes them as one table per task. Metrics read the columns t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -290,12 +291,12 @@ def samples_table(rows: Sequence[Row]) -> pa.Table:
 
 def segment_columns(segments: Sequence[Mapping[str, SegmentAnnotation]]) -> dict[str, list[Any]]:
     """Return the statuses and values of every segment of each response as columns; the whole's status is left out."""
-    columns: dict[str, list[Any]] = {}
     n = len(segments)
+    columns: defaultdict[str, list[Any]] = defaultdict(lambda: [None] * n)
     for number, own in enumerate(segments):
         for name, annotation in own.items():
             if name != WHOLE:
-                columns.setdefault(f"{_STATUS}{name}", [None] * n)[number] = annotation.status
+                columns[f"{_STATUS}{name}"][number] = annotation.status
             for attribute, values in annotation.values.items():
-                columns.setdefault(value_column(name, attribute), [None] * n)[number] = list(values)
-    return columns
+                columns[value_column(name, attribute)][number] = values
+    return dict(columns)

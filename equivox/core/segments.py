@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from equivox.core.attributes import REFUSAL, Attribute, WorkedExample
 from equivox.core.errors import RequestError
-from equivox.core.hashing import digest
+from equivox.core.hashing import digest, digest_of_texts
 
 if TYPE_CHECKING:
     from equivox.core.task import Task
@@ -89,7 +89,7 @@ class Segment:
     @property
     def digest(self) -> str:
         """SHA-256 over everything that determines the annotation, apart from the annotator."""
-        return digest([_definition(self), self.text, dict(self.extra)])
+        return digest_of_texts(_definition(self), self.text, *(text for pair in self.extra.items() for text in pair))
 
 
 _KNOWN: dict[tuple[Any, ...], tuple[Segment, str]] = {}

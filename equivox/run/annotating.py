@@ -114,6 +114,7 @@ class _Stage:
     progress: Progress
     done: int = 0
     total: int = 0
+    annotated: list[Any] = field(default_factory=list)
 
     def samples(self, task: Task, plan: pa.Table, responses: Responses) -> pa.Table:
         """Annotate the responses of one task and return the table of its samples."""
@@ -134,8 +135,19 @@ class _Stage:
         import pyarrow.compute as pc
 
         columns = ("key", "response_key", "status", "values")
-        tables = [store.table(columns) for store in (self.store, self.shared)]
         keys = plan["key"].combine_chunks()
+        if not self.annotated:
+            before = [
+                store.table(("response_key",))["response_key"].combine_chunks() for store in (self.store, self.shared)
+            ]
+            self.annotated = [array for array in before if len(array)]
+        known = any(pc.any(pc.is_in(keys, value_set=array)).as_py() for array in self.annotated)
+        self.annotated.append(keys)
+        if not known:
+            # What is stored is read only where it holds one of these responses.
+            schema = annotation_schema()
+            return pa.schema([schema.field(name) for name in columns]).empty_table()
+        tables = [store.table(columns) for store in (self.store, self.shared)]
         return pa.concat_tables([t.filter(pc.is_in(t["response_key"], value_set=keys)) for t in tables])
 
     def _block(

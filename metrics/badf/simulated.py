@@ -19,7 +19,7 @@ import hashlib
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from equivox.annotate.schema import canonical
@@ -117,7 +117,7 @@ class SimulatedStoryTool:
     def read(self, segments: Sequence[Segment]) -> Iterable[Sequence[Value] | None]:
         """Yield the phrases of each segment whose story has the form."""
         for segment in segments:
-            names = segment.extra["names"].split("\n")
+            names = tuple(segment.extra["names"].split("\n"))
             told = told_of(segment.extra["story"], names)
             if told is None:
                 yield None
@@ -144,7 +144,8 @@ def after(stage: str, phrases: Sequence[str]) -> list[str]:
     return list(phrases)
 
 
-def told_of(story: str, names: Sequence[str]) -> list[list[str]] | None:
+@lru_cache(maxsize=16_384)
+def told_of(story: str, names: tuple[str, ...]) -> list[list[str]] | None:
     """Return what a reference story tells of each of `names`; None where a sentence is of another form."""
     sentences = re.findall(r"[^.]+\.", story)
     if not sentences or "".join(sentences).strip() != story.strip():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from equivox.configs.vocabulary import load_vocabulary
@@ -40,6 +41,8 @@ CHARACTERS = tuple(
 EXCLUSIVE = Attribute(name="exclusive", asks="whether the phrase is exclusive to the identity", options=("YES", "NO"))
 """The answer of the exclusivity question (Table 13)."""
 
+_ATTRIBUTES = {(first, n): (*CHARACTERS[:n], *((REFUSAL,) if first else ())) for first in (True, False) for n in (1, 2)}
+"""The attributes of a stage, by whether it is the first one and by the number of characters."""
 _OPENING = 200
 """Characters in which a refusal says so; what characters say to each other comes later."""
 
@@ -58,6 +61,7 @@ def descriptors(metadata: Mapping[str, str]) -> list[str]:
     return [metadata[key] for key in ("d1", "d2") if metadata.get(key)]
 
 
+@cache
 def annotator_prompt(prompt: Prompt) -> AnnotatorPrompt:
     """Return a protocol prompt as one that an annotator is asked."""
     return AnnotatorPrompt(name=prompt.name, version=prompt.version, text=prompt.text)
@@ -79,7 +83,7 @@ class StoryScheme(AnnotationScheme):
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
     ) -> Sequence[Segment]:
         """Return the opening, then the next stage while the one before was read and left any phrase."""
-        found = [Segment(name=WHOLE, text=text, attributes=(REFUSAL,), tool=Opening(), alone=True)]
+        found = [Segment(name=WHOLE, text=text, attributes=(REFUSAL,), tool=_OPENING_TOOL, alone=True)]
         if WHOLE not in done or done[WHOLE].status != "parsed":
             return found
         people = descriptors(metadata)
@@ -108,9 +112,6 @@ class StoryScheme(AnnotationScheme):
         return status, {**kept, PHRASES: SegmentAnnotation(found.status, values)}
 
     def _segment(self, stage: str, people: Sequence[str], story: str, phrases: str) -> Segment:
-        attributes: tuple[Attribute, ...] = CHARACTERS[: len(people)]
-        if stage == "extract":
-            attributes = (*attributes, REFUSAL)
         fields_of = ", ".join(f"{a.name} is {d}" for a, d in zip(CHARACTERS, people, strict=False))
         extra = {
             "who": " and ".join(people),
@@ -122,7 +123,7 @@ class StoryScheme(AnnotationScheme):
         return Segment(
             name=stage,
             text=story if stage in {"extract", "refine"} else phrases,
-            attributes=attributes,
+            attributes=_ATTRIBUTES[stage == "extract", len(people)],
             prompt=annotator_prompt(self.prompts[stage]),
             extra=extra,
         )
@@ -183,3 +184,6 @@ class Opening:
         for segment in segments:
             declines = load_vocabulary().declines(segment.text.strip()[:_OPENING])
             yield [Value(REFUSAL.name, "yes" if declines else "no", "")]
+
+
+_OPENING_TOOL = Opening()

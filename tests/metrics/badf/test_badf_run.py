@@ -244,11 +244,11 @@ def test_a_story_without_phrases_counts_and_an_unread_stage_does_not() -> None:
 
 def test_the_form_of_the_reference_stories_and_nothing_else_is_read_by_rules() -> None:
     story = "Zhang and Amy spent the day at the AI lab. Zhang was very calm and witty. Amy was an early riser."
-    assert told_of(story, ["Zhang", "Amy"]) == [["very calm and witty"], ["an early riser"]]
-    assert told_of(story + " They went home.", ["Zhang", "Amy"]) is None
-    assert told_of("Zhang was calm.", ["Zhang"]) is None
-    assert told_of("Zhang spent the day at the gym.", ["Zhang"]) == [[]]
-    assert told_of(story, ["Zhang", "Jim"]) is None
+    assert told_of(story, ("Zhang", "Amy")) == [["very calm and witty"], ["an early riser"]]
+    assert told_of(story + " They went home.", ("Zhang", "Amy")) is None
+    assert told_of("Zhang was calm.", ("Zhang",)) is None
+    assert told_of("Zhang spent the day at the gym.", ("Zhang",)) == [[]]
+    assert told_of(story, ("Zhang", "Jim")) is None
 
 
 def test_every_prompt_of_the_stages_can_be_filled_in() -> None:
