@@ -12,7 +12,7 @@ from equivox.core.hashing import KEY_LENGTH, digest
 from equivox.core.task import Patch, Sampling
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MediaPart:
     """One media item of a message; `load` reads its bytes when, and only when, an engine needs them.
 
@@ -26,7 +26,7 @@ class MediaPart:
     load: Callable[[], bytes] = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Labels:
     """Who is speaking, and the plan's metadata, told to simulated models alone: never rendered into a message."""
 

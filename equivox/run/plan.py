@@ -54,7 +54,7 @@ class Plan:
 
     table: pa.Table
     left_out: Mapping[str, int]
-    _asked: Sequence[_Asked] = field(repr=False)
+    _presented: _Presented = field(repr=False)
     _order: NDArray[np.int64] = field(repr=False)
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class Plan:
         """Return the request of one row of the table."""
         place, repeat = divmod(int(self._order[row]), _REPEATS)
         key, seed = str(self.table["key"][row].as_py()), int(self.table["seed"][row].as_py())
-        return self._asked[place].planned(repeat, key, seed)
+        return self._presented.ask(place).planned(repeat, key, seed)
 
     def part(self, rows: Sequence[int]) -> Plan:
         """Return a plan of some of the rows."""
@@ -79,7 +79,7 @@ class Plan:
         import pyarrow as pa
 
         chosen = np.array(rows, dtype=np.int64)
-        return Plan(self.table.take(pa.array(chosen)), self.left_out, self._asked, self._order[chosen])
+        return Plan(self.table.take(pa.array(chosen)), self.left_out, self._presented, self._order[chosen])
 
     @cached_property
     def distinct(self) -> NDArray[np.int64]:
@@ -126,24 +126,24 @@ class PlannedRequests(Sequence[PlannedRequest]):
             rows = self.rows[start : start + 4096]
             block = self._plan.table.select(["key", "seed"]).take(rows)
             keys, seeds = block["key"].to_pylist(), block["seed"].to_pylist()
+            last, asked = -1, None
             for row, key, seed in zip(rows.tolist(), keys, seeds, strict=True):
                 place, repeat = divmod(int(self._plan._order[row]), _REPEATS)
-                yield self._plan._asked[place].planned(repeat, key, seed)
+                if asked is None or place != last:
+                    last, asked = place, self._plan._presented.ask(place)
+                yield asked.planned(repeat, key, seed)
 
     def sendable(self) -> Requests:
         """Return the requests of samples that can be sent."""
-        import numpy as np
-
-        asked, order = self._plan._asked, self._plan._order
-        usable = np.array([asked[order[row] // _REPEATS].problem is None for row in self.rows.tolist()], dtype=bool)
-        return Requests(PlannedRequests(self._plan, self.rows[usable]))
+        return Requests(PlannedRequests(self._plan, self.rows[self._usable]))
 
     def unusable(self) -> Iterator[PlannedRequest]:
         """Yield the requests of samples that cannot be sent."""
-        asked, order = self._plan._asked, self._plan._order
-        for row in self.rows.tolist():
-            if asked[order[row] // _REPEATS].problem is not None:
-                yield self._plan.request(row)
+        return iter(PlannedRequests(self._plan, self.rows[~self._usable]))
+
+    @property
+    def _usable(self) -> NDArray[np.bool_]:
+        return self._plan._presented.usable[self._plan._order[self.rows] // _REPEATS]
 
 
 class Requests(Sequence[Request]):
@@ -175,6 +175,31 @@ _REPEATS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
+class _TaskPlan:
+    """One task of a plan: its groups, and the permuted group of each cluster in the shuffled condition."""
+
+    task: Task
+    groups: tuple[str, ...]
+    group_of: Mapping[str, str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Presented:
+    """Every sample of every task in every presentation, by its place; what is asked of it is made when it is read."""
+
+    tasks: Sequence[_TaskPlan]
+    task_of: NDArray[np.int64]
+    samples: Sequence[Sample]
+    presentations: Sequence[Mapping[str, str]]
+    usable: NDArray[np.bool_]
+
+    def ask(self, place: int) -> _Asked:
+        """Return what is asked at one place."""
+        own = self.tasks[self.task_of[place]]
+        return _ask(own.task, self.samples[place], own.groups, self.presentations[place], own.group_of)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class _Asked:
     """One sample in one presentation of one task: what all its repeats share."""
 
@@ -250,7 +275,10 @@ def make_plan(
     """
     import numpy as np
 
-    asked: list[_Asked] = []
+    planned_tasks: list[_TaskPlan] = []
+    task_of: list[int] = []
+    chosen_samples: list[Sample] = []
+    presented: list[Mapping[str, str]] = []
     places: list[tuple[int, int, int]] = []
     left_out: dict[str, int] = {}
     ranks = {name: rank for rank, name in enumerate(sorted({task.data.corpus for task in tasks}))}
@@ -280,18 +308,23 @@ def make_plan(
             positions[corpus.name] = {sample.sample_id: place for place, sample in enumerate(corpus.samples)}
         chosen = spread(grouped, task, limit)
         group_of = _permuted_groups(chosen, task, seed) if task.condition == SHUFFLED else None
+        planned_tasks.append(_TaskPlan(task, groups, group_of))
         for sample in chosen:
             place = (ranks[task.data.corpus], positions[corpus.name][sample.sample_id], order)
             for presentation in _presentations(task, sample, seed):
-                asked.append(_ask(task, sample, groups, presentation, group_of))
+                task_of.append(order)
+                chosen_samples.append(sample)
+                presented.append(presentation)
                 places.append(place)
-    columns, entries = _expanded(asked, identity, seed)
+    usable = np.ones(len(places), dtype=bool)
+    every = _Presented(planned_tasks, np.array(task_of, dtype=np.int64), chosen_samples, presented, usable)
+    columns, entries = _expanded(every, identity, seed)
     corpus_rank, position, task_order = np.array(places, dtype=np.int64).reshape(-1, 3).T
     # Repeats come before presentations within a sample, as they are numbered.
     place_of, repeat_of = np.divmod(entries, _REPEATS)
     ways = _way_numbers(places)
     sequence = np.lexsort((ways[place_of], repeat_of, task_order[place_of], position[place_of], corpus_rank[place_of]))
-    return Plan(_table(columns, sequence), left_out, asked, entries[sequence])
+    return Plan(_table(columns, sequence), left_out, every, entries[sequence])
 
 
 def _way_numbers(places: Sequence[tuple[int, int, int]]) -> NDArray[np.int64]:
@@ -307,17 +340,27 @@ def _way_numbers(places: Sequence[tuple[int, int, int]]) -> NDArray[np.int64]:
 
 
 def _expanded(
-    asked: Sequence[_Asked], identity: EngineIdentity, seed: int
+    presented: _Presented, identity: EngineIdentity, seed: int
 ) -> tuple[dict[str, list[Any]], NDArray[np.int64]]:
-    """Return the plan's columns, a row per repeat of everything asked, and place × _REPEATS + repeat of each row."""
+    """Return the plan's columns, a row per repeat of all that is presented, and place × _REPEATS + repeat of each row.
+
+    Where a sample cannot be sent, `presented.usable` becomes False.
+    """
     import numpy as np
 
     names = ("key", "task", "sample_id", "condition", "group", "cluster", "stratum", "repeat", "seed", "media_sha256")
     columns: dict[str, list[Any]] = {name: [] for name in names}
-    kept = list(dict.fromkeys(name for one in asked for name in one.labels.metadata))
+    kept = list(
+        dict.fromkeys(
+            [name for own in presented.tasks for name in own.task.metadata]
+            + list(dict.fromkeys(name for way in presented.presentations for name in way))
+        )
+    )
     columns |= {f"metadata.{name}": [] for name in kept}
     entries: list[int] = []
-    for place, one in enumerate(asked):
+    for place in range(len(presented.samples)):
+        one = presented.ask(place)
+        presented.usable[place] = one.problem is None
         media = [part.sha256 for part in one.media]
         metadata = [one.labels.metadata.get(name) for name in kept]
         for repeat in range(one.task.sampling.repeats):

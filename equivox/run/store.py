@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _TEMPORARY = ".writing-"
 _SHARD = "shard-{:06d}.parquet"
+_LARGE = 1024
+"""Rows from which a shard is not worth merging."""
 
 
 def write_whole(path: Path, write: Any) -> None:
@@ -127,9 +129,16 @@ class Store:
         self._buffer = []
 
     def compact(self, *, above: int = 32) -> None:
-        """Merge the shards into one if there are more than `above`; readers never see fewer records."""
+        """Merge the shards into one if there are more than `above` and they are small.
+
+        Readers never see fewer records. Large shards stay: merging them would take memory and save nobody time.
+        """
+        import pyarrow.parquet as pq
+
         shards = self.shards()
         if len(shards) <= above:
+            return
+        if sum(pq.read_metadata(shard).num_rows for shard in shards) > _LARGE * len(shards):
             return
         write_table(self.folder / _SHARD.format(self._next), self.table())
         self._next += 1
