@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.version import __version__
+from equivox.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from equivox.api import Result, list_tasks, load_task, measure, open_run

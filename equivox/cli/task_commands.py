@@ -59,7 +59,7 @@ def describe(task: Task) -> dict[str, Any]:
         "cluster": task.cluster,
         "strata": list(task.strata),
         "media": [vars(medium) for medium in task.media],
-        "prompt": vars(task.prompt),
+        "prompt": task.prompt.identity,
         "sampling": vars(task.sampling),
         "attributes": [
             {"name": a.name, "role": a.role, "asks": a.asks, "options": list(a.options), "count": a.count}

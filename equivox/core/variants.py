@@ -83,7 +83,7 @@ def parse_group(text: str) -> tuple[str, ...]:
 def vary(
     tasks: Sequence[Task], *, group: tuple[str, ...] | None, conditions: Sequence[str], sampling: str = AS_DECLARED
 ) -> list[Task]:
-    """Return every task in every condition, comparing `group` where it is given; conditions of one task stand side by side.
+    """Return every task in every condition, comparing `group` where it is given; those of one task stand together.
 
     RequestError for a condition that a task does not offer, and for a sampling that there is not.
     """

@@ -109,7 +109,8 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
         return declared.engine, declared.model_parameters
     raise RequestError(
         f"unknown model {model!r}{nearest(model, [*schemes(), *model_names()])}; a model is written "
-        f"{', '.join(f'{known}:…' for known in schemes())}, or it is the name of a file in configs/models or a .yaml file"
+        f"{', '.join(f'{known}:…' for known in schemes())}, or it is the name of a file in configs/models, or a "
+        ".yaml file"
     )
 
 

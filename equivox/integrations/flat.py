@@ -77,8 +77,8 @@ def metric_key(score: Score) -> str:
 
     >>> from equivox.core.coverage import Coverage
     >>> nothing = Coverage(requested=0, generated=0, answered=0, parsed=0, used=0)
-    >>> metric_key(Score(task="s:g", condition="audio", dimension="gender", attribute=None, role="outcome", unit="percent",
-    ...     name="letter share", subset="letter=A", zero_means="it is never chosen", coverage=nothing))
+    >>> metric_key(Score(task="s:g", condition="audio", dimension="gender", attribute=None, role="outcome",
+    ...     unit="percent", name="letter share", subset="letter=A", zero_means="it is never chosen", coverage=nothing))
     'letter_share_a'
     """
     kind, _, value = score.subset.partition("=")

@@ -82,8 +82,11 @@ def draw(
                     continue
                 seen.add(key)
                 place = {
-                    "model": f"{model} {folder}", "task": task.name, "condition": task.condition, "group": groups[number]
-                }  # fmt: skip
+                    "model": f"{model} {folder}",
+                    "task": task.name,
+                    "condition": task.condition,
+                    "group": groups[number],
+                }
                 item = digest([seed, "item", model, key])[:12]
                 cell = cells.setdefault(tuple(place[name] for name in per), [])
                 cell.append(_Ticket(digest([seed, "draw", item]), item, folder, model, task, samples, number, key))

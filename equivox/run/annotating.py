@@ -313,7 +313,7 @@ class FollowUps:
 
 
 def ask(folder: Path, segments: Sequence[Segment], annotator: Annotator, *, progress: Progress = no_progress) -> None:
-    """Ask `annotator` each of `segments` that it has not answered yet, each once; every answer is stored as it comes."""
+    """Ask `annotator` each of `segments` that it has not answered yet, each once; every answer is stored at once."""
     answers = FollowUps(folder, annotator.identity)
     jobs: dict[str, Job] = {}
     for segment in segments:

@@ -49,7 +49,8 @@ def read_tasks(folder: Path) -> list[Task]:
         return [decode(entry, document.get("files", {})) for entry in document["tasks"]]
     except (KeyError, TypeError, AttributeError) as error:
         raise RequestError(
-            f"{path} does not hold the tasks of a run ({type(error).__name__}: {error}); restore it or make the run again"
+            f"{path} does not hold the tasks of a run ({type(error).__name__}: {error}); restore it, or make the run "
+            "again"
         ) from error
 
 
@@ -148,8 +149,8 @@ def _find(reference: str, files: Mapping[str, Mapping[str, str]]) -> Any:
             raise RequestError(f"the run needs {reference}, which cannot be imported ({error}); install it") from error
     else:
         raise RequestError(
-            f"the run names code of {module_name}, which is neither equivox nor an installed package with an entry point "
-            "of equivox; install the package that it comes from"
+            f"the run names code of {module_name}, which is neither equivox nor an installed package with an entry "
+            "point of equivox; install the package that it comes from"
         )
     found = _attribute(module, name)
     if found is None:

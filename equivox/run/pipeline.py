@@ -304,7 +304,7 @@ def _check_same_run(folder: Path, identity: Mapping[str, Any]) -> None:
 
 
 def begin(spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequence[Task], annotator: str) -> None:
-    """Write the manifest, the tasks and the plan of a run, unless they are there; `annotator` is the name of its own."""
+    """Write the manifest, the tasks and the plan of a run, unless they are there; `annotator` names its annotator."""
     folder = spec.output
     if not (folder / "manifest.json").exists():
         # The manifest comes first: it tells a folder with a run that was killed here from a folder with other files.

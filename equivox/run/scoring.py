@@ -56,8 +56,8 @@ def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[st
         described = json.loads(metadata.get(b"equivox", b"{}"))
         if described.get("scheme") != scheme_digest(task):
             raise RequestError(
-                f"{folder}: the annotations of {task.name} by {annotator} are stale: this version annotates its responses "
-                f"otherwise; annotate again: {again}"
+                f"{folder}: the annotations of {task.name} by {annotator} are stale: this version annotates its "
+                f"responses otherwise; annotate again: {again}"
             )
         if described.get("answered") != answered:
             raise RequestError(

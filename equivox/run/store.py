@@ -84,7 +84,7 @@ class Store:
         return set(self.table(("key",))["key"].to_pylist())
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return what is stored, or some columns of it: one row per key, the latest, in the order of first occurrence."""
+        """Return all records, or some columns of them: one row per key, the latest, in order of first occurrence."""
         import numpy as np
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -2,10 +2,41 @@
 
 from __future__ import annotations
 
-from equivox.core.metric import Measure, Metric, Panel
-from equivox.core.scores import Score
-from equivox.metrics.badf.overlap import overlaps_of_runs
-from equivox.metrics.badf.scorer import exclusivity_questions, score_setting, scored_together
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from equivox.core.metric import Measure, Members, Metric, Panel
+from equivox.core.samples import Samples
+from equivox.core.scores import Score, Scored, ScoringOptions
+from equivox.core.segments import Segment
+from equivox.core.task import Task
+
+
+def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
+    """Score nothing: a setting is scored as a whole, since q is over everything tested."""
+    return Scored([])
+
+
+def score_family(members: Members, options: ScoringOptions) -> Scored:
+    """Return the scores and the tables of a setting; the arithmetic is imported when it is needed."""
+    from equivox.metrics.badf.scorer import score_setting
+
+    return score_setting(members, options)
+
+
+def follow_up(members: Members, options: ScoringOptions) -> Sequence[Segment]:
+    """Return the question about each association: whether it is a fact of the identity alone."""
+    from equivox.metrics.badf.scorer import exclusivity_questions
+
+    return exclusivity_questions(members, options)
+
+
+def overlap(runs: Sequence[tuple[str, Path]]) -> Sequence[Any]:
+    """Return how far the associations of every two settings and models are the same."""
+    from equivox.metrics.badf.overlap import overlaps_of_runs
+
+    return overlaps_of_runs(runs)
 
 
 def _over_chance(score: Score) -> float:
@@ -22,12 +53,12 @@ METRIC = Metric(
     name="badf",
     unit="count",
     help=(
-        "How many phrases the stories tell more often of one identity than of another, by the published rule, beside the "
-        "number that chance gives; q is over everything tested."
+        "How many phrases the stories tell more often of one identity than of another, by the published rule, beside "
+        "the number that chance gives; q is over everything tested."
     ),
-    score=scored_together,
-    score_family=score_setting,
-    follow_up=exclusivity_questions,
+    score=score,
+    score_family=score_family,
+    follow_up=follow_up,
     measures=(
         Measure(
             name="associations tested",
@@ -41,5 +72,5 @@ METRIC = Metric(
         Measure(name="associations with q up to .05", no_bias=None, not_compared=_ALL_AT_ONCE),
     ),
     panels=(Panel(kind="heat", table="heat_map"),),
-    overlap=overlaps_of_runs,
+    overlap=overlap,
 )

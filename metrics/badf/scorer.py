@@ -64,11 +64,6 @@ class Dimension:
         return {key: (sample, repeat) for key, sample, repeat in zip(*columns, strict=True)}
 
 
-def scored_together(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
-    """Score nothing: a setting is scored as a whole by `score_setting`."""
-    return Scored([])
-
-
 def tested(members: Members, options: ScoringOptions) -> list[Dimension]:
     """Return every dimension of a setting with all its phrases tested, q over all of them."""
     dimensions = [_dimension(task, samples, options) for task, samples in members]

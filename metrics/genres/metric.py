@@ -4,22 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-import numpy as np
+from equivox.core.metric import CohortMember, CohortScore, Measure, Members, Metric, PairedTask, PairedValues, Panel
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import Score, Scored, ScoringOptions
+from equivox.core.task import Task
 
-from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
-from equivox.core.samples import Row
-from equivox.core.scores import Score
-from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
-from equivox.metrics.genres.relative import cohort_scores
-from equivox.metrics.genres.scorer import score_genres, score_genres_family
-from equivox.metrics.totals import paired_values
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
+    """Return the scores of one relationship; the arithmetic is imported when it is needed."""
+    from equivox.metrics.genres.scorer import score_genres
+
+    return score_genres(task, samples, options)
+
+
+def score_family(members: Members, options: ScoringOptions) -> Scored:
+    """Return the scores of all relationships together."""
+    from equivox.metrics.genres.scorer import score_genres_family
+
+    return score_genres_family(members, options)
+
+
+def cohort(family: str, members: Sequence[CohortMember], n_resamples: int, seed: int) -> list[CohortScore]:
+    """Return the total bias score of every member of a cohort."""
+    from equivox.metrics.genres.relative import cohort_scores
+
+    return cohort_scores(family, members, n_resamples, seed)
 
 
 def compare_narratives(
     name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator
 ) -> PairedValues:
     """Compare a metric of two models, narrative pair by narrative pair."""
+    from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
+    from equivox.metrics.totals import paired_values
     from equivox.statistics import compare_totals
 
     kept: tuple[list[Row], list[Row]] = ([], [])
@@ -67,8 +89,8 @@ METRIC = Metric(
         "How a model tells of a man and a woman who meet in one story: M1 to M8, male minus female, 0 both alike; the "
         "narrative pair is the unit of every test."
     ),
-    score=score_genres,
-    score_family=score_genres_family,
+    score=score,
+    score_family=score_family,
     measures=tuple(
         Measure(
             name=name,
@@ -80,6 +102,6 @@ METRIC = Metric(
         for name in ("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8")
     ),
     panels=(Panel(kind="metrics", table="metrics"),),
-    cohort=cohort_scores,
+    cohort=cohort,
     cohort_help="no total bias score: it needs M1 to M8 over several relationships, and the runs asked about one",
 )

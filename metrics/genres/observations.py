@@ -36,7 +36,7 @@ class Observation:
 
 
 Reader = Callable[[Mapping[str, SegmentAnnotation], int, str, str], tuple[float, float, bool]]
-"""The segments of a response, the character's number, its name and the evaluation's suffix → value, published, known."""
+"""A response's segments, the character's number and name, the evaluation's suffix → value, published, known."""
 
 
 def observe(metric: str, rows: Sequence[Row], *, evaluator: str = "") -> list[Observation]:

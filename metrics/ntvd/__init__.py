@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from equivox.metrics.ntvd.metric import METRIC
-from equivox.metrics.ntvd.scorer import score_distribution_shift
 
-__all__ = ["METRIC", "score_distribution_shift"]
+__all__ = ["METRIC"]

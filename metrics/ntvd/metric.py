@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from equivox.core.metric import Measure, Metric, Panel
-from equivox.core.scores import Score
-from equivox.metrics.ntvd.comparison import compare_shifts
-from equivox.metrics.ntvd.scorer import score_distribution_shift
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
+from equivox.core.samples import Samples
+from equivox.core.scores import Score, Scored, ScoringOptions
+from equivox.core.task import Task
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
+    """Return the nTVD scores of one task; the arithmetic is imported when it is needed."""
+    from equivox.metrics.ntvd.scorer import score_distribution_shift
+
+    return score_distribution_shift(task, samples, options)
+
+
+def compare(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
+    """Compare the mean nTVD of two models over tasks."""
+    from equivox.metrics.ntvd.comparison import compare_shifts
+
+    return compare_shifts(name, tasks, n_resamples, rng)
 
 
 def _above_null_mean(score: Score) -> float:
@@ -20,12 +40,12 @@ METRIC = Metric(
         "groups share one. Noise can only add to it, so it stands beside its null mean. Max is the most that these "
         "answers allow."
     ),
-    score=score_distribution_shift,
+    score=score,
     measures=(
         Measure(
             name="nTVD",
             no_bias=0.0,
-            compare=compare_shifts,
+            compare=compare,
             overall=True,
             published=_above_null_mean,
             published_help="100 - excess over the null mean",

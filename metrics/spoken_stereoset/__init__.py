@@ -5,8 +5,7 @@ from __future__ import annotations
 from equivox.metrics.spoken_stereoset.annotation.rules import Choice, read_choice
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, ChoiceScheme
 from equivox.metrics.spoken_stereoset.metric import METRIC
-from equivox.metrics.spoken_stereoset.scorer import score_choices
 from equivox.metrics.spoken_stereoset.simulated import SimulatedChoices
 from equivox.metrics.spoken_stereoset.tally import Tally
 
-__all__ = ["CHOICE", "METRIC", "Choice", "ChoiceScheme", "SimulatedChoices", "Tally", "read_choice", "score_choices"]
+__all__ = ["CHOICE", "METRIC", "Choice", "ChoiceScheme", "SimulatedChoices", "Tally", "read_choice"]

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
-from equivox.core.samples import UNANSWERED, Row
-from equivox.core.scores import Score
-from equivox.metrics.spoken_stereoset.paired import context_sums, percent_of_sums
-from equivox.metrics.spoken_stereoset.scorer import score_choices
-from equivox.metrics.totals import paired_values
+from equivox.core.samples import UNANSWERED, Row, Samples
+from equivox.core.scores import Score, Scored, ScoringOptions
+from equivox.core.task import Task
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
+    """Return the scores of one task; the arithmetic is imported when it is needed."""
+    from equivox.metrics.spoken_stereoset.scorer import score_choices
+
+    return score_choices(task, samples, options)
 
 
 def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
     """Compare a score of two models context by context."""
+    import numpy as np
+
+    from equivox.metrics.spoken_stereoset.paired import context_sums, percent_of_sums
+    from equivox.metrics.totals import paired_values
     from equivox.statistics import compare_totals
 
     kept: tuple[list[Row], list[Row]] = ([], [])
@@ -46,7 +57,7 @@ METRIC = Metric(
         "Which of three continuations a model chooses: slifs how often any of them, slms how often a meaningful one, "
         "slbs how often the stereotypical one among those (50 is even)."
     ),
-    score=score_choices,
+    score=score,
     measures=(
         Measure(name="slbs", no_bias=50.0, compare=compare_choices),
         Measure(name="slifs", no_bias=None, compare=compare_choices),

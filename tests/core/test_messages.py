@@ -21,9 +21,17 @@ from equivox.engines.model_args import parse_model_args
 
 def request(*parts: MediaPart) -> Request:
     return Request(
-        key="k", task="t", sample_id="i", repeat=0, condition="audio", media=parts, text="Who is it?", sampling=GREEDY, seed=1,
+        key="k",
+        task="t",
+        sample_id="i",
+        repeat=0,
+        condition="audio",
+        media=parts,
+        text="Who is it?",
+        sampling=GREEDY,
+        seed=1,
         labels=Labels(group="f", groups=("f", "m"), cluster="s", stratum=""),
-    )  # fmt: skip
+    )
 
 
 def part(data: bytes, kind: str = "audio") -> MediaPart:

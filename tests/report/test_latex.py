@@ -61,12 +61,21 @@ def comparison() -> tuple[Comparison, Judged]:
     for number, model in enumerate(HOSTILE):
         scores = [
             Score(
-                task=f"family:{HOSTILE[(number + shift) % 6]}", condition=r"\condition", dimension="100 %", attribute=None,
-                role="outcome", name="nTVD", unit="percent", zero_means="no_difference", value=float(number),
-                p_cluster=0.01, coverage=FULL, undefined=r"no \reason_ at all" if number == 3 else None,
+                task=f"family:{HOSTILE[(number + shift) % 6]}",
+                condition=r"\condition",
+                dimension="100 %",
+                attribute=None,
+                role="outcome",
+                name="nTVD",
+                unit="percent",
+                zero_means="no_difference",
+                value=float(number),
+                p_cluster=0.01,
+                coverage=FULL,
+                undefined=r"no \reason_ at all" if number == 3 else None,
             )
             for shift in (0, 1)
-        ]  # fmt: skip
+        ]
         runs.append(ComparedRun(model, Path("x"), "rules", scores))
         common = {
             "dimension": "100 %",

@@ -19,6 +19,7 @@ from equivox.engines import Request, Response
 from equivox.engines.function import FunctionEngine
 from equivox.run.pipeline import RunSpec, execute
 from equivox.run.store import Store, annotation_schema, response_schema
+from equivox.tasks.registry import resolve_tasks
 
 ARGUMENTS = ["simulated:random?refusal=0.05&fail=0.02", "vibe_gender:advisory,vibe_gender:casting"]
 OPTIONS = ["--data", "sample", "--limit", "96", "--resamples", "199"]
@@ -29,7 +30,6 @@ KILLER = """
 import functools, os, signal, sys
 import equivox.run.store as store
 from equivox import cli
-from equivox.tasks.registry import resolve_tasks
 store.Store.__init__.__kwdefaults__["shard_rows"] = 16
 target, when, arguments = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
 calls = 0

@@ -104,7 +104,7 @@ def test_annotations_by_another_scheme_are_stale_and_are_made_again(
     before = execute(spec)
     version = {"name": "whole response", "version": 2}
     monkeypatch.setattr(AnnotationScheme, "identity", property(lambda self: version))
-    with pytest.raises(RequestError, match="annotations of vibe_gender:advisory by rules are stale.*annotate again"):
+    with pytest.raises(RequestError, match=r"annotations of vibe_gender:advisory by rules are stale.*annotate again"):
         rescore(tmp_path)
     reread(tmp_path, "rules")
     assert [score.as_dict() for score in rescore(tmp_path)] == [score.as_dict() for score in before]

@@ -110,7 +110,8 @@ def test_a_disk_that_refuses_more_bytes_ends_in_one_line_and_the_run_can_go_on(t
     # A real refusal by the kernel: no file of this process may grow beyond a few kilobytes.
     arguments = ["run", "simulated:random", "vibe_gender", "--data", "sample", "--output", str(tmp_path / "run")]
     limited = (
-        "import resource, sys, datasets, soundfile, pyarrow.parquet; from equivox import cli; import equivox.run.pipeline\n"
+        "import resource, sys, datasets, soundfile, pyarrow.parquet\n"
+        "import equivox.run.pipeline; from equivox import cli\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"
         f"sys.exit(cli.run({arguments!r}))"
     )

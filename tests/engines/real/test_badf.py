@@ -24,8 +24,9 @@ from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines import Request
 from equivox.engines.patching import layers_of
 from equivox.engines.transformers import TransformersEngine
-from equivox.metrics.badf import Document, unify_phrases
 from equivox.metrics.badf.annotation.scheme import STAGES
+from equivox.metrics.badf.associations import unify_phrases
+from equivox.metrics.badf.documents import Document
 from equivox.run.annotating import stored_annotations, stored_responses
 from equivox.run.pipeline import RunSpec, execute, rescore
 from equivox.run.plan import make_plan
@@ -131,8 +132,14 @@ def test_what_cannot_be_patched_is_said_before_the_run(model: Callable[[str], st
         wordless = opened(model, patch={"target": "Write a story"})
         wordless.check(stories(wordless))
     with pytest.raises(RequestError, match="replaces hidden states, which vllm does not show; use `equivox transf"):
-        execute(RunSpec(model=f"vllm:model_name={model('llama')}", tasks=resolve_tasks("badf_openbox:gender"), data="sample",
-                        output=tmp_path / "run"))  # fmt: skip
+        execute(
+            RunSpec(
+                model=f"vllm:model_name={model('llama')}",
+                tasks=resolve_tasks("badf_openbox:gender"),
+                data="sample",
+                output=tmp_path / "run",
+            )
+        )
     assert not (tmp_path / "run").exists()
     with opened(model) as engine:
         patching = Patching(patch=OPEN_BOX, start=0, end=3)
@@ -155,9 +162,15 @@ def test_open_box_stories_from_hidden_states_to_coverage(
 ) -> None:
     parameters = json.dumps({"max_new_tokens": 8})
     scores = execute(
-        RunSpec(model=f"transformers:model_name={model('llama_deep')},generation_parameters={parameters}",
-                tasks=resolve_tasks("badf_openbox:gender"), data=two_places, limit=2, output=tmp_path / "run", options=FEW)
-    )  # fmt: skip
+        RunSpec(
+            model=f"transformers:model_name={model('llama_deep')},generation_parameters={parameters}",
+            tasks=resolve_tasks("badf_openbox:gender"),
+            data=two_places,
+            limit=2,
+            output=tmp_path / "run",
+            options=FEW,
+        )
+    )
     stored = stored_responses(tmp_path / "run").values()
     assert len(stored) == 40
     assert all(record["error"] is None and record["completion_tokens"] > 0 for record in stored)

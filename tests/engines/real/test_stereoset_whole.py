@@ -63,8 +63,14 @@ def check_run(folder: Path, scores: list[Score], requested: dict[str, int]) -> N
 
 
 def test_all_orders_of_the_sample_and_its_transcripts(model: Callable[[str], str], tmp_path: Path) -> None:
-    spec = RunSpec(model=name(model("qwen2audio")), tasks=resolve_tasks("spoken_stereoset_orders:age"), data="sample", limit=2,
-                   output=tmp_path, options=FEW)  # fmt: skip
+    spec = RunSpec(
+        model=name(model("qwen2audio")),
+        tasks=resolve_tasks("spoken_stereoset_orders:age"),
+        data="sample",
+        limit=2,
+        output=tmp_path,
+        options=FEW,
+    )
     check_run(tmp_path, execute(spec), {"spoken_stereoset_orders:age": 12})
     # A second reader for what the rules leave: noise too, but under the schema, and told apart.
     longer = {"max_model_length": 4096, "max_num_batched_tokens": 4096}
@@ -80,8 +86,15 @@ def test_all_orders_of_the_sample_and_its_transcripts(model: Callable[[str], str
     assert 0 < decided == sum(record["status"] in {"parsed", "refused"} for record in by_model)
     identity = json.loads((tmp_path / "manifest.json").read_text())["identity"]["model"]
     assert (identity["engine"], identity["model"]) == ("vllm", "qwen2audio")
-    written = RunSpec(model=name(model("qwen2audio")), tasks=resolve_tasks("spoken_stereoset:age"), data="sample", limit=6,
-                      conditions=("text_only",), output=tmp_path / "text", options=FEW)  # fmt: skip
+    written = RunSpec(
+        model=name(model("qwen2audio")),
+        tasks=resolve_tasks("spoken_stereoset:age"),
+        data="sample",
+        limit=6,
+        conditions=("text_only",),
+        output=tmp_path / "text",
+        options=FEW,
+    )
     execute(written)
     assert [record["media_items"] for record in responses(tmp_path / "text").values()] == [0] * 6
 
@@ -92,8 +105,13 @@ def test_the_real_instances_from_build_to_scores(
 ) -> None:
     build(SpokenStereoSet(reference_data / "spoken_stereoset" / "sample"), tmp_path / "data")
     folder = tmp_path / "run"
-    spec = RunSpec(model=name(model("qwen2audio")), tasks=resolve_tasks("spoken_stereoset"), data=str(tmp_path / "data"),
-                   output=folder, options=FEW)  # fmt: skip
+    spec = RunSpec(
+        model=name(model("qwen2audio")),
+        tasks=resolve_tasks("spoken_stereoset"),
+        data=str(tmp_path / "data"),
+        output=folder,
+        options=FEW,
+    )
     requested = {"spoken_stereoset:gender": 10, "spoken_stereoset:age": 14}
     scores = execute(spec)
     check_run(folder, scores, requested)

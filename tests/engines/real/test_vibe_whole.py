@@ -42,9 +42,13 @@ def test_ten_tasks_from_clips_to_scores(model: Callable[[str], str], tmp_path: P
     annotator.write_text(ANNOTATOR.format(parameters=json.dumps(parameters)))
     folder = tmp_path / "run"
     spec = RunSpec(
-        model=name(model("qwen2audio")), tasks=resolve_tasks("vibe_gender,vibe_accent"), data="sample", limit=LIMIT, output=folder,
+        model=name(model("qwen2audio")),
+        tasks=resolve_tasks("vibe_gender,vibe_accent"),
+        data="sample",
+        limit=LIMIT,
+        output=folder,
         annotator=str(annotator),
-    )  # fmt: skip
+    )
     scores = execute(spec)
     assert [s.task for s in scores if s.is_whole] == [task.name for task in TASKS]
     stored = responses(folder)

@@ -23,6 +23,7 @@ from equivox.engines import open_engine
 from equivox.run.pipeline import RunSpec, execute, generate
 from equivox.run.plan import make_plan
 from equivox.run.store import Store, response_schema
+from equivox.tasks.registry import resolve_tasks
 
 TASK = "vibe_gender:advisory"
 
@@ -32,9 +33,11 @@ import sys
 from pathlib import Path
 import equivox.run.store
 from equivox.run.pipeline import RunSpec, execute
+from equivox.tasks.registry import resolve_tasks
 equivox.run.store.Store.__init__.__kwdefaults__["shard_rows"] = 4
 if __name__ == "__main__":
-    execute(RunSpec(model=sys.argv[1], tasks=resolve_tasks(sys.argv[2]), data="sample", limit=24, output=Path(sys.argv[3])))
+    tasks = resolve_tasks(sys.argv[2])
+    execute(RunSpec(model=sys.argv[1], tasks=tasks, data="sample", limit=24, output=Path(sys.argv[3])))
 """
 
 DEATH = """

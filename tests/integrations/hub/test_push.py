@@ -468,6 +468,6 @@ def test_columns_of_ones_own_replace_none_of_ours(clip_corpus: Callable[..., Pat
     (task, *_) = corpus_tasks(str(task_file))
     assert rows_back["sample_id"][:] == [item.sample_id for item in samples_of(open_corpus(task.data, None), task)]
     assert len(set(rows_back["sample_id"])) == len(rows) == 48
-    assert {(row["source_item_id"], row["source_audio"]) for row in rows_back} == {("mine", "„ä“")}
+    assert {(row["source_sample_id"], row["source_audio"]) for row in rows_back} == {("mine", "„ä“")}
     # Nobody said which language it is in.
     assert "language" not in _card(tmp_path / "out")

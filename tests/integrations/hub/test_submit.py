@@ -15,7 +15,7 @@ import yaml
 import equivox as package
 from equivox.core.coverage import Coverage
 from equivox.core.scores import Score
-from equivox.integrations.hub.measures import SUBMITTED, submitted_metrics
+from equivox.integrations.hub.measures import scalar, submitted_metrics
 from equivox.run.scoring import read_scores
 from equivox.tasks.registry import builtin_tasks
 
@@ -52,12 +52,18 @@ def test_scalars_are_higher_is_better() -> None:
         coverage=Coverage(requested=1, generated=1, answered=1, parsed=1, used=1),
     )  # fmt: skip
     fair = replace(score, value=9.0, excess=-1.0)
-    assert (SUBMITTED["nTVD"][0](score), SUBMITTED["nTVD"][0](fair)) == (80, 101)
-    assert SUBMITTED["parity deviation"][0](score) == 70
-    assert SUBMITTED["M1"][0](replace(score, value=-12.0)) == 88
-    assert SUBMITTED["M3"][0](replace(score, value=-2.0)) == -2
-    assert SUBMITTED["M8"][0](replace(score, value=-0.25)) == 75
-    assert SUBMITTED["associations tested"][0](replace(score, excess=7.5)) == -7.5
+    tasks = builtin_tasks()
+
+    def submitted(task: str, score: Score, **changes: object) -> float:
+        return scalar(tasks[task], replace(score, **changes))  # type: ignore[arg-type]
+
+    assert (submitted("vibe_gender:story", score), submitted("vibe_gender:story", fair)) == (80, 101)
+    assert submitted("spoken_stereoset:gender", score, name="parity deviation") == 70
+    assert submitted("genres:cs", score, name="M1", value=-12.0) == 88
+    assert submitted("genres:cs", score, name="M3", value=-2.0) == -2
+    assert submitted("genres:cs", score, name="M8", value=-0.25) == 75
+    assert submitted("badf_two:gender", score, name="associations tested", excess=7.5) == -7.5
+    assert math.isnan(submitted("vibe_gender:story", score, undefined="too little", value=math.nan))
 
 
 def test_ids_are_unique_over_all_tasks() -> None:

@@ -13,16 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from equivox.metrics.badf import (
+from equivox.metrics.badf.associations import (
     Counts,
-    Document,
     associations,
+    chi2,
     count,
+    exact_p,
+    null_counts,
     phrase_tests,
     summary,
+    tally,
     unify_phrases,
+    with_q,
 )
-from equivox.metrics.badf.associations import chi2, exact_p, null_counts, tally, with_q
+from equivox.metrics.badf.documents import Document
 from equivox.statistics import association_test
 
 OPEN_BOX_P = {"Female": 0.0132, "Male": 0.0150}

@@ -57,11 +57,22 @@ def row(
         **(parts or {}),
     }  # fmt: skip
     return Row(
-        group="", cluster=f"nep {number}", stratum="", status=status, key=f"key {number}",
-        metadata={"nep": f"nep {number}", "relationship": "cs", "plot": "conflict", "name_1": "Ava", "gender_1": "female",
-               "name_2": "Jack", "gender_2": "male"},
+        group="",
+        cluster=f"nep {number}",
+        stratum="",
+        status=status,
+        key=f"key {number}",
+        metadata={
+            "nep": f"nep {number}",
+            "relationship": "cs",
+            "plot": "conflict",
+            "name_1": "Ava",
+            "gender_1": "female",
+            "name_2": "Jack",
+            "gender_2": "male",
+        },
         segments=read if status == "parsed" else {WHOLE: read[WHOLE], **(parts or {})},
-    )  # fmt: skip
+    )
 
 
 def score(rows: Sequence[Row], others: Mapping[str, Sequence[Row]] | None = None, task: Task = TASK) -> Scored:

@@ -11,7 +11,8 @@ from equivox.core.coverage import Coverage
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
-from equivox.metrics.ntvd import METRIC, score_distribution_shift
+from equivox.metrics.ntvd import METRIC
+from equivox.metrics.ntvd.scorer import score_distribution_shift
 from equivox.run.q_values import with_q
 
 COLOUR = Attribute(name="colour", asks="the colour")
@@ -179,9 +180,17 @@ def test_q_is_taken_within_role_and_level() -> None:
     def with_p(attribute: str | None, role: str, p: float) -> Score:
         coverage = Coverage(requested=0, generated=0, answered=0, parsed=0, used=0)
         return Score(
-            task="t", condition="audio", dimension="d", attribute=attribute, role=role, name="n", unit="u", zero_means="z",
-            p_cluster=p, coverage=coverage,
-        )  # type: ignore[arg-type]  # fmt: skip
+            task="t",
+            condition="audio",
+            dimension="d",
+            attribute=attribute,
+            role=role,
+            name="n",
+            unit="u",
+            zero_means="z",
+            p_cluster=p,
+            coverage=coverage,
+        )  # type: ignore[arg-type]
 
     scores = [
         with_p("a", "outcome", 0.01), with_p("b", "outcome", 0.04), with_p("c", "outcome", math.nan),

@@ -1,4 +1,4 @@
-"""Whole runs: from corpus to scores with the simulated models, all conditions, all orders, greedily, and scored again."""
+"""Whole runs: from corpus to scores with simulated models, all conditions, all orders, greedily, and scored again."""
 
 from __future__ import annotations
 
@@ -45,10 +45,17 @@ def plan(folder: Path) -> list[dict[str, Any]]:
 def test_the_baselines_of_the_paper(tmp_path: Path) -> None:
     """Oracle 100/100/50, biased slbs 100, random slms 66.67 and slbs 50 up to chance."""
     found = {
-        model: execute(RunSpec(model=f"simulated:{model}", tasks=resolve_tasks("spoken_stereoset,spoken_stereoset_orders"),
-                               data="sample", output=tmp_path / model, options=FEW))
+        model: execute(
+            RunSpec(
+                model=f"simulated:{model}",
+                tasks=resolve_tasks("spoken_stereoset,spoken_stereoset_orders"),
+                data="sample",
+                output=tmp_path / model,
+                options=FEW,
+            )
+        )
         for model in ("oracle", "biased", "random")
-    }  # fmt: skip
+    }
     for family in ("spoken_stereoset", "spoken_stereoset_orders"):
         for domain in ("gender", "age"):
             task = f"{family}:{domain}"
@@ -78,8 +85,15 @@ def test_every_wording_is_read_back_with_the_real_continuations(reference_data: 
 
 
 def test_the_arms_ask_the_same_with_and_without_the_voice(tmp_path: Path) -> None:
-    spec = RunSpec(model="simulated:random", tasks=resolve_tasks("spoken_stereoset:gender"), data="sample", output=tmp_path,
-                   conditions=("all",), limit=6, options=FEW)  # fmt: skip
+    spec = RunSpec(
+        model="simulated:random",
+        tasks=resolve_tasks("spoken_stereoset:gender"),
+        data="sample",
+        output=tmp_path,
+        conditions=("all",),
+        limit=6,
+        options=FEW,
+    )
     scores = execute(spec)
     assert {score.task for score in scores} == {
         "spoken_stereoset:gender", "spoken_stereoset:gender@text_only", "spoken_stereoset:gender@silence",
@@ -94,8 +108,15 @@ def test_the_arms_ask_the_same_with_and_without_the_voice(tmp_path: Path) -> Non
 
 
 def test_all_orders_are_asked_and_counted_together(tmp_path: Path) -> None:
-    execute(RunSpec(model="simulated:oracle", tasks=resolve_tasks("spoken_stereoset_orders:age"), data="sample", output=tmp_path,
-                    options=FEW))  # fmt: skip
+    execute(
+        RunSpec(
+            model="simulated:oracle",
+            tasks=resolve_tasks("spoken_stereoset_orders:age"),
+            data="sample",
+            output=tmp_path,
+            options=FEW,
+        )
+    )
     orders = Counter((row["sample_id"], row["metadata"]["order"]) for row in plan(tmp_path))
     assert set(orders.values()) == {1}
     assert set(Counter(item for item, _ in orders).values()) == {6}
@@ -138,8 +159,15 @@ def test_greedy_is_another_task_by_name_and_sampling(equivox: Cli, tmp_path: Pat
 
 
 def test_refusals_failures_and_gaps_show_where_they_belong(tmp_path: Path) -> None:
-    scores = execute(RunSpec(model="simulated:random?refusal=0.1&refusal_gap=0.6&fail=0.05", data="sample",
-                             tasks=resolve_tasks("spoken_stereoset_orders:gender"), output=tmp_path, options=FEW))  # fmt: skip
+    scores = execute(
+        RunSpec(
+            model="simulated:random?refusal=0.1&refusal_gap=0.6&fail=0.05",
+            data="sample",
+            tasks=resolve_tasks("spoken_stereoset_orders:gender"),
+            output=tmp_path,
+            options=FEW,
+        )
+    )
     found = {(score.name, score.subset): score for score in scores}
     assert found["slifs", ""].coverage.generated < found["slifs", ""].coverage.requested
     # The first group, female, declines 0.7 of the time, the other 0.1.
@@ -163,16 +191,30 @@ def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: P
     gap = ",".join([*cells[:4], "", *cells[5:]])
     (source / "metadata" / "gender_v1.0.csv").write_text("\n".join([lines[0], gap, *lines[2:]]) + "\n")
     assert equivox("data", "build", "spoken_stereoset", "--source", source, "--output", tmp_path / "data")[0] == 0
-    execute(RunSpec(model="simulated:oracle", tasks=resolve_tasks("spoken_stereoset:gender"), data=str(tmp_path / "data"),
-                    output=tmp_path / "run", options=FEW))  # fmt: skip
+    execute(
+        RunSpec(
+            model="simulated:oracle",
+            tasks=resolve_tasks("spoken_stereoset:gender"),
+            data=str(tmp_path / "data"),
+            output=tmp_path / "run",
+            options=FEW,
+        )
+    )
     stored = Store(tmp_path / "run" / "responses", response_schema()).records()
     errors = [record["error"] for record in stored if record["error"]]
     assert len(errors) == 1 and "is empty" in errors[0]
 
 
 def test_who_labels_by_hand_sees_the_options_and_not_which_is_the_stereotype(tmp_path: Path, equivox: Cli) -> None:
-    execute(RunSpec(model="simulated:random", tasks=resolve_tasks("spoken_stereoset:age"), data="sample", output=tmp_path / "run",
-                    options=FEW))  # fmt: skip
+    execute(
+        RunSpec(
+            model="simulated:random",
+            tasks=resolve_tasks("spoken_stereoset:age"),
+            data="sample",
+            output=tmp_path / "run",
+            options=FEW,
+        )
+    )
     code, _, err = equivox("audit", "export", tmp_path / "run", "--n", 3, "--output", tmp_path / "audit")
     assert code == 0, err
     sheet = (tmp_path / "audit" / "sheet.csv").read_text()
@@ -204,8 +246,15 @@ def test_the_real_instances_from_build_to_scores_and_the_same_from_score_alone(
 
 @pytest.mark.paper
 def test_the_speech_of_the_real_instances_is_what_is_sent(real_instances: Path, tmp_path: Path) -> None:
-    execute(RunSpec(model="simulated:oracle", tasks=resolve_tasks("spoken_stereoset"), data=str(real_instances), output=tmp_path / "r",
-                    options=FEW))  # fmt: skip
+    execute(
+        RunSpec(
+            model="simulated:oracle",
+            tasks=resolve_tasks("spoken_stereoset"),
+            data=str(real_instances),
+            output=tmp_path / "r",
+            options=FEW,
+        )
+    )
     built = pq.read_table(next((real_instances / "spoken_stereoset").glob("*.parquet"))).to_pylist()
     digests = {row["clip_id"]: row["audio_sha256"] for row in built}
     rows = plan(tmp_path / "r")
