@@ -195,7 +195,7 @@ def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) ->
     return render_page(
         source.joinpath("sheet.html.j2"),
         style=source.joinpath("sheet.css"),
-        simulate=source.joinpath("sheet.js"),
+        script=source.joinpath("sheet.js"),
         items=items,
     )
 
@@ -210,7 +210,7 @@ def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, b
         where = data or read_manifest(one.run)["command"]["data"]
         place = (one.task.data.corpus, str(where))
         if place not in corpora:
-            corpora[place] = {item.sample_id: item for item in open_corpus(one.task.data, where).items}
+            corpora[place] = {item.sample_id: item for item in open_corpus(one.task.data, where).samples}
         item = corpora[place].get(one.row.sample_id)
         if item is None:
             raise RequestError(

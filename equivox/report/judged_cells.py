@@ -52,7 +52,7 @@ def tested_cells(test: PairedTest) -> list[str]:
         score_interval(test.ci_low, test.ci_high, test.unit),
         p_value(test.p),
         p_value(test.q),
-        f"{test.n_items:,}",
+        f"{test.n_samples:,}",
         f"{test.n_clusters:,}",
     ]
 

@@ -115,7 +115,7 @@ def board_html(rows: Sequence[Row]) -> str:
     return render_page(
         source.joinpath("board.html.j2"),
         style=resources.files("equivox.report.page").joinpath("report.css"),
-        simulate=source.joinpath("board.js"),
+        script=source.joinpath("board.js"),
         version=equivox.__version__,
         rows=rows,
         tasks=sorted({row.task for row in rows}),

@@ -86,7 +86,7 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
     return render_page(
         source.joinpath("report.html.j2"),
         style=source.joinpath("report.css"),
-        simulate=source.joinpath("report.js"),
+        script=source.joinpath("report.js"),
         version=equivox.__version__,
         models=[run.model for run in comparison.runs],
         caveats=comparison.caveats,
