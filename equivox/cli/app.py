@@ -31,7 +31,7 @@ RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of 
 ResamplesOption = Annotated[int, typer.Option(min=99, help="Labellings drawn for each null.")]
 MinCountOption = Annotated[
     int | None,
-    typer.Option(min=1, help="Set aside values seen less often (VIBE's τ); 10 by default, less below 1,000 responses."),
+    typer.Option(min=1, help="Set aside values seen less often; 10 by default, less below 1,000 responses."),
 ]
 MinCoverageOption = Annotated[
     float, typer.Option(min=0.0, max=1.0, help="Share of usable responses that a score needs in every group.")
@@ -289,13 +289,13 @@ def submit(
 
 @app.command()
 def cohort(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of GENRES runs, one model each.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, one model each.")],
     published: Annotated[
         str | None, typer.Option("--with", help="A published cohort beside them: published-llama-3.1-8b and the like.")
     ] = None,
     family: Annotated[str | None, typer.Option(help="Which family, where a run has several.")] = None,
 ) -> int:
-    """Print GENRES's total bias score of every run, relative to all of them and to published models."""
+    """Print the total score of every run, relative to all of them and to published models."""
     from equivox.cli import cohort_command
 
     return cohort_command.cohort(runs, published, family)
@@ -305,7 +305,9 @@ def cohort(
 def power(
     task: Annotated[str | None, typer.Option(help="The task whose design is asked about.")] = None,
     data: Annotated[str | None, typer.Option(help="Count the clusters there; as published when left out.")] = None,
-    shift: Annotated[float | None, typer.Option(help="Ask the reverse: how many clusters find this nTVD?")] = None,
+    shift: Annotated[
+        float | None, typer.Option(help="Ask the reverse: how many clusters find this shift, in percent?")
+    ] = None,
     clusters: Annotated[int | None, typer.Option(min=2, help="Clusters (speakers), instead of the task's.")] = None,
     responses: Annotated[int | None, typer.Option(min=1, help="Responses per cluster.")] = None,
     groups: Annotated[int | None, typer.Option(min=2, help="Groups.")] = None,

@@ -107,10 +107,10 @@ def _attribute_lines(task: Task) -> list[str]:
 
 def _part_lines(task: Task) -> list[str]:
     """Say what an annotator is asked about the segments of a response, where it is read segment by segment."""
-    from equivox.core.segments import WHOLE, scheme_of
+    from equivox.core.segments import WHOLE
 
     lines = []
-    for segment in scheme_of(task).asks(task):
+    for segment in task.annotation.asks(task):
         if segment.name != WHOLE:
             prompt = (
                 "" if segment.prompt is None else f" [prompt {segment.prompt.name}, version {segment.prompt.version}]"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.annotate.merging import lemmas
 from equivox.annotate.schema import canonical
-from equivox.compare.runs import ComparedRun, value_shares
+from equivox.compare.runs import ComparedRun, run_metrics, value_shares
 from equivox.core.errors import RequestError, nearest
 from equivox.core.samples import Row
 from equivox.core.scores import NAN
@@ -22,6 +22,10 @@ from equivox.report.blind_sheet import KEY_FILE
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import read_scores, sample_rows, table_path
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MIN_LABELS = 5
 """Labelled values that every group needs before an annotator's error is carried over to a score."""
@@ -85,8 +89,8 @@ class AttributeAudit:
 class AdjustedScore:
     """A score with the annotator's measured error carried over.
 
-    `corrected` is the nTVD that people's reading of the same responses would have had (median over what the labels
-    leave open); `ci_low`, `ci_high` is the score's own interval, moved by that correction and widened by its
+    `corrected` is the score that people's annotations of the same responses would have had (median over what the
+    labels leave open); `ci_low`, `ci_high` is the score's own interval, moved by that correction and widened by its
     uncertainty. NaN, with `undefined`, where labels are too few.
     """
 
@@ -307,11 +311,12 @@ def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None)
         manifest = read_manifest(run)
         model = model_label(str(manifest["command"]["model"]))
         scores = read_scores(run, annotator)
-        shares = value_shares(ComparedRun(model, run, annotator or "", scores), annotator=annotator)
+        compared = ComparedRun(model, run, annotator or "", scores, run_metrics(run))
+        shares = value_shares(compared, annotator=annotator)
         counts_as = _counts_as(run, annotator)
         for score in scores:
-            units = by_attribute.get(score.attribute or "")
-            if units is None or not score.defined or score.name != "nTVD" or score.subset:
+            units, measure = by_attribute.get(score.attribute or ""), compared.measure(score)
+            if units is None or not score.defined or score.subset or measure is None or measure.of_shares is None:
                 continue
             plain = AdjustedScore(
                 model=model,
@@ -326,7 +331,7 @@ def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None)
                 group: {share.value: share.by_group.get(group, 0.0) / 100 for share in own}
                 for group in score.coverage.used_by_group
             }
-            found.append(_carried_over(plain, by_group, units, counts_as, score.ceiling))
+            found.append(_carried_over(plain, by_group, units, counts_as, score.ceiling, measure.of_shares))
     return found
 
 
@@ -348,6 +353,7 @@ def _carried_over(
     units: Sequence[Unit],
     counts_as: Mapping[tuple[str, Label], str],
     ceiling: float,
+    of_shares: Callable[[NDArray[np.float64]], NDArray[np.float64]],
 ) -> AdjustedScore:
     """Carry the measured error of each group over to its distribution of values.
 
@@ -357,9 +363,6 @@ def _carried_over(
     like the group's own values).
     """
     import numpy as np
-
-    from equivox.statistics import ntvd
-    from equivox.statistics.distance import ntvd_of_shares
 
     groups = sorted(by_group)
     evidence = {group: _evidence([u for u in units if u.group == group], counts_as) for group in groups}
@@ -386,7 +389,7 @@ def _carried_over(
         wrong_mass = (1 - of_value) * own[g] / np.maximum(1 - instead, 1e-9)
         mixed = of_value * own[g] + instead * (wrong_mass.sum(axis=1, keepdims=True) - wrong_mass)
         drawn[:, g] = mixed / mixed.sum(axis=1, keepdims=True)
-    moved = ntvd_of_shares(drawn) - ntvd(own)
+    moved = of_shares(drawn) - of_shares(own[None])[0]
     low, middle, high = np.quantile(moved, [0.025, 0.5, 0.975])
     return replace(
         score,

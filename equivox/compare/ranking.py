@@ -207,7 +207,7 @@ def _too_few(tests: Sequence[PairedTest]) -> str | None:
     )
 
 
-def judged_tables(judged: Judged) -> dict[str, list[dict[str, Any]]]:
+def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
     """Return tests, ranks and cohort-relative scores as tables of plain values, by file name."""
     tests = [{**vars(test), "parts": " ".join(test.parts)} for test in judged.tests]
     ranks = [

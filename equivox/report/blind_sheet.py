@@ -81,7 +81,8 @@ def draw(
                     continue
                 seen.add(key)
                 place = {
-                    "model": f"{model} {folder}", "task": task.name, "condition": task.condition, "group": groups[number]
+                    "model": f"{model} {folder}", "task": task.name, "condition": task.condition,
+                    "group": groups[number],
                 }  # fmt: skip
                 item = digest([seed, "item", model, key])[:12]
                 cell = cells.setdefault(tuple(place[name] for name in per), [])

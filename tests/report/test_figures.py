@@ -18,12 +18,13 @@ Cli = Callable[..., tuple[int, str, str]]
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from equivox.core.scores import ScoringOptions
     from equivox.run.pipeline import RunSpec, execute
+    from equivox.tasks.registry import resolve_tasks
 
     folder = tmp_path_factory.mktemp("plotted") / "run"
     execute(
         RunSpec(
             model="simulated:biased",
-            tasks="vibe_gender:candidate",
+            tasks=resolve_tasks("vibe_gender:candidate"),
             data="sample",
             output=folder,
             options=ScoringOptions(n_resamples=99),

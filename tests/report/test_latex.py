@@ -15,9 +15,11 @@ from equivox.compare.pairs import PairedTest
 from equivox.compare.ranking import Judged, Standing
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.coverage import Coverage
+from equivox.core.metric import CohortScore
 from equivox.core.scores import Score
-from equivox.metrics.genres.relative import CohortScore
-from equivox.report.latex import latex_tables, tex
+from equivox.metrics.ntvd.metric import METRIC
+from equivox.report.comparison_tables import latex_tables
+from equivox.report.table import tex
 
 FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
 HOSTILE = (
@@ -61,13 +63,13 @@ def comparison() -> tuple[Comparison, Judged]:
     for number, model in enumerate(HOSTILE):
         scores = [
             Score(
-                task=f"family:{HOSTILE[(number + shift) % 6]}", condition=r"\condition", dimension="100 %", attribute=None,
-                role="outcome", name="nTVD", unit="percent", zero_means="no_difference", value=float(number),
-                p_cluster=0.01, coverage=FULL, undefined=r"no \reason_ at all" if number == 3 else None,
+                task=f"family:{HOSTILE[(number + shift) % 6]}", condition=r"\condition", dimension="100 %",
+                attribute=None, role="outcome", name="nTVD", unit="percent", zero_means="no_difference",
+                value=float(number), p_cluster=0.01, coverage=FULL, undefined=r"no \reason_ at all" if number == 3 else None,
             )
             for shift in (0, 1)
         ]  # fmt: skip
-        runs.append(ComparedRun(model, Path("x"), "rules", scores))
+        runs.append(ComparedRun(model, Path("x"), "rules", scores, {"family": METRIC}))
         common = {
             "dimension": "100 %",
             "condition": "a",
