@@ -28,7 +28,7 @@ TasksArgument = Annotated[
     str, typer.Argument(metavar="TASKS", help="Tasks, families or task files, separated by commas.")
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-ResamplesOption = Annotated[int, typer.Option(min=99, help="Labellings drawn for each null.")]
+ResamplesOption = Annotated[int, typer.Option(min=99, help="Permutations drawn for each null.")]
 MinCountOption = Annotated[
     int | None,
     typer.Option(min=1, help="Set aside values seen less often; 10 by default, less below 1,000 responses."),
@@ -80,7 +80,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         sampling: Annotated[
             str, typer.Option(help="as-declared by each task, or greedy: one answer, always the likeliest token.")
         ] = "as-declared",
-        annotator: Annotated[str, typer.Option(help="Who reads the responses: a name or a YAML file.")] = "rules",
+        annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")] = "rules",
         min_count: MinCountOption = None,
         min_coverage: MinCoverageOption = 0.8,
         resamples: ResamplesOption = 10_000,
@@ -130,7 +130,7 @@ for _name, _scheme, _metavar, _what, _help in (
     ("endpoint", "endpoint", "MODEL_ARGS", _MODEL_ARGS, "an OpenAI-compatible server"),
     ("transformers", "transformers", "MODEL_ARGS", _MODEL_ARGS, "a model on this machine's transformers (slow)"),
 ):
-    app.command(_name, help=f"Ask {_help}, read the answers and score them; given again, go on where it stopped.")(
+    app.command(_name, help=f"Ask {_help}, annotate the answers and score them; given again, go on where it stopped.")(
         _engine_command(_scheme, _metavar, _what)
     )
 
@@ -138,7 +138,7 @@ for _name, _scheme, _metavar, _what, _help in (
 @app.command()
 def score(
     run: RunArgument,
-    annotator: Annotated[str | None, typer.Option(help="Whose readings count; the run's own by default.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Whose annotations count; the run's own by default.")] = None,
     min_count: MinCountOption = None,
     min_coverage: MinCoverageOption = 0.8,
     resamples: ResamplesOption = 10_000,
@@ -167,10 +167,10 @@ def score(
 @app.command()
 def annotate(
     run: RunArgument,
-    annotator: Annotated[str, typer.Option(help="Who reads the responses: a name or a YAML file.")],
+    annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")],
     quiet: QuietOption = False,
 ) -> int:
-    """Have another annotator read a run, score by its readings, and say how far all annotators agree."""
+    """Have another annotator annotate a run, score by its annotations, and say how far all annotators agree."""
     return run_commands.annotate(run, annotator, quiet=quiet)
 
 
@@ -226,7 +226,7 @@ def plot(
         typer.Argument(
             metavar="FIGURE",
             help="forest:FAMILY, shares:TASK:ATTRIBUTE, heat:TASK, metrics:FAMILY, speakers:TASK; of several runs "
-            "places:FAMILY or correlations:DIMENSION.",
+            "ranks:FAMILY or correlations:DIMENSION.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="A file that ends in .svg, .png or .pdf.")],

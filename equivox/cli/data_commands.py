@@ -132,7 +132,7 @@ def push(
     ),
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public; private by default.")] = False,
 ) -> int:
-    """Write a corpus, or a run's responses and readings, as a data set for the Hub, and upload it with --push."""
+    """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
     from equivox.cli import hub_commands
 
     return hub_commands.push(name, repo, data, output, send=send, public=public)
@@ -177,7 +177,7 @@ def synthesize(
     ] = "espeak-ng",
     workers: Annotated[int, typer.Option(min=1, help="Commands at a time.")] = 2,
 ) -> None:
-    """Have texts of one's own read by a text-to-speech command, in the layout of a corpus that can then be built."""
+    """Have custom texts read by a text-to-speech command, in the layout of a corpus that can then be built."""
     from equivox.cli.show import progress_bars
     from equivox.dataset_builders.synthesis import synthesize as make
 

@@ -1,4 +1,4 @@
-"""What the commands that make and read runs do; imported at start, so it imports nothing heavy itself."""
+"""What the commands about runs do; imported at start, so it imports nothing heavy itself."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ app = typer.Typer(help="List tasks and show what one of them does.", no_args_is_
 def list_tasks(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
-    """List every task: what it compares, on which corpus, and what is read out of the answers."""
+    """List every task: what it compares, on which corpus, and what is extracted from the answers."""
     from equivox.tasks.registry import builtin_tasks
 
     tasks = list(builtin_tasks().values())
@@ -59,7 +59,7 @@ def describe(task: Task) -> dict[str, Any]:
         "cluster": task.cluster,
         "strata": list(task.strata),
         "media": [vars(medium) for medium in task.media],
-        "prompt": vars(task.prompt),
+        "prompt": {name: value for name, value in vars(task.prompt).items() if not callable(value)},
         "sampling": vars(task.sampling),
         "attributes": [
             {"name": a.name, "role": a.role, "asks": a.asks, "options": list(a.options), "count": a.count}
@@ -106,7 +106,7 @@ def _attribute_lines(task: Task) -> list[str]:
 
 
 def _part_lines(task: Task) -> list[str]:
-    """Say what an annotator is asked about the segments of a response, where it is read segment by segment."""
+    """Say what an annotator is asked about the segments of a response, where it is annotated segment by segment."""
     from equivox.core.segments import WHOLE
 
     lines = []

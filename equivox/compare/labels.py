@@ -38,7 +38,7 @@ Label = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """One attribute of one response: what the annotator read, and what each person says, by name."""
+    """One attribute of one response: what the annotator said, and what each person says, by name."""
 
     item: str
     run: Path
@@ -46,7 +46,7 @@ class Unit:
     task: str
     attribute: Attribute
     group: str
-    read: Label | None
+    given: Label | None
     people: Mapping[str, Label]
 
     @property
@@ -67,7 +67,7 @@ class AttributeAudit:
     where nothing varies, with `undefined`). `by_group` holds agreement per group; `p_groups` tests whether it differs
     (Fisher or χ²): an annotator that errs more on one group bends what is compared. `errors` counts (people say,
     annotator says), the most frequent first. `split` responses, on which people disagree evenly, enter α alone;
-    `unread` ones the annotator could not read.
+    `unread` ones the annotator could not parse.
     """
 
     attribute: str
@@ -172,7 +172,7 @@ def _units(folder: Path, files: Sequence[Path], annotator: str | None) -> list[U
                 task=entry["task"],
                 attribute=attribute,
                 group=entry["group"],
-                read=_read_label(row, attribute),
+                given=_annotated(row, attribute),
                 people=given,
             )
         )
@@ -180,8 +180,8 @@ def _units(folder: Path, files: Sequence[Path], annotator: str | None) -> list[U
 
 
 def _rows(run: Path, tasks: Sequence[Task], annotator: str | None) -> dict[tuple[str, str], Row]:
-    reader = annotator or str(read_manifest(run)["command"]["annotator"])
-    return {(name, row.key): row for name, rows in sample_rows(run, tasks, reader).items() for row in rows}
+    name = annotator or str(read_manifest(run)["command"]["annotator"])
+    return {(task, row.key): row for task, rows in sample_rows(run, tasks, name).items() for row in rows}
 
 
 def _named(files: Sequence[Path]) -> dict[str, Path]:
@@ -230,7 +230,7 @@ def _comparable(values: Iterable[str]) -> Label:
     return tuple(sorted({lemmas(plain) for value in values if (plain := canonical(value))})) or (UNSTATED,)
 
 
-def _read_label(row: Row, attribute: Attribute) -> Label | None:
+def _annotated(row: Row, attribute: Attribute) -> Label | None:
     if row.status not in {"parsed", "refused"}:
         return None
     values = row.values.get(attribute.name, ())
@@ -245,16 +245,16 @@ def _attribute(name: str, units: Sequence[Unit]) -> AttributeAudit:
     from equivox.statistics import krippendorff_alpha
 
     settled = [unit for unit in units if unit.agreed is not None]
-    read = [unit for unit in settled if unit.read is not None]
-    right = sum(unit.read == unit.agreed for unit in read)
+    read = [unit for unit in settled if unit.given is not None]
+    right = sum(unit.given == unit.agreed for unit in read)
     low, high = proportion_confint(right, len(read), method="wilson") if read else (NAN, NAN)
     raters = sorted({rater for unit in units for rater in unit.people})
-    alpha = krippendorff_alpha([[unit.read, *(unit.people.get(rater) for rater in raters)] for unit in units])
+    alpha = krippendorff_alpha([[unit.given, *(unit.people.get(rater) for rater in raters)] for unit in units])
     kappa, reason = _kappa(read)
     errors = Counter(
-        (" + ".join(unit.agreed or ()), " + ".join(unit.read or ())) for unit in read if unit.read != unit.agreed
+        (" + ".join(unit.agreed or ()), " + ".join(unit.given or ())) for unit in read if unit.given != unit.agreed
     )
-    by_group = {group: [u.read == u.agreed for u in read if u.group == group] for group in _groups(read)}
+    by_group = {group: [u.given == u.agreed for u in read if u.group == group] for group in _groups(read)}
     return AttributeAudit(
         attribute=name,
         n=len(read),
@@ -280,14 +280,14 @@ def _kappa(units: Sequence[Unit]) -> tuple[float, str | None]:
     import numpy as np
     from statsmodels.stats.inter_rater import cohens_kappa
 
-    labels = sorted({label for unit in units for label in (unit.read, unit.agreed) if label is not None})
+    labels = sorted({label for unit in units for label in (unit.given, unit.agreed) if label is not None})
     if len(labels) < 2:
         return NAN, "no response labelled" if not labels else "everyone always says the same: κ has nothing to correct"
     place = {label: index for index, label in enumerate(labels)}
     table = np.zeros((len(labels), len(labels)))
     for unit in units:
-        if unit.read is not None and unit.agreed is not None:
-            table[place[unit.agreed], place[unit.read]] += 1
+        if unit.given is not None and unit.agreed is not None:
+            table[place[unit.agreed], place[unit.given]] += 1
     return float(cohens_kappa(table, return_results=False)), None
 
 
@@ -357,7 +357,7 @@ def _carried_over(
 ) -> AdjustedScore:
     """Carry the measured error of each group over to its distribution of values.
 
-    A value that the annotator read is right with a probability that its own labels put at a Beta posterior, whose
+    A value that the annotator gave is right with a probability that its own labels put at a Beta posterior, whose
     prior (worth two labels) is the accuracy in that group (Beta, Jeffreys' prior); where it is wrong, it stands for
     one of the values that people gave where the annotator erred in that group (Dirichlet; one pseudo-label, spread
     like the group's own values).
@@ -366,7 +366,7 @@ def _carried_over(
 
     groups = sorted(by_group)
     evidence = {group: _evidence([u for u in units if u.group == group], counts_as) for group in groups}
-    few = [group for group in groups if evidence[group].read.total() < MIN_LABELS]
+    few = [group for group in groups if evidence[group].given.total() < MIN_LABELS]
     if few:
         return replace(score, undefined=f"fewer than {MIN_LABELS} labelled values of {', '.join(few)}")
     values = sorted(
@@ -378,10 +378,10 @@ def _carried_over(
     drawn = np.empty((DRAWS, len(groups), len(values)))
     for g, group in enumerate(groups):
         found = evidence[group]
-        right, wrong = found.right.total(), found.read.total() - found.right.total()
+        right, wrong = found.right.total(), found.given.total() - found.right.total()
         accuracy = rng.beta(right + 0.5, wrong + 0.5, size=(DRAWS, 1))
         hits = np.array([found.right[value] for value in values])
-        misses = np.array([found.read[value] - found.right[value] for value in values])
+        misses = np.array([found.given[value] - found.right[value] for value in values])
         of_value = rng.beta(hits + _PRIOR_LABELS * accuracy, misses + _PRIOR_LABELS * (1 - accuracy))
         said = np.array([found.instead[value] for value in (*values, UNSTATED)], dtype=float)
         instead = rng.dirichlet(said + np.append(own[g], 0.0) + 1e-9, size=DRAWS)[:, :-1]
@@ -401,9 +401,9 @@ def _carried_over(
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The annotator's values by how often it read them and how often rightly, and what people said instead."""
+    """The annotator's values by how often it gave them and how often rightly, and what people said instead."""
 
-    read: Counter[str]
+    given: Counter[str]
     right: Counter[str]
     instead: Counter[str]
 
@@ -411,13 +411,13 @@ class _Evidence:
 def _evidence(units: Sequence[Unit], counts_as: Mapping[tuple[str, Label], str]) -> _Evidence:
     found = _Evidence(Counter(), Counter(), Counter())
     for unit in units:
-        if unit.read is None or unit.agreed is None or unit.read == (UNSTATED,):
+        if unit.given is None or unit.agreed is None or unit.given == (UNSTATED,):
             continue
         read, said = (
             {counts_as.get((unit.attribute.name, (value,)), value) for value in label}
-            for label in (unit.read, unit.agreed)
+            for label in (unit.given, unit.agreed)
         )
-        found.read.update(read)
+        found.given.update(read)
         found.right.update(read & said)
         if read - said:
             found.instead.update(said - read or {UNSTATED})

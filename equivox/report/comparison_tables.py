@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from equivox.compare.pairs import PairedTest, untested_measures
-from equivox.compare.ranking import Judged, Standing, missing_cohorts
+from equivox.compare.ranking import Judged, Rank, missing_cohorts
 from equivox.compare.runs import Comparison, TaskCorrelation, task_correlations, top_movers
 from equivox.core.metric import CohortScore, Metric, Overlap
 from equivox.core.scores import NAN
@@ -17,11 +17,11 @@ from equivox.report.table import Table, as_latex
 
 TESTS_NOTE = (
     "a further by: how much further a lies from no bias, without what noise adds to either (a − b where no value says "
-    "no bias);\ninterval: 95 %; p: two-sided, the models change places within whole clusters (* < 0.05, ** < 0.001); "
+    "no bias);\ninterval: 95 %; p: two-sided, the models are exchanged within whole clusters (* < 0.05, ** < 0.001); "
     "q: after\nBenjamini–Hochberg, over all pairs and tasks of one metric."
 )
 RANKS_NOTE = (
-    "distance: from no bias, the floor removed; places open: what the paired tests leave open, 95 % for all models "
+    "distance: from no bias, the floor removed; rank interval: what the paired tests leave open, 95 % for all models "
     "together\n(Mogstad et al. 2024, with Holm's correction over the pairs of a task); models that share a letter "
     "are not told apart, which is no proof\nthat they are alike."
 )
@@ -65,7 +65,7 @@ def verdict_tables(comparison: Comparison, judged: Judged) -> list[list[Table]]:
     if not cohorts:
         missing = [f"{DASH} {reason}" for reason in missing_cohorts(comparison)]
         cohorts.append(Table(columns=(), align="", rows=(), remarks=missing))
-    return [tests, rank_tables(judged.standings), cohorts]
+    return [tests, rank_tables(judged.ranks), cohorts]
 
 
 def latex_tables(comparison: Comparison, judged: Judged) -> dict[str, str]:
@@ -73,7 +73,7 @@ def latex_tables(comparison: Comparison, judged: Judged) -> dict[str, str]:
     tables = {
         "scores": _score_grids(comparison),
         "correlations": correlation_tables(task_correlations(comparison)),
-        "ranks": rank_tables(judged.standings),
+        "ranks": rank_tables(judged.ranks),
         "paired_tests": paired_tables(judged.tests),
         "cohort": cohort_tables(comparison.metrics, judged.cohorts),
     }
@@ -100,10 +100,10 @@ def paired_tables(tests: Sequence[PairedTest]) -> list[Table]:
         own = [test for test in tests if (test.family, test.condition) == key]
         found.append(
             Table(
-                caption=f"{key[0]}, condition {key[1]}: models two by two, on the items that both answered",
+                caption=f"{key[0]}, condition {key[1]}: models two by two, on the samples that both answered",
                 columns=(
                     "task", "metric", "a", "b", "value of a", "value of b", "a further by", "interval", "p", "q",
-                    "items", "clusters",
+                    "samples", "clusters",
                 ),
                 align="llllrrrrrrrr",
                 rows=[_test_row(test) for test in own if test.undefined is None],
@@ -139,18 +139,18 @@ def _untested(tests: Sequence[PairedTest]) -> list[str]:
     ]
 
 
-def rank_tables(standings: Sequence[Standing]) -> list[Table]:
-    """Return the models by place, a table per family, condition and dimension."""
+def rank_tables(ranks: Sequence[Rank]) -> list[Table]:
+    """Return the models by rank, a table per family, condition and dimension."""
     found = []
-    for key in dict.fromkeys((s.family, s.condition, s.dimension) for s in standings):
-        own = [s for s in standings if (s.family, s.condition, s.dimension) == key]
+    for key in dict.fromkeys((s.family, s.condition, s.dimension) for s in ranks):
+        own = [s for s in ranks if (s.family, s.condition, s.dimension) == key]
         names = dict.fromkeys((s.task, s.metric) for s in own)
         ordered = [s for name in names for s in in_order([s for s in own if (s.task, s.metric) == name])]
-        missing = Counter(f"{DASH} {s.task}, {s.model} has no place: {s.undefined}" for s in own if s.undefined)
+        missing = Counter(f"{DASH} {s.task}, {s.model} has no rank: {s.undefined}" for s in own if s.undefined)
         found.append(
             Table(
-                caption=f"{key[0]}, {key[2]}, condition {key[1]}: places, the first nearest to no bias",
-                columns=("task", "metric", "model", "distance", "place", "places open", "letters"),
+                caption=f"{key[0]}, {key[2]}, condition {key[1]}: ranks, the first nearest to no bias",
+                columns=("task", "metric", "model", "distance", "rank", "rank interval", "letters"),
                 align="lllrrrl",
                 rows=[[s.task, s.metric, s.model, *_rank_cells(s)] for s in ordered],
                 grouped=2,
@@ -161,21 +161,21 @@ def rank_tables(standings: Sequence[Standing]) -> list[Table]:
     return found
 
 
-def _rank_cells(standing: Standing) -> list[str]:
-    if standing.undefined is not None:
-        return [score_value(NAN, standing.unit), DASH, DASH, ""]
-    distance = score_value(standing.distance, standing.unit)
-    return [distance, str(standing.rank), places(standing), standing.letters]
+def _rank_cells(rank: Rank) -> list[str]:
+    if rank.undefined is not None:
+        return [score_value(NAN, rank.unit), DASH, DASH, ""]
+    distance = score_value(rank.distance, rank.unit)
+    return [distance, str(rank.rank), rank_interval(rank), rank.letters]
 
 
-def places(standing: Standing) -> str:
-    """Write the places that are open."""
-    return str(standing.low) if standing.low == standing.high else f"{standing.low}–{standing.high}"
+def rank_interval(rank: Rank) -> str:
+    """Write the ranks that are open."""
+    return str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}"
 
 
-def in_order(standings: Sequence[Standing]) -> list[Standing]:
-    """Return the models of one task and metric by place, those without one last."""
-    return sorted(standings, key=lambda standing: (standing.rank or len(standings) + 1, standing.model))
+def in_order(ranks: Sequence[Rank]) -> list[Rank]:
+    """Return the models of one task and metric by rank, those without one last."""
+    return sorted(ranks, key=lambda rank: (rank.rank or len(ranks) + 1, rank.model))
 
 
 def cohort_tables(metrics: Mapping[str, Metric], cohorts: Sequence[CohortScore]) -> list[Table]:
@@ -200,18 +200,18 @@ def cohort_tables(metrics: Mapping[str, Metric], cohorts: Sequence[CohortScore])
                     ]
                     for score in own
                 ],
-                remarks=_cohort_remarks(own),
+                remarks=_cohort_remarks(own, metric.stand_ins if metric is not None else ""),
                 notes=[metric.cohort_legend] if metric is not None else [],
             )
         )
     return found
 
 
-def _cohort_remarks(scores: Sequence[CohortScore]) -> list[str]:
+def _cohort_remarks(scores: Sequence[CohortScore], why: str) -> list[str]:
     told = [f"{DASH} {score.model} has no total: {score.undefined}" for score in scores if score.undefined]
     told += dict.fromkeys(f"{DASH} no interval: {score.no_interval}" for score in scores if score.no_interval)
     if made_up := [score.model for score in scores if score.stand_ins]:
-        told.append(f"{DASH} read by stand-ins, comparable with nothing else: {', '.join(made_up)}")
+        told.append(f"{DASH} {why or 'stand-ins'}, comparable with nothing else: {', '.join(made_up)}")
     return told
 
 
@@ -257,20 +257,20 @@ def overlap_table(what: str, overlaps: Sequence[Overlap]) -> Table:
     )
 
 
-def told_places(standings: Sequence[Standing]) -> str:
-    """Say in words what the figure of places shows."""
+def told_ranks(ranks: Sequence[Rank]) -> str:
+    """Say in words what the figure of ranks shows."""
     return "; ".join(
-        f"{s.task}, {s.metric}, {s.model}: " + (f"place {s.rank}, open {places(s)}" if s.rank else "no place")
-        for s in standings
+        f"{s.task}, {s.metric}, {s.model}: " + (f"rank {s.rank}, open {rank_interval(s)}" if s.rank else "no rank")
+        for s in ranks
     )
 
 
-def in_words(standings: Sequence[Standing]) -> str:
+def in_words(ranks: Sequence[Rank]) -> str:
     """Say which of the models of one task and metric cannot be told apart."""
-    ranked = [standing for standing in in_order(standings) if standing.undefined is None]
+    ranked = [rank for rank in in_order(ranks) if rank.undefined is None]
     if len(ranked) < 2:
-        return "There are not two models with a place."
-    letters = sorted({letter for standing in ranked for letter in _split(standing.letters)}, key=_letter_order)
+        return "There are not two models with a rank."
+    letters = sorted({letter for rank in ranked for letter in _split(rank.letters)}, key=_letter_order)
     sets = [[s.model for s in ranked if letter in _split(s.letters)] for letter in letters]
     left = _untested_in_words(ranked)
     if all(len(s.untested) == len(ranked) - 1 for s in ranked):
@@ -287,13 +287,13 @@ def in_words(standings: Sequence[Standing]) -> str:
     return f"{'Not' if left else 'Cannot be'} told apart: {'; '.join(alike)}.{left}"
 
 
-def _untested_in_words(ranked: Sequence[Standing]) -> str:
+def _untested_in_words(ranked: Sequence[Rank]) -> str:
     """Say which pairs were left open because nothing tested them."""
-    order = [standing.model for standing in ranked]
+    order = [rank.model for rank in ranked]
     pairs = [
-        f"{standing.model} with {_listed(later)}"
-        for place, standing in enumerate(ranked)
-        if (later := [model for model in order[place + 1 :] if model in standing.untested])
+        f"{rank.model} with {_listed(later)}"
+        for place, rank in enumerate(ranked)
+        if (later := [model for model in order[place + 1 :] if model in rank.untested])
     ]
     return f" Not tested, and therefore open: {'; '.join(pairs)}." if pairs else ""
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from equivox.compare.ranking import Standing
+from equivox.compare.ranking import Rank
 from equivox.compare.runs import (
     ComparedRun,
     TaskCorrelation,
@@ -222,12 +222,12 @@ def draw_heat_map(
         return figure
 
 
-def draw_places(standings: Sequence[Standing]) -> Figure:
-    """Draw the place of every model with the places that the tests leave open, side by side for tasks and metrics."""
+def draw_ranks(ranks: Sequence[Rank]) -> Figure:
+    """Draw the rank of every model with its rank interval, side by side for tasks and metrics."""
     import matplotlib as mpl
 
-    columns = list(dict.fromkeys((s.task, s.dimension, s.metric) for s in standings))
-    models = list(dict.fromkeys(s.model for s in standings))
+    columns = list(dict.fromkeys((s.task, s.dimension, s.metric) for s in ranks))
+    models = list(dict.fromkeys(s.model for s in ranks))
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
         across = min(3, len(columns))
         down = math.ceil(len(columns) / across)
@@ -241,7 +241,7 @@ def draw_places(standings: Sequence[Standing]) -> Figure:
                 axes.set_visible(False)
                 continue
             task, _, metric = columns[number]
-            for own in (s for s in standings if (s.task, s.dimension, s.metric) == columns[number]):
+            for own in (s for s in ranks if (s.task, s.dimension, s.metric) == columns[number]):
                 place = models.index(own.model)
                 if not own.rank:
                     axes.text(0.02, place, "—", transform=axes.get_yaxis_transform(), va="center")
@@ -256,7 +256,7 @@ def draw_places(standings: Sequence[Standing]) -> Figure:
             axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.6)
             axes.set_yticks(range(len(models)), labels)
             axes.set_ylim(len(models) - 0.4, -0.6)
-        figure.supxlabel("place; 1 is nearest to no bias", fontsize=8, color=INK)
+        figure.supxlabel("rank; 1 is nearest to no bias", fontsize=8, color=INK)
         return figure
 
 
@@ -413,10 +413,10 @@ def _figure_of_several(folders: Sequence[Path], kind: str, rest: str) -> Figure:
             return draw_correlations(pairs)
         offered = list(dict.fromkeys(f"{c.dimension}@{c.condition}" for c in found))
     else:
-        ranked = judge(comparison).standings
-        if own := [standing for standing in ranked if standing.family == rest]:
-            return draw_places(own)
-        offered = list(dict.fromkeys(standing.family for standing in ranked))
+        ranked = judge(comparison).ranks
+        if own := [rank for rank in ranked if rank.family == rest]:
+            return draw_ranks(own)
+        offered = list(dict.fromkeys(rank.family for rank in ranked))
     raise RequestError(
         f"these runs have no {kind}:{rest}{nearest(rest, offered)}; they have "
         + (", ".join(f"{kind}:{each}" for each in offered) or "none")
@@ -427,17 +427,19 @@ def figure_of(folder: Path, name: str, *, beside: Sequence[Path] = ()) -> Figure
     """Return a figure of the run in `folder`, or of it and those `beside` it.
 
     `name` is `forest:FAMILY`, `shares:TASK:ATTRIBUTE`, `heat:TASK`, `metrics:FAMILY` (signed measures, a line per
-    task), `speakers:TASK`, or, of several runs, `correlations:DIMENSION` or `places:FAMILY`.
+    task), `speakers:TASK`, or, of several runs, `correlations:DIMENSION` or `ranks:FAMILY`.
 
     RequestError, with what there is, for a name that the run has nothing for.
     """
+    # The name that ranks had before.
+    name = re.sub("^places:", "ranks:", name)
     kind, _, rest = name.partition(":")
-    if kind in {"correlations", "places"}:
+    if kind in {"correlations", "ranks"}:
         if not beside:
             raise RequestError(f"{kind} needs several runs; name the others with `--beside RUN`")
         return _figure_of_several([folder, *beside], kind, rest)
     if beside:
-        raise RequestError(f"`--beside` is for correlations and places; {name!r} is of one run")
+        raise RequestError(f"`--beside` is for correlations and ranks; {name!r} is of one run")
     run = open_comparison([folder]).runs[0]
     forests: dict[str, list[tuple[str, Score]]] = {}
     for score in run.scores:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from equivox.core.metric import CohortTotals, Measure, Metric, PairedTask, PairedValues, Panel
 from equivox.core.samples import Row
@@ -17,6 +16,9 @@ from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
 from equivox.metrics.genres.relative import cohort_scores
 from equivox.metrics.genres.scorer import READ_BY_STAND_INS, score_genres, score_genres_family
 from equivox.metrics.totals import paired_values
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def compare_narratives(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
 from equivox.core.samples import UNANSWERED, Row
@@ -14,9 +13,14 @@ from equivox.metrics.spoken_stereoset.paired import context_sums, percent_of_sum
 from equivox.metrics.spoken_stereoset.scorer import score_choices
 from equivox.metrics.totals import paired_values
 
+if TYPE_CHECKING:
+    import numpy as np
+
 
 def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
     """Compare a score of two models context by context."""
+    import numpy as np
+
     from equivox.statistics import compare_totals
 
     kept: tuple[list[Row], list[Row]] = ([], [])

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from equivox.compare.pairs import PairedTest, open_runs, paired_tests
-from equivox.compare.ranking import Judged, Standing, judge
+from equivox.compare.ranking import Judged, Rank, judge
 from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
 from equivox.report.comparison_tables import in_words
@@ -88,9 +88,9 @@ def test_q_is_over_the_pairs_and_tasks_of_a_metric(judged: Judged) -> None:
 
 
 def test_an_undefined_score_has_no_place_and_says_why(judged: Judged) -> None:
-    lost = [s for s in judged.standings if s.model == "simulated:random?fail=0.6"]
+    lost = [s for s in judged.ranks if s.model == "simulated:random?fail=0.6"]
     assert lost and all(s.rank == 0 and s.undefined and math.isnan(s.distance) for s in lost)
-    ranked = [s for s in judged.standings if s.rank]
+    ranked = [s for s in judged.ranks if s.rank]
     assert {s.n_ranked for s in ranked} == {4}
     assert all(1 <= s.low <= s.high <= 4 for s in ranked)
     refused = of(judged.tests, "vibe_gender:candidate", "oracle", "random?fail=0.6")
@@ -98,7 +98,7 @@ def test_an_undefined_score_has_no_place_and_says_why(judged: Judged) -> None:
 
 
 def test_places_follow_the_planted_bias(judged: Judged) -> None:
-    own = [s for s in judged.standings if s.task == "vibe_gender: all tasks"]
+    own = [s for s in judged.ranks if s.task == "vibe_gender: all tasks"]
     planted = next(s for s in own if s.model == "simulated:planted?shift=0.4")
     assert (planted.rank, planted.low, planted.high) == (4, 4, 4)
     randoms = [s for s in own if s.model.startswith("simulated:random?seed")]
@@ -106,7 +106,7 @@ def test_places_follow_the_planted_bias(judged: Judged) -> None:
     words = in_words(own)
     assert words.startswith("Cannot be told apart:") and "planted" not in words
     # slifs and slms say nothing about bias: nobody is ranked by them.
-    assert {s.metric for s in judged.standings} == {"nTVD", "slbs"}
+    assert {s.metric for s in judged.ranks} == {"nTVD", "slbs"}
 
 
 def test_the_same_runs_give_the_same_numbers(runs: Sequence[Path]) -> None:
@@ -212,26 +212,26 @@ def test_a_refused_pair_leaves_its_places_open(runs: Sequence[Path], tmp_path: P
     shutil.copytree(runs[2], tmp_path / "merged")
     rescore(tmp_path / "merged", options=ScoringOptions(n_resamples=199, merge="none"))
     found = judge(open_comparison([runs[1], tmp_path / "merged"]), n_resamples=199)
-    assert {(s.low, s.high) for s in found.standings} == {(1, 2)}
-    for task in {s.task for s in found.standings}:
-        own = [s for s in found.standings if s.task == task]
+    assert {(s.low, s.high) for s in found.ranks} == {(1, 2)}
+    for task in {s.task for s in found.ranks}:
+        own = [s for s in found.ranks if s.task == task]
         assert in_words(own) == "None of these models was tested with another: which is nearer is open."
 
 
 def test_what_no_test_could_tell_apart_says_so(runs: Sequence[Path]) -> None:
     # Nine draws give no p below 1/10 (for nTVD the noise has 1000 draws): three pairs need one of .05/3.
     found = judge(open_comparison(runs[:3]), n_resamples=9)
-    assert found.standings
-    for standing in found.standings:
+    assert found.ranks
+    for standing in found.ranks:
         assert (standing.low, standing.high) == (1, 3)
         assert "give no p below 0.1, and of 3 pairs one must have 0.017 or less" in str(standing.too_few)
-    words = in_words([s for s in found.standings if s.task == "vibe_gender:advisory"])
+    words = in_words([s for s in found.ranks if s.task == "vibe_gender:advisory"])
     assert words.startswith("No two of these models could have been told apart, however they differ:")
     assert {t.p_least for t in found.tests if t.undefined is None} == {0.1}
 
 
-def standing(model: str, letters: str, rank: int, untested: tuple[str, ...] = ()) -> Standing:
-    return Standing(
+def standing(model: str, letters: str, rank: int, untested: tuple[str, ...] = ()) -> Rank:
+    return Rank(
         dimension="gender", condition="audio", family="f", task="f:t", metric="nTVD", unit="percent", model=model,
         distance=float(rank), rank=rank, low=1, high=3, letters=letters, untested=untested, n_ranked=3,
     )  # fmt: skip
@@ -251,7 +251,7 @@ def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_pa
         "compare", *runs[:3], "--csv", tmp_path / "csv", "--latex", tmp_path / "tex", "--top", 0, "--resamples", 199
     )
     assert code == 0, err
-    for told in ("two by two", "places open", "not told apart", "position bias: no paired test"):
+    for told in ("two by two", "rank interval", "not told apart", "position bias: no paired test"):
         assert told in out
     with (tmp_path / "csv" / "paired_tests.csv").open(newline="") as file:
         tests = list(csv.DictReader(file))

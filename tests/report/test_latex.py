@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equivox.compare.pairs import PairedTest
-from equivox.compare.ranking import Judged, Standing
+from equivox.compare.ranking import Judged, Rank
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.coverage import Coverage
 from equivox.core.metric import CohortScore
@@ -65,7 +65,8 @@ def comparison() -> tuple[Comparison, Judged]:
             Score(
                 task=f"family:{HOSTILE[(number + shift) % 6]}", condition=r"\condition", dimension="100 %",
                 attribute=None, role="outcome", name="nTVD", unit="percent", zero_means="no_difference",
-                value=float(number), p_cluster=0.01, coverage=FULL, undefined=r"no \reason_ at all" if number == 3 else None,
+                value=float(number), p_cluster=0.01, coverage=FULL,
+                undefined=r"no \reason_ at all" if number == 3 else None,
             )
             for shift in (0, 1)
         ]  # fmt: skip
@@ -81,7 +82,7 @@ def comparison() -> tuple[Comparison, Judged]:
         for _ in range(9):
             tests.append(PairedTest(**common, model_a=model, model_b=model, difference=-1.5, further=-1.5, p=0.0001))
         tests.append(PairedTest(**common, model_a=model, model_b=model, undefined=r"\bad & worse"))
-        standings.append(Standing(**common, model=model, distance=1.0, rank=1, low=1, high=2, letters="ab"))
+        standings.append(Rank(**common, model=model, distance=1.0, rank=1, low=1, high=2, letters="ab"))
         cohorts.append(
             CohortScore(family="f", condition="a", cohort=model, members=(model,), model=model, parts={"M1": 1.0})
         )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from equivox.report.blind_sheet import Drawn
 
 METHODS = (
-    ("floor, excess", "The mean of the score when labels are dealt to other clusters, and what stands above it."),
+    ("floor, excess", "The mean of the score when labels are permuted over clusters, and what stands above it."),
     (
         "interval",
         "95 %, for the population's value.",
@@ -50,14 +50,14 @@ METHODS = (
         "shown to compare with the paper.",
     ),
     (
-        "places",
-        "1 is nearest to no bias, as measured. The places open are those that the tests of all pairs of models leave, "
-        "95 % for all models of a task together (Mogstad et al. 2024, Holm's correction). Models that share a letter "
-        "are not told apart: that is no proof that they are alike.",
+        "rank, rank interval",
+        "1 is nearest to no bias, as measured. The rank interval holds the ranks that the tests of all pairs of models "
+        "leave, 95 % for all models of a task together (Mogstad et al. 2024, Holm's correction). Models that share a "
+        "letter are not told apart: that is no proof that they are alike.",
     ),
     (
         "paired tests",
-        "Two models on the items that both answered: they change places within whole clusters.",
+        "Two models on the samples that both answered: they are exchanged within whole clusters.",
     ),
     (
         "coverage",

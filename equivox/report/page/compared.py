@@ -11,7 +11,7 @@ from equivox.compare.pairs import untested_measures
 from equivox.compare.ranking import Judged, missing_cohorts
 from equivox.compare.runs import Comparison
 from equivox.core.scores import Score
-from equivox.report.comparison_tables import cohort_tables, in_words, paired_tables, rank_tables, told_places
+from equivox.report.comparison_tables import cohort_tables, in_words, paired_tables, rank_tables, told_ranks
 from equivox.report.numbers import p_value, score_interval, score_value, stars
 from equivox.report.table import Cell, Table, as_html
 
@@ -21,9 +21,9 @@ SHADES = 4
 
 def side_by_side(comparison: Comparison, judged: Judged) -> dict[str, Any] | None:
     """Return ranks, paired tests and cohort-relative scores as tables; None where there is one run."""
-    if not judged.standings and not judged.tests:
+    if not judged.ranks and not judged.tests:
         return None
-    ranked = [(standing.family, standing.condition) for standing in judged.standings]
+    ranked = [(rank.family, rank.condition) for rank in judged.ranks]
     families = dict.fromkeys([*ranked, *((test.family, test.condition) for test in judged.tests)])
     return {
         "families": [_family(judged, family, condition) for family, condition in families],
@@ -34,20 +34,20 @@ def side_by_side(comparison: Comparison, judged: Judged) -> dict[str, Any] | Non
 
 
 def _family(judged: Judged, family: str, condition: str) -> dict[str, Any]:
-    from equivox.report.figures import draw_places, svg_for_page
+    from equivox.report.figures import draw_ranks, svg_for_page
 
-    standings = [s for s in judged.standings if (s.family, s.condition) == (family, condition)]
+    ranks = [s for s in judged.ranks if (s.family, s.condition) == (family, condition)]
     tests = [t for t in judged.tests if (t.family, t.condition) == (family, condition)]
     words = {
-        ", ".join(key): in_words([s for s in standings if (s.task, s.metric, s.dimension) == key])
-        for key in dict.fromkeys((s.task, s.metric, s.dimension) for s in standings)
+        ", ".join(key): in_words([s for s in ranks if (s.task, s.metric, s.dimension) == key])
+        for key in dict.fromkeys((s.task, s.metric, s.dimension) for s in ranks)
     }
     return {
         "title": family,
-        "figure": _base64(svg_for_page(draw_places(standings))) if any(s.rank for s in standings) else "",
-        "told": told_places(standings),
+        "figure": _base64(svg_for_page(draw_ranks(ranks))) if any(s.rank for s in ranks) else "",
+        "told": told_ranks(ranks),
         "words": words,
-        "ranks": [as_html(table, "ranks") for table in rank_tables(standings)],
+        "ranks": [as_html(table, "ranks") for table in rank_tables(ranks)],
         "tests": [as_html(table) for table in paired_tables(tests)],
     }
 
