@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -59,7 +60,7 @@ def describe(task: Task) -> dict[str, Any]:
         "cluster": task.cluster,
         "strata": list(task.strata),
         "media": [vars(medium) for medium in task.media],
-        "prompt": {name: value for name, value in vars(task.prompt).items() if not callable(value)},
+        "prompt": {name: value for name, value in asdict(task.prompt).items() if not callable(value)},
         "sampling": vars(task.sampling),
         "attributes": [
             {"name": a.name, "role": a.role, "asks": a.asks, "options": list(a.options), "count": a.count}
