@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -63,12 +64,23 @@ _LONGEST = 42
 _MANY = 12
 
 
-def _figure(height: float, width: float = _WIDTH) -> Figure:
+@contextmanager
+def _drawing(
+    height: float, width: float = _WIDTH, title: str = "", shape: tuple[int, int] = (1, 1)
+) -> Iterator[tuple[Figure, Any]]:
+    """Yield a transparent figure in the style of all figures, and its axes; an array of axes for more than one."""
+    import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.patch.set_alpha(0.0)
-    return figure
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(width, height), layout="constrained")
+        figure.patch.set_alpha(0.0)
+        grid = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False)
+        for axes in grid.flat:
+            axes.patch.set_alpha(0.0)
+        if title:
+            grid[0, 0].set_title(_short(title), loc="left", fontsize=9, color=INK)
+        yield figure, grid if grid.size > 1 else grid[0, 0]
 
 
 def _short(text: str, longest: int = _LONGEST) -> str:
@@ -90,19 +102,14 @@ def _broken(text: str, longest: int) -> str:
     return f"{plain[:end].rstrip()}\n{_short(plain[end:], longest)}"
 
 
-def draw_forest(rows: Sequence[tuple[str, Score]], *, narrow: bool = False) -> Figure:
+def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: bool = False) -> Figure:
     """Draw scores of one metric: value, interval, and floor where there is one; filled where q is below 0.05.
 
     `rows` holds (label, score). An undefined score keeps its line, with a dash.
     """
-    import matplotlib as mpl
-
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        labels = [_broken(label, 24 if narrow else _LONGEST) for label, _ in rows]
-        high = 0.36 if any("\n" in label for label in labels) else 0.24
-        figure = _figure(0.9 + high * len(rows), _NARROW if narrow else _WIDTH)
-        axes = figure.add_subplot()
-        axes.patch.set_alpha(0.0)
+    labels = [_broken(label, 24 if narrow else _LONGEST) for label, _ in rows]
+    high = 0.36 if any("\n" in label for label in labels) else 0.24
+    with _drawing(0.9 + high * len(rows), _NARROW if narrow else _WIDTH, title) as (figure, axes):
         for place, (_, score) in enumerate(rows):
             if not score.defined or not math.isfinite(score.value):
                 axes.text(0.01, place, "—", transform=axes.get_yaxis_transform(), va="center")
@@ -128,13 +135,8 @@ def draw_shares(
     shares: Sequence[ValueShares], title: str = "", *, unit: str = "percent of the group's answers"
 ) -> Figure:
     """Draw how often each group gets each value, bars side by side."""
-    import matplotlib as mpl
-
     groups = sorted({group for share in shares for group in share.by_group})
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = _figure(1.0 + (0.14 * len(groups) + 0.12) * max(1, len(shares)))
-        axes = figure.add_subplot()
-        axes.patch.set_alpha(0.0)
+    with _drawing(1.0 + (0.14 * len(groups) + 0.12) * max(1, len(shares)), title=title) as (figure, axes):
         height = 0.8 / max(1, len(groups))
         for g, group in enumerate(groups):
             axes.barh(
@@ -150,20 +152,16 @@ def draw_shares(
         axes.set_yticks(range(len(shares)), [_short(share.value) for share in shares])
         axes.set_ylim(len(shares) - 0.5, -0.5)
         axes.set_xlabel(unit)
-        axes.set_title(_short(title), loc="left", fontsize=9)
         figure.legend(loc="outside upper right", ncols=len(groups), frameon=False, fontsize=8)
         return figure
 
 
 def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
     """Draw the correlations of tasks over models as a matrix; each cell holds its number."""
-    import matplotlib as mpl
     import numpy as np
 
     names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = _figure(1.6 + 0.42 * len(names), 2.6 + 0.62 * len(names))
-        axes = figure.add_subplot()
+    with _drawing(1.6 + 0.42 * len(names), 2.6 + 0.62 * len(names)) as (figure, axes):
         matrix = np.full((len(names), len(names)), np.nan)
         for pair in pairs:
             i, j = names.index(pair.first), names.index(pair.second)
@@ -192,7 +190,6 @@ def draw_heat_map(
     The scale of colours ends at the largest number, or at `most` where that is more, so that several maps
     can have one scale.
     """
-    import matplotlib as mpl
     import numpy as np
 
     categories = list(dict.fromkeys(str(row["category"]) for row in rows))
@@ -204,10 +201,7 @@ def draw_heat_map(
         if row["count"] is not None:
             counts[place] = row["count"]
             told[place] = f"{row['count']} ({row['surviving_q']})"
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = _figure(1.4 + 0.3 * len(categories), 3.2 + 0.95 * len(identities))
-        axes = figure.add_subplot()
-        axes.patch.set_alpha(0.0)
+    with _drawing(1.4 + 0.3 * len(categories), 3.2 + 0.95 * len(identities), title) as (figure, axes):
         top = max(most, 1.0, *counts[np.isfinite(counts)].tolist())
         image = axes.imshow(counts, cmap="cividis", vmin=0, vmax=top, aspect="auto")
         for i in range(len(categories)):
@@ -217,26 +211,20 @@ def draw_heat_map(
                 axes.text(j, i, told.get((i, j), "—"), ha="center", va="center", color=ink, fontsize=8)
         axes.set_xticks(range(len(identities)), [_short(name) for name in identities])
         axes.set_yticks(range(len(categories)), [_short(name) for name in categories])
-        axes.set_title(_short(title), loc="left", fontsize=9)
         figure.colorbar(image, ax=axes, shrink=0.8, label=unit)
         return figure
 
 
 def draw_ranks(ranks: Sequence[Rank]) -> Figure:
     """Draw the rank of every model with its rank interval, side by side for tasks and metrics."""
-    import matplotlib as mpl
-
     columns = list(dict.fromkeys((s.task, s.dimension, s.metric) for s in ranks))
     models = list(dict.fromkeys(s.model for s in ranks))
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        across = min(3, len(columns))
-        down = math.ceil(len(columns) / across)
-        labels = [_broken(model, 26) for model in models]
-        high = 0.36 if any("\n" in label for label in labels) else 0.24
-        figure = _figure(0.2 + down * (0.4 + high * len(models)))
-        grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
-        for number, axes in enumerate(grid.flat):
-            axes.patch.set_alpha(0.0)
+    across = min(3, len(columns))
+    down = math.ceil(len(columns) / across)
+    labels = [_broken(model, 26) for model in models]
+    high = 0.36 if any("\n" in label for label in labels) else 0.24
+    with _drawing(0.2 + down * (0.4 + high * len(models)), shape=(down, across)) as (figure, _):
+        for number, axes in enumerate(figure.axes):
             if number >= len(columns):
                 axes.set_visible(False)
                 continue
@@ -262,11 +250,8 @@ def draw_ranks(ranks: Sequence[Rank]) -> Figure:
 
 def draw_speakers(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
     """Draw one score for every speaker, with its interval; filled where q is below 0.05."""
-    figure = draw_forest(rows, narrow=True)
-    (axes,) = figure.axes
-    axes.set_xlim(-3, 103)
-    if title:
-        axes.set_title(_short(title), loc="left", fontsize=9, color=INK)
+    figure = draw_forest(rows, title, narrow=True)
+    figure.axes[0].set_xlim(-3, 103)
     return figure
 
 
@@ -276,7 +261,6 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
     `rows` holds (label, score), a line per label and a column per measure; `sides` says whom a positive and a negative
     score favour. Colours grow within a measure. Only what differs from no bias beyond chance (q < 0.05) has one.
     """
-    import matplotlib as mpl
     import numpy as np
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -288,9 +272,7 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
     for (label, name), score in cells.items():
         if score.defined and score.q < 0.05 and most[name]:
             shades[labels.index(label), names.index(name)] = score.value / most[name]
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = _figure(1.1 + 0.42 * len(labels), max(_WIDTH, 2.2 + 0.82 * len(names)))
-        axes = figure.add_subplot()
+    with _drawing(1.1 + 0.42 * len(labels), max(_WIDTH, 2.2 + 0.82 * len(names)), title) as (figure, axes):
         colours = LinearSegmentedColormap.from_list("sides", [PALETTE[4], "#ffffff", PALETTE[1]])
         axes.imshow(shades, cmap=colours, vmin=-1, vmax=1, aspect="auto")
         for i, label in enumerate(labels):
@@ -302,7 +284,6 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
         axes.set_yticks(range(len(labels)), [_short(label, 34) for label in labels])
         axes.spines[:].set_visible(False)
         axes.set_xlabel(f"orange ▲ favours {sides[0]}, blue ▼ favours {sides[1]}; no colour: q is not below 0.05")
-        axes.set_title(_short(title), loc="left", fontsize=9)
         return figure
 
 
