@@ -13,7 +13,7 @@ from equivox.core.metric import CohortScore, Metric, Overlap
 from equivox.core.scores import NAN
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
 from equivox.report.score_tables import STARS, grid, mean_table, share_table, task_tables
-from equivox.report.table import Table, as_latex
+from equivox.report.table import Table, as_latex, split_by
 
 TESTS_NOTE = (
     "a further by: how much further a lies from no bias, without what noise adds to either (a − b where no value says "
@@ -26,6 +26,9 @@ RANKS_NOTE = (
     "are not told apart, which is no proof\nthat they are alike."
 )
 
+FEW_PAIRS = 3
+"""Pairs of models that are named where they were not tested for one reason; more of them are counted."""
+
 
 def comparison_tables(comparison: Comparison, *, attributes: int = 3, values: int = 5) -> list[list[Table]]:
     """Return models × tasks, the evidence behind each number, refusals, correlations, and what moves most."""
@@ -33,8 +36,7 @@ def comparison_tables(comparison: Comparison, *, attributes: int = 3, values: in
     grids, refusals = [], []
     for whole in (True, False):
         rows = [(run, s) for run, s in means if (s.is_whole if whole else s.role == "refusal")]
-        for key in dict.fromkeys((s.dimension, s.condition, s.name) for _, s in rows):
-            own = [(run, s) for run, s in rows if (s.dimension, s.condition, s.name) == key]
+        for key, own in split_by(rows, lambda row: (row[1].dimension, row[1].condition, row[1].name)).items():
             caption = f"{key[0]}, condition {key[1]}: {'' if whole else 'refusal '}{key[2]}"
             table = grid(caption, [(run.model, s) for run, s in own])
             if whole:
@@ -84,8 +86,7 @@ def _score_grids(comparison: Comparison) -> list[Table]:
     """Return models × tasks for each metric, dimension and condition."""
     whole = [(model, s) for model, s in comparison.scores() if s.is_whole and s.role == "outcome"]
     found = []
-    for key in dict.fromkeys((s.name, s.dimension, s.condition) for _, s in whole):
-        rows = [(model, s) for model, s in whole if (s.name, s.dimension, s.condition) == key]
+    for key, rows in split_by(whole, lambda row: (row[1].name, row[1].dimension, row[1].condition)).items():
         first = rows[0][1]
         caption = f"{key[0]} ({first.unit}), {key[1]}, condition {key[2]}. 0 means: {first.zero_means}."
         missing = [f"{DASH} {model}, {s.task}: {s.undefined}." for model, s in rows if not s.defined]
@@ -96,8 +97,7 @@ def _score_grids(comparison: Comparison) -> list[Table]:
 def paired_tables(tests: Sequence[PairedTest]) -> list[Table]:
     """Return the tests of every two models, a table per family and condition."""
     found = []
-    for key in dict.fromkeys((test.family, test.condition) for test in tests):
-        own = [test for test in tests if (test.family, test.condition) == key]
+    for key, own in split_by(tests, lambda test: (test.family, test.condition)).items():
         found.append(
             Table(
                 caption=f"{key[0]}, condition {key[1]}: models two by two, on the samples that both answered",
@@ -128,24 +128,19 @@ def _test_row(test: PairedTest) -> list[str]:
 
 def _untested(tests: Sequence[PairedTest]) -> list[str]:
     """Say which pairs were not tested; one reason for many pairs of a task is said once."""
-    pairs: dict[tuple[str, str], list[str]] = {}
-    for test in tests:
-        if test.undefined is not None:
-            pairs.setdefault((test.task, test.undefined), []).append(f"{test.model_a} and {test.model_b}")
-    return [
-        f"{DASH} {task}: {'; '.join(own) if len(own := list(dict.fromkeys(named))) < 4 else f'{len(own)} pairs'} not "
-        f"tested: {reason}"
-        for (task, reason), named in pairs.items()
-    ]
+    found = []
+    for (task, reason), own in split_by((t for t in tests if t.undefined), lambda t: (t.task, t.undefined)).items():
+        pairs = list(dict.fromkeys(f"{test.model_a} and {test.model_b}" for test in own))
+        named = "; ".join(pairs) if len(pairs) <= FEW_PAIRS else f"{len(pairs)} pairs"
+        found.append(f"{DASH} {task}: {named} not tested: {reason}")
+    return found
 
 
 def rank_tables(ranks: Sequence[Rank]) -> list[Table]:
     """Return the models by rank, a table per family, condition and dimension."""
     found = []
-    for key in dict.fromkeys((s.family, s.condition, s.dimension) for s in ranks):
-        own = [s for s in ranks if (s.family, s.condition, s.dimension) == key]
-        names = dict.fromkeys((s.task, s.metric) for s in own)
-        ordered = [s for name in names for s in in_order([s for s in own if (s.task, s.metric) == name])]
+    for key, own in split_by(ranks, lambda s: (s.family, s.condition, s.dimension)).items():
+        ordered = [s for members in split_by(own, lambda s: (s.task, s.metric)).values() for s in in_order(members)]
         missing = Counter(f"{DASH} {s.task}, {s.model} has no rank: {s.undefined}" for s in own if s.undefined)
         found.append(
             Table(
@@ -181,8 +176,7 @@ def in_order(ranks: Sequence[Rank]) -> list[Rank]:
 def cohort_tables(metrics: Mapping[str, Metric], cohorts: Sequence[CohortScore]) -> list[Table]:
     """Return the total of every model with its interval and parts, a table per family and cohort."""
     found = []
-    for key in dict.fromkeys((score.family, score.cohort) for score in cohorts):
-        own = [score for score in cohorts if (score.family, score.cohort) == key]
+    for key, own in split_by(cohorts, lambda score: (score.family, score.cohort)).items():
         metric = metrics.get(key[0])
         name, parts = own[0].name or "total", list(own[0].parts)
         title = f"{metric.cohort_title} ({name})" if metric is not None else name
@@ -218,8 +212,7 @@ def _cohort_remarks(scores: Sequence[CohortScore], why: str) -> list[str]:
 def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
     """Return the correlations of tasks over models, a table per dimension and condition."""
     tables = []
-    for key in dict.fromkeys((c.dimension, c.condition, c.metric) for c in found):
-        pairs = [c for c in found if (c.dimension, c.condition, c.metric) == key]
+    for key, pairs in split_by(found, lambda c: (c.dimension, c.condition, c.metric)).items():
         missing = Counter(c.undefined for c in pairs if c.undefined)
         tables.append(
             Table(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from equivox.compare.runs import ComparedRun, ValueShares
 from equivox.core.metric import Measure
 from equivox.core.scores import Score
 from equivox.report.numbers import DASH, p_value, percent, score_interval, score_value, share, stars
-from equivox.report.table import Table
+from equivox.report.table import Table, split_by
 
 Rows = Sequence[tuple[ComparedRun, Score]]
 
@@ -47,7 +47,7 @@ def task_tables(runs: Sequence[ComparedRun]) -> list[list[Table]]:
     means = [row for row in rows if _mean(row)]
     others = [row for row in rows if not _mean(row)]
     return [
-        [mean_table(f"{name[0]}: mean {name[1]} over a task's attributes", own) for name, own in _split(means)],
+        [mean_table(f"{name[0]}: mean {name[1]} over a task's attributes", own) for name, own in _by_name(means)],
         [
             _metric_table(family, ("model", "task", "metric"), [((r.model, s.task, s.name), (r, s)) for r, s in own])
             for family, own in _by_family(others).items()
@@ -59,7 +59,7 @@ def attribute_tables(run: ComparedRun) -> list[Table]:
     """Return a line per attribute with the value that moves most; of other measures, a line per breakdown."""
     rows = [(run, score) for score in run.scores if not score.is_whole]
     found = []
-    for (dimension, name), own in _split([row for row in rows if _mean(row)]):
+    for (dimension, name), own in _by_name([row for row in rows if _mean(row)]):
         lines = [[s.task, _attribute(s), *evidence(s, null_mean=True), _mover(s)] for _, s in own]
         found.append(
             Table(
@@ -82,13 +82,12 @@ def _mean(row: tuple[ComparedRun, Score]) -> bool:
     return measure is not None and measure.overall
 
 
-def _split(rows: Rows) -> Iterator[tuple[tuple[str, str], Rows]]:
-    for name in dict.fromkeys((score.dimension, score.name) for _, score in rows):
-        yield name, [row for row in rows if (row[1].dimension, row[1].name) == name]
+def _by_name(rows: Rows) -> Iterable[tuple[tuple[str, str], Rows]]:
+    return split_by(rows, lambda row: (row[1].dimension, row[1].name)).items()
 
 
-def _by_family(rows: Rows) -> dict[str, Rows]:
-    return {family: [row for row in rows if row[1].family == family] for family in (s.family for _, s in rows)}
+def _by_family(rows: Rows) -> dict[str, list[tuple[ComparedRun, Score]]]:
+    return split_by(rows, lambda row: row[1].family)
 
 
 def mean_table(caption: str, rows: Rows) -> Table:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from equivox.report.numbers import DASH
 
 if TYPE_CHECKING:
     from markupsafe import Markup
     from rich.console import Console
+
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,14 @@ class Table:
     notes: Sequence[str] = ()
 
 
+def split_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return rows by their key, in the order in which keys appear."""
+    found: dict[K, list[T]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
 def print_tables(console: Console, tables: Iterable[Table]) -> None:
     """Print tables with their remarks, then their notes, each once; a table without rows prints its remarks alone."""
     from rich.markup import escape
@@ -64,19 +76,16 @@ def print_tables(console: Console, tables: Iterable[Table]) -> None:
     notes: dict[str, None] = {}
     for table in tables:
         grid = Grid(box=None, pad_edge=False, header_style="dim")
-        for name, letter in zip(table.columns, table.align, strict=True):
-            grid.add_column(escape(str(name)), justify="left" if letter == "l" else "right", no_wrap=True)
-        before: list[str] = []
-        stars = [max((_stars(str(row[n])) for row in table.rows), default=0) for n in range(len(table.columns))]
-        for row in table.rows:
-            # Digits stand below digits, whether stars follow them or not.
-            texts = [
-                escape(str(cell)) + " " * (most - _stars(str(cell))) * (letter == "r")
-                for cell, most, letter in zip(row, stars, table.align, strict=True)
-            ]
-            same = [n < table.grouped and texts[: n + 1] == before[: n + 1] for n in range(len(texts))]
-            grid.add_row(*("" if repeated else text for text, repeated in zip(texts, same, strict=True)))
-            before = texts
+        cells = [[str(cell) for cell in row] for row in [table.columns, *table.rows]]
+        turned = zip(zip(*cells, strict=True), table.align, strict=True)
+        columns = [_aligned(column) if letter == "r" else column for column, letter in turned]
+        for heading, *_ in columns:
+            grid.add_column(escape(heading), no_wrap=True)
+        before: tuple[str, ...] = ()
+        for row in list(zip(*columns, strict=True))[1:]:
+            same = [n < table.grouped and row[: n + 1] == before[: n + 1] for n in range(len(row))]
+            grid.add_row(*("" if repeated else escape(text) for text, repeated in zip(row, same, strict=True)))
+            before = row
         # As the title of the grid, a caption would be broken to its width.
         if table.caption and (table.rows or table.remarks):
             console.print(Text(table.caption, style="bold"))
@@ -89,8 +98,15 @@ def print_tables(console: Console, tables: Iterable[Table]) -> None:
         console.print(Text(note, style="dim"))
 
 
-def _stars(text: str) -> int:
-    return len(text) - len(text.rstrip("*"))
+def _aligned(texts: Sequence[str]) -> list[str]:
+    """Return numbers below one another, whether stars follow them or not; the first text is the heading."""
+    from rich.cells import cell_len
+
+    stars = [len(text) - len(text.rstrip("*")) for text in texts]
+    padded = [text + " " * (max(stars) - own) for text, own in zip(texts, stars, strict=True)]
+    padded[0] = texts[0]
+    width = max(map(cell_len, padded))
+    return [" " * (width - cell_len(text)) + text for text in padded]
 
 
 def _frame(table: Table, index: bool) -> Any:

@@ -87,7 +87,7 @@ def test_q_is_over_the_pairs_and_tasks_of_a_metric(judged: Judged) -> None:
     assert [t.q for t in known] == pytest.approx(list(stats.false_discovery_control([t.p for t in known])))
 
 
-def test_an_undefined_score_has_no_place_and_says_why(judged: Judged) -> None:
+def test_an_undefined_score_has_no_rank_and_says_why(judged: Judged) -> None:
     lost = [s for s in judged.ranks if s.model == "simulated:random?fail=0.6"]
     assert lost and all(s.rank == 0 and s.undefined and math.isnan(s.distance) for s in lost)
     ranked = [s for s in judged.ranks if s.rank]
@@ -97,7 +97,7 @@ def test_an_undefined_score_has_no_place_and_says_why(judged: Judged) -> None:
     assert math.isnan(refused.p) and "has no score" in str(refused.undefined)
 
 
-def test_places_follow_the_planted_bias(judged: Judged) -> None:
+def test_ranks_follow_the_planted_bias(judged: Judged) -> None:
     own = [s for s in judged.ranks if s.task == "vibe_gender: all tasks"]
     planted = next(s for s in own if s.model == "simulated:planted?shift=0.4")
     assert (planted.rank, planted.low, planted.high) == (4, 4, 4)
@@ -206,7 +206,7 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
     assert all("not annotated alike" in str(t.undefined) for t in compared(runs[1], tmp_path / "merged"))
 
 
-def test_a_refused_pair_leaves_its_places_open(runs: Sequence[Path], tmp_path: Path) -> None:
+def test_a_refused_pair_leaves_its_ranks_open(runs: Sequence[Path], tmp_path: Path) -> None:
     import shutil
 
     shutil.copytree(runs[2], tmp_path / "merged")
@@ -222,15 +222,15 @@ def test_what_no_test_could_tell_apart_says_so(runs: Sequence[Path]) -> None:
     # Nine draws give no p below 1/10 (for nTVD the noise has 1000 draws): three pairs need one of .05/3.
     found = judge(open_comparison(runs[:3]), n_resamples=9)
     assert found.ranks
-    for standing in found.ranks:
-        assert (standing.low, standing.high) == (1, 3)
-        assert "give no p below 0.1, and of 3 pairs one must have 0.017 or less" in str(standing.too_few)
+    for rank in found.ranks:
+        assert (rank.low, rank.high) == (1, 3)
+        assert "give no p below 0.1, and of 3 pairs one must have 0.017 or less" in str(rank.too_few)
     words = in_words([s for s in found.ranks if s.task == "vibe_gender:advisory"])
     assert words.startswith("No two of these models could have been told apart, however they differ:")
     assert {t.p_least for t in found.tests if t.undefined is None} == {0.1}
 
 
-def standing(model: str, letters: str, rank: int, untested: tuple[str, ...] = ()) -> Rank:
+def rank_of(model: str, letters: str, rank: int, untested: tuple[str, ...] = ()) -> Rank:
     return Rank(
         dimension="gender", condition="audio", family="f", task="f:t", metric="nTVD", unit="percent", model=model,
         distance=float(rank), rank=rank, low=1, high=3, letters=letters, untested=untested, n_ranked=3,
@@ -238,11 +238,11 @@ def standing(model: str, letters: str, rank: int, untested: tuple[str, ...] = ()
 
 
 def test_untested_is_not_called_alike() -> None:
-    tested = [standing("x", "a", 1), standing("y", "ab", 2), standing("z", "b", 3)]
+    tested = [rank_of("x", "a", 1), rank_of("y", "ab", 2), rank_of("z", "b", 3)]
     assert in_words(tested) == "Cannot be told apart: x and y; y and z."
-    part = [standing("x", "a", 1), standing("y", "ab", 2, ("z",)), standing("z", "b", 3, ("y",))]
+    part = [rank_of("x", "a", 1), rank_of("y", "ab", 2, ("z",)), rank_of("z", "b", 3, ("y",))]
     assert in_words(part) == "Not told apart: x and y; y and z. Not tested, and therefore open: y with z."
-    open_ = [standing("x", "a", 1), standing("y", "a", 2, ("z",)), standing("z", "a", 3, ("y",))]
+    open_ = [rank_of("x", "a", 1), rank_of("y", "a", 2, ("z",)), rank_of("z", "a", 3, ("y",))]
     assert in_words(open_) == "No test tells two of these models apart. Not tested, and therefore open: y with z."
 
 

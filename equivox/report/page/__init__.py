@@ -27,7 +27,7 @@ from equivox.report.numbers import interval, p_value, percent, score_interval, s
 from equivox.report.page.compared import favour_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import evidence, evidence_columns
-from equivox.report.table import Table, as_html
+from equivox.report.table import Table, as_html, split_by
 
 if TYPE_CHECKING:
     from equivox.report.blind_sheet import Drawn
@@ -294,12 +294,9 @@ def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
 
 
 def _by_model(found: Iterator[dict[str, str]]) -> list[dict[str, Any]]:
-    models: dict[str, list[dict[str, str]]] = {}
-    for entry in found:
-        models.setdefault(entry["model"], []).append(entry)
     return [
         {"model": model, "told": "; ".join(entry["title"] for entry in own), "figures": own}
-        for model, own in models.items()
+        for model, own in split_by(found, lambda entry: entry["model"]).items()
     ]
 
 
@@ -349,8 +346,7 @@ def _correlations(comparison: Comparison) -> Iterator[dict[str, str]]:
     from equivox.report.figures import draw_correlations, svg_for_page
 
     found = task_correlations(comparison)
-    for dimension, condition in dict.fromkeys((pair.dimension, pair.condition) for pair in found):
-        pairs = [pair for pair in found if (pair.dimension, pair.condition) == (dimension, condition)]
+    for (dimension, condition, _), pairs in split_by(found, lambda c: (c.dimension, c.condition, c.metric)).items():
         few = next((pair.undefined for pair in pairs if pair.undefined), None)
         yield {
             "figure": _base64(svg_for_page(draw_correlations(pairs))),

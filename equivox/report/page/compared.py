@@ -13,7 +13,7 @@ from equivox.compare.runs import Comparison
 from equivox.core.scores import Score
 from equivox.report.comparison_tables import cohort_tables, in_words, paired_tables, rank_tables, told_ranks
 from equivox.report.numbers import p_value, score_interval, score_value, stars
-from equivox.report.table import Cell, Table, as_html
+from equivox.report.table import Cell, Table, as_html, split_by
 
 SHADES = 4
 """Steps of colour in the panel of signed measures; the page's style names one class for each and direction."""
@@ -39,8 +39,8 @@ def _family(judged: Judged, family: str, condition: str) -> dict[str, Any]:
     ranks = [s for s in judged.ranks if (s.family, s.condition) == (family, condition)]
     tests = [t for t in judged.tests if (t.family, t.condition) == (family, condition)]
     words = {
-        ", ".join(key): in_words([s for s in ranks if (s.task, s.metric, s.dimension) == key])
-        for key in dict.fromkeys((s.task, s.metric, s.dimension) for s in ranks)
+        ", ".join(key): in_words(members)
+        for key, members in split_by(ranks, lambda s: (s.task, s.metric, s.dimension)).items()
     }
     return {
         "title": family,
