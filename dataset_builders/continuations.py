@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import isnan
 from statistics import fmean
 
 from equivox.core.errors import RequestError
@@ -133,3 +135,28 @@ def domain_statistics(
 
 def _mean(values: Sequence[float]) -> float:
     return fmean(values) if values else _NAN
+
+
+def corpus_facts(
+    rows: Sequence[Mapping[str, Column]],
+    seconds: Sequence[float | None],
+    diverse: bool,
+    progress: Callable[[str, int, int], None],
+) -> list[dict[str, str]]:
+    """Return a row per domain as texts: size, length and agreement, where `diverse` ROUGE-L of continuations."""
+    lines = []
+    for domain, own in domain_statistics(rows, seconds).items():
+        counts = {"speakers": own.speakers, "instances": own.instances, "contexts": own.contexts}
+        line = {"domain": domain, **{name: f"{count:,}" for name, count in counts.items()}}
+        means = {"mean seconds": own.mean_seconds, "mean words": own.mean_words, "agreement": 100 * own.agreement}
+        line |= {name: _text(value, 2) for name, value in means.items()}
+        line["groups"] = ", ".join(f"{group} {count:,}" for group, count in own.groups.items())
+        if diverse:
+            found = rouge_l_diversity(own.continuations, progress=partial(progress, f"ROUGE-L of {domain}"))
+            line |= {"mean ROUGE-L": _text(found.mean, 3), "largest": _text(found.largest, 3)}
+        lines.append(line)
+    return lines
+
+
+def _text(value: float, digits: int) -> str:
+    return "—" if isnan(value) else f"{value:.{digits}f}"

@@ -28,10 +28,10 @@ TasksArgument = Annotated[
     str, typer.Argument(metavar="TASKS", help="Tasks, families or task files, separated by commas.")
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-ResamplesOption = Annotated[int, typer.Option(min=99, help="Labellings drawn for each null.")]
+ResamplesOption = Annotated[int, typer.Option(min=99, help="Permutations drawn for each null.")]
 MinCountOption = Annotated[
     int | None,
-    typer.Option(min=1, help="Set aside values seen less often (VIBE's τ); 10 by default, less below 1,000 responses."),
+    typer.Option(min=1, help="Set aside values seen less often; 10 by default, less below 1,000 responses."),
 ]
 MinCoverageOption = Annotated[
     float, typer.Option(min=0.0, max=1.0, help="Share of usable responses that a score needs in every group.")
@@ -80,7 +80,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         sampling: Annotated[
             str, typer.Option(help="as-declared by each task, or greedy: one answer, always the likeliest token.")
         ] = "as-declared",
-        annotator: Annotated[str, typer.Option(help="Who reads the responses: a name or a YAML file.")] = "rules",
+        annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")] = "rules",
         min_count: MinCountOption = None,
         min_coverage: MinCoverageOption = 0.8,
         resamples: ResamplesOption = 10_000,
@@ -130,7 +130,7 @@ for _name, _scheme, _metavar, _what, _help in (
     ("endpoint", "endpoint", "MODEL_ARGS", _MODEL_ARGS, "an OpenAI-compatible server"),
     ("transformers", "transformers", "MODEL_ARGS", _MODEL_ARGS, "a model on this machine's transformers (slow)"),
 ):
-    app.command(_name, help=f"Ask {_help}, read the answers and score them; given again, go on where it stopped.")(
+    app.command(_name, help=f"Ask {_help}, annotate the answers and score them; given again, go on where it stopped.")(
         _engine_command(_scheme, _metavar, _what)
     )
 
@@ -138,7 +138,7 @@ for _name, _scheme, _metavar, _what, _help in (
 @app.command()
 def score(
     run: RunArgument,
-    annotator: Annotated[str | None, typer.Option(help="Whose readings count; the run's own by default.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Whose annotations count; the run's own by default.")] = None,
     min_count: MinCountOption = None,
     min_coverage: MinCoverageOption = 0.8,
     resamples: ResamplesOption = 10_000,
@@ -167,10 +167,10 @@ def score(
 @app.command()
 def annotate(
     run: RunArgument,
-    annotator: Annotated[str, typer.Option(help="Who reads the responses: a name or a YAML file.")],
+    annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")],
     quiet: QuietOption = False,
 ) -> int:
-    """Have another annotator read a run, score by its readings, and say how far all annotators agree."""
+    """Have another annotator annotate a run, score by its annotations, and say how far all annotators agree."""
     return run_commands.annotate(run, annotator, quiet=quiet)
 
 
@@ -226,7 +226,7 @@ def plot(
         typer.Argument(
             metavar="FIGURE",
             help="forest:FAMILY, shares:TASK:ATTRIBUTE, heat:TASK, metrics:FAMILY, speakers:TASK; of several runs "
-            "places:FAMILY or correlations:DIMENSION.",
+            "ranks:FAMILY or correlations:DIMENSION.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="A file that ends in .svg, .png or .pdf.")],
@@ -289,13 +289,13 @@ def submit(
 
 @app.command()
 def cohort(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of GENRES runs, one model each.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, one model each.")],
     published: Annotated[
         str | None, typer.Option("--with", help="A published cohort beside them: published-llama-3.1-8b and the like.")
     ] = None,
     family: Annotated[str | None, typer.Option(help="Which family, where a run has several.")] = None,
 ) -> int:
-    """Print GENRES's total bias score of every run, relative to all of them and to published models."""
+    """Print the total score of every run, relative to all of them and to published models."""
     from equivox.cli import cohort_command
 
     return cohort_command.cohort(runs, published, family)
@@ -305,7 +305,9 @@ def cohort(
 def power(
     task: Annotated[str | None, typer.Option(help="The task whose design is asked about.")] = None,
     data: Annotated[str | None, typer.Option(help="Count the clusters there; as published when left out.")] = None,
-    shift: Annotated[float | None, typer.Option(help="Ask the reverse: how many clusters find this nTVD?")] = None,
+    shift: Annotated[
+        float | None, typer.Option(help="Ask the reverse: how many clusters find this shift, in percent?")
+    ] = None,
     clusters: Annotated[int | None, typer.Option(min=2, help="Clusters (speakers), instead of the task's.")] = None,
     responses: Annotated[int | None, typer.Option(min=1, help="Responses per cluster.")] = None,
     groups: Annotated[int | None, typer.Option(min=2, help="Groups.")] = None,

@@ -10,7 +10,7 @@ import typer
 
 app = typer.Typer(help="Check an annotator against people: blind sheets out, labels back.", no_args_is_help=True)
 
-AnnotatorOption = Annotated[str | None, typer.Option(help="Whose readings are checked; the run's own by default.")]
+AnnotatorOption = Annotated[str | None, typer.Option(help="Whose annotations are checked; the run's own by default.")]
 
 
 @app.command("export")
@@ -47,7 +47,7 @@ def score_sheet(
     annotator: AnnotatorOption = None,
     benchmark: Annotated[
         str | None,
-        typer.Option(help="badf: score labels of its stages (stories, exclusivity, clusters), without a run."),
+        typer.Option(help="A metric that annotates in stages: score labels of these, without a run."),
     ] = None,
 ) -> None:
     """Compare the annotator with people: agreement, κ, α, its errors, and what they do to each interval."""
@@ -55,27 +55,31 @@ def score_sheet(
         return _score_stages(benchmark, [folder, *(labels or [])], annotator)
     from equivox.cli.show import console
     from equivox.compare.labels import score_labels
-    from equivox.report.audit_tables import print_audit
+    from equivox.report.audit_tables import audit_tables
     from equivox.report.blind_sheet import CSV_FILE
+    from equivox.report.table import print_tables
     from equivox.run.store import write_text
 
     audit = score_labels(folder, labels or [folder / CSV_FILE], annotator=annotator)
     path = folder / "audit.json"
     write_text(path, json.dumps(audit.as_dict(), indent=1, ensure_ascii=False) + "\n")
-    print_audit(console(), audit)
+    print_tables(console(), audit_tables(audit))
     typer.echo(f"\nStored in {path}")
 
 
-def _score_stages(benchmark: str, files: list[Path], annotator: str | None) -> None:
+def _score_stages(metric: str, files: list[Path], annotator: str | None) -> None:
     from equivox.cli.show import console
     from equivox.core.errors import RequestError, nearest
-    from equivox.metrics.badf.labels import score_badf_labels
-    from equivox.report.audit_tables import print_stage_audit
+    from equivox.report.audit_tables import stage_table
+    from equivox.report.table import print_tables
+    from equivox.tasks.registry import builtin_tasks
 
-    if benchmark != "badf":
+    metrics = {task.metric.name: task.metric.check_stages for task in builtin_tasks().values()}
+    known = {name: check for name, check in metrics.items() if check is not None}
+    if metric not in known:
         raise RequestError(
-            f"`benchmark` {benchmark!r} has no labels of its own{nearest(benchmark, ['badf'])}; it is badf"
+            f"`benchmark` {metric!r} has no stages that labels check{nearest(metric, known)}; known: {', '.join(known)}"
         )
     if annotator is not None:
         raise RequestError("`annotator` says nothing here: the labels hold the annotator's answers; leave it out")
-    print_stage_audit(console(), score_badf_labels(files))
+    print_tables(console(), [stage_table(known[metric](files))])

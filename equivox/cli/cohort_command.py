@@ -1,69 +1,70 @@
-"""`equivox cohort`: total bias scores of GENRES, which only exist relative to a cohort."""
+"""`equivox cohort`: total scores, which only exist relative to a cohort."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from equivox.core.metric import Metric
 
 
 def cohort(folders: Sequence[Path], published: str | None, family: str | None) -> int:
-    """Print the total bias score of every member of the cohort; 1 when a run has none."""
-    from rich.table import Table
-
+    """Print the total score of every member of the cohort; 1 when a run has none."""
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console
     from equivox.core.errors import RequestError
-    from equivox.metrics.genres.cohort import METRICS, published_cohort, total_bias
-    from equivox.metrics.genres.scorer import READ_BY_STAND_INS
-    from equivox.report.numbers import score_value
+    from equivox.report.numbers import DASH, score_value
+    from equivox.report.table import Table, print_tables
 
-    runs: dict[str, dict[str, float]] = {}
-    makeshift: dict[str, bool] = {}
+    runs: dict[str, Mapping[str, float]] = {}
+    made_up: list[str] = []
+    metrics: dict[str, Metric] = {}
     for folder in folders:
-        name, values, by_stand_ins = _model(folder, family)
+        metric, name, values, by_stand_ins = _model(folder, family)
         if name in runs:
             raise RequestError(f"two runs are of {name}; a cohort holds each model once")
-        runs[name], makeshift[name] = values, by_stand_ins
-    found = total_bias(runs, published=published)
-    out = console()
-    table = Table(title=f"Total bias score; cohort: {found.cohort}", title_justify="left", box=None, pad_edge=False)
-    for column in ("model", *METRICS, "TBS"):
-        table.add_column(column, justify="left" if column == "model" else "right")
-    for name, values in {**(published_cohort(published) if published else {}), **runs}.items():
-        signed = [score_value(values.get(metric, math.nan), "") for metric in METRICS]
-        table.add_row(name, *signed, score_value(found.total[name], ""))
-    out.print(table)
+        metrics[metric.name], runs[name] = metric, values
+        made_up += [name] * by_stand_ins
+    if len(metrics) > 1 or metric.cohort_totals is None:
+        raise RequestError(f"the runs are scored by {', '.join(metrics)}; a cohort has one metric")
+    found = metric.cohort_totals(runs, published)
+    names = [measure.name for measure in metric.measures]
     reasons = {name: reason for name, reason in found.undefined.items() if name in runs}
-    for name, reason in reasons.items():
-        out.print(f"  no score for {name}: {reason}", style="yellow", markup=False)
-    if made_up := [name for name, by_stand_ins in makeshift.items() if by_stand_ins]:
-        out.print(
-            f"  {READ_BY_STAND_INS}, comparable with nothing else: {', '.join(made_up)}", style="yellow", markup=False
-        )
-    out.print(
-        "TBS: over M1 to M8, the distances from the cohort's means in its standard deviations, added up; 0 is typical, "
-        "which is not unbiased.",
-        style="dim",
+    remarks = [f"{DASH} no score for {name}: {reason}" for name, reason in reasons.items()]
+    if made_up:
+        remarks.append(f"{DASH} {metric.stand_ins}, comparable with nothing else: {', '.join(made_up)}")
+    table = Table(
+        caption=f"{metric.cohort_title}; cohort: {found.cohort}",
+        columns=("model", *names, "total"),
+        align="lr" + "r" * len(names),
+        rows=[
+            [model, *(score_value(own.get(name, math.nan), "") for name in names), score_value(found.total[model], "")]
+            for model, own in found.values.items()
+        ],
+        remarks=remarks,
+        notes=[metric.cohort_legend],
     )
+    print_tables(console(), [table])
     return EXIT_INCOMPLETE if reasons else EXIT_DONE
 
 
-def _model(folder: Path, family: str | None) -> tuple[str, dict[str, float], bool]:
-    """Return the model of a run, its M1 to M8 over all relationships, and whether stand-ins read them."""
+def _model(folder: Path, family: str | None) -> tuple[Metric, str, Mapping[str, float], bool]:
+    """Return a run's metric, its model, its signed numbers over all tasks, and whether they rest on stand-ins."""
+    from equivox.compare.runs import run_metrics
     from equivox.core.errors import RequestError
-    from equivox.metrics.genres.cohort import METRICS
-    from equivox.metrics.genres.scorer import READ_BY_STAND_INS
     from equivox.run.manifest import read_manifest
     from equivox.run.scoring import read_scores
 
-    scores = [score for score in read_scores(folder) if score.name in METRICS and score.is_whole]
-    families = list(dict.fromkeys(score.task for score in scores if ":" not in score.task))
+    metrics = {name: metric for name, metric in run_metrics(folder).items() if metric.cohort_totals is not None}
+    scores = [score for score in read_scores(folder) if score.is_whole and score.task in metrics]
+    families = list(dict.fromkeys(score.task for score in scores))
     chosen = [name for name in families if family in {None, name}]
     if len(chosen) != 1:
-        known = f"it has {', '.join(families)}: name one with `--family`" if families else "run all four of its tasks"
-        raise RequestError(f"{folder} has not one family of GENRES over all relationships; {known}")
+        known = f"it has {', '.join(families)}: name one with `--family`" if families else "run all of its tasks"
+        raise RequestError(f"{folder} has not one family with scores over all its tasks that a cohort takes; {known}")
+    metric = metrics[chosen[0]]
+    own = [score for score in scores if score.task == chosen[0] and score.name in metric.by_name]
+    stand_ins = bool(metric.stand_ins) and any(n.startswith(metric.stand_ins) for s in own for n in s.notes)
     model = str(read_manifest(folder)["command"]["model"])
-    own = [score for score in scores if score.task == chosen[0]]
-    by_stand_ins = any(note.startswith(READ_BY_STAND_INS) for score in own for note in score.notes)
-    return model, {score.name: score.value for score in own}, by_stand_ins
+    return metric, model, {score.name: score.value for score in own}, stand_ins

@@ -132,7 +132,7 @@ def push(
     ),
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public; private by default.")] = False,
 ) -> int:
-    """Write a corpus, or a run's responses and readings, as a data set for the Hub, and upload it with --push."""
+    """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
     from equivox.cli import hub_commands
 
     return hub_commands.push(name, repo, data, output, send=send, public=public)
@@ -145,20 +145,25 @@ def statistics(
     diversity: Annotated[bool, typer.Option(help="ROUGE-L of the continuations, too; takes up to a minute.")] = True,
 ) -> None:
     """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
-    from equivox.cli.show import progress_bars, show_continuations
+    from equivox.cli.show import console, progress_bars
+    from equivox.core.errors import RequestError
     from equivox.core.task import DataSource
-    from equivox.dataset_builders.continuations import domain_statistics, rouge_l_diversity
     from equivox.dataset_builders.corpus import open_corpus
+    from equivox.report.table import Table, print_tables
+    from equivox.tasks.registry import builtin_tasks
 
-    _check_layout(corpus)
-    opened = open_corpus(DataSource(corpus=corpus), data)
-    found = domain_statistics([item.columns for item in opened.samples], [item.duration_s for item in opened.samples])
-    diverse = {}
+    facts = {
+        task.data.corpus: task.metric.corpus_facts for task in builtin_tasks().values() if task.metric.corpus_facts
+    }
+    described = facts.get(corpus)
+    if described is None:
+        raise RequestError(f"nothing describes the corpus {corpus!r}; known: {', '.join(facts)}")
+    samples = open_corpus(DataSource(corpus=corpus), data).samples
     with progress_bars(quiet=False) as progress:
-        for domain, described in found.items() if diversity else ():
-            shown = partial(progress, f"ROUGE-L of {domain}")
-            diverse[domain] = rouge_l_diversity(described.continuations, progress=shown)
-    show_continuations(found, diverse)
+        lines = described([s.columns for s in samples], [s.duration_s for s in samples], diversity, progress)
+    columns = list(lines[0]) if lines else []
+    align = "".join("l" if name in {columns[0], "groups"} else "r" for name in columns)
+    print_tables(console(), [Table(columns=columns, align=align, rows=[list(line.values()) for line in lines])])
 
 
 @app.command()
@@ -172,7 +177,7 @@ def synthesize(
     ] = "espeak-ng",
     workers: Annotated[int, typer.Option(min=1, help="Commands at a time.")] = 2,
 ) -> None:
-    """Have texts of one's own read by a text-to-speech command, in the layout of a corpus that can then be built."""
+    """Have custom texts read by a text-to-speech command, in the layout of a corpus that can then be built."""
     from equivox.cli.show import progress_bars
     from equivox.dataset_builders.synthesis import synthesize as make
 

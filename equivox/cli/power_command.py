@@ -39,7 +39,7 @@ def power(wish: Wish) -> int:
     from equivox.statistics import minimum_detectable_shift, required_clusters
 
     design, attributes = _design(wish)
-    out = console()
+    out, name = console(), _measure()
     out.print(
         f"{design.n_clusters} clusters x {design.responses_per_cluster} responses, {design.n_groups} groups "
         f"({design.source}); level {wish.level:g}, power {wish.power:g}, correlation within a cluster "
@@ -59,11 +59,11 @@ def power(wish: Wish) -> int:
         }
         if wish.shift is None:
             found = minimum_detectable_shift(n_clusters=design.n_clusters, **common)  # type: ignore[arg-type]
-            answer = found.undefined or f"nTVD {found.shift:.2f} (± {found.mc_error:.2f} Monte Carlo) can be detected"
+            answer = found.undefined or f"{name} {found.shift:.2f} (± {found.mc_error:.2f} Monte Carlo) can be detected"
         else:
             needed = required_clusters(shift=wish.shift, **common)  # type: ignore[arg-type]
             answer = needed.undefined or (
-                f"{needed.n_clusters} clusters (± {needed.mc_error:.1f} Monte Carlo) detect nTVD {wish.shift:g}"
+                f"{needed.n_clusters} clusters (± {needed.mc_error:.1f} Monte Carlo) detect {name} {wish.shift:g}"
             )
         out.print(f"  {n_values:>3} values: {answer}   {', '.join(names)}", markup=False)
     return 0
@@ -100,8 +100,14 @@ def _one_task(name: str) -> Task:
     tasks = resolve_tasks(name)
     if len(tasks) != 1:
         raise RequestError(f"`--task` names {len(tasks)} tasks, got {name!r}; name one, for example {tasks[0].name}")
-    if not tasks[0].metric.plannable:
-        raise RequestError(
-            f"`power` cannot reckon what the metric {tasks[0].metric.name} of {name} detects; name another task"
-        )
+    if not any(measure.power for measure in tasks[0].metric.measures):
+        raise RequestError(f"`power` reckons what {_measure()} can detect, and {name} is not scored by {_measure()}")
     return tasks[0]
+
+
+def _measure() -> str:
+    """Return the name of the measure that `power` simulates."""
+    from equivox.tasks.registry import builtin_tasks
+
+    measures = (measure for task in builtin_tasks().values() for measure in task.metric.measures)
+    return next(measure.name for measure in measures if measure.power)

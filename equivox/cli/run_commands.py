@@ -1,4 +1,4 @@
-"""What the commands that make and read runs do; imported at start, so it imports nothing heavy itself."""
+"""What the commands about runs do; imported at start, so it imports nothing heavy itself."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 def run(spec: RunSpec, *, quiet: bool) -> int:
     """Run or resume `spec` and show its scores."""
-    from equivox.cli.show import Shown, progress_bars, show_scores
+    from equivox.cli.show import finished_run, progress_bars, show_scores
     from equivox.engines import model_label
     from equivox.run.pipeline import execute
 
     with progress_bars(quiet=quiet) as progress:
         scores = execute(spec, progress=progress)
-    return show_scores([Shown(model_label(spec.model), spec.output, scores)])
+    return show_scores([finished_run(spec.output, model_label(spec.model), scores)])
 
 
 def score(folder: Path, annotator: str | None, options: ScoringOptions, *, by_attribute: bool, quiet: bool) -> int:
     """Recompute the scores of a run and show them."""
-    from equivox.cli.show import Shown, progress_bars, show_scores
+    from equivox.cli.show import finished_run, progress_bars, show_scores
     from equivox.engines import model_label
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import rescore
@@ -33,19 +33,19 @@ def score(folder: Path, annotator: str | None, options: ScoringOptions, *, by_at
     with progress_bars(quiet=quiet) as progress:
         scores = rescore(folder, annotator=annotator, options=options, progress=progress)
     model = model_label(read_manifest(folder)["command"]["model"])
-    return show_scores([Shown(model, folder, scores)], by_attribute=by_attribute)
+    return show_scores([finished_run(folder, model, scores)], by_attribute=by_attribute)
 
 
 def annotate(folder: Path, annotator: str, *, quiet: bool) -> int:
-    """Read a run once more, show the scores and the agreement of all who have read it."""
-    from equivox.cli.show import Shown, progress_bars, show_agreement, show_scores
+    """Annotate a run once more, show the scores and how far all annotators agree."""
+    from equivox.cli.show import finished_run, progress_bars, show_agreement, show_scores
     from equivox.engines import model_label
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import reread, run_tasks
 
     with progress_bars(quiet=quiet) as progress:
         scores = reread(folder, annotator, progress=progress)
-    code = show_scores([Shown(model_label(read_manifest(folder)["command"]["model"]), folder, scores)])
+    code = show_scores([finished_run(folder, model_label(read_manifest(folder)["command"]["model"]), scores)])
     show_agreement(folder, run_tasks(folder))
     return code
 
@@ -54,31 +54,31 @@ def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: i
     """Show runs side by side, tested against one another; with `csv` or `latex`, write the same as files first."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
-    from equivox.compare.ranking import judge, judged_tables
-    from equivox.compare.runs import csv_tables, open_comparison
-    from equivox.metrics.badf.overlap import overlaps_of_runs
-    from equivox.report.comparison_tables import print_comparison, print_judged, print_overlaps
-    from equivox.report.latex import latex_tables
-    from equivox.run.scoring import write_csv
+    from equivox.compare.ranking import judge, judged_records
+    from equivox.compare.runs import comparison_records, open_comparison
+    from equivox.report.comparison_tables import comparison_tables, latex_tables, overlap_table, verdict_tables
+    from equivox.report.table import as_csv, print_tables
     from equivox.run.store import write_text
 
     for option, folder in (("csv", csv), ("latex", latex)):
         if folder is not None and folder.exists() and not folder.is_dir():
             raise RequestError(f"`{option}` {folder} is a file; name the folder that the tables go into")
     comparison = open_comparison(folders)
-    overlaps = overlaps_of_runs([(run.model, run.folder) for run in comparison.runs])
+    named = [(run.model, run.folder) for run in comparison.runs]
+    asked = {m.name: m for m in comparison.metrics.values() if m.overlap is not None}
+    overlaps = {m.overlap_help: m.overlap(named) for m in asked.values() if m.overlap is not None}
     judged = judge(comparison, n_resamples=resamples)
     if csv is not None:
-        tables = {**csv_tables(comparison), **judged_tables(judged)}
-        for name, records in {**tables, "associations_overlap": [vars(entry) for entry in overlaps]}.items():
-            write_csv(csv / f"{name}.csv", records)
+        shared = {f"{what}_overlap": [vars(entry) for entry in found] for what, found in overlaps.items()}
+        for name, records in {**comparison_records(comparison), **judged_records(judged), **shared}.items():
+            if records:
+                write_text(csv / f"{name}.csv", as_csv(records))
     if latex is not None:
         for name, text in latex_tables(comparison, judged).items():
             write_text(latex / f"{name}.tex", text)
-    print_comparison(console(), comparison, attributes=top)
-    print_judged(console(), comparison, judged)
-    if overlaps:
-        print_overlaps(console(), overlaps)
+    shown = [*comparison_tables(comparison, attributes=top), *verdict_tables(comparison, judged)]
+    for tables in [*shown, [overlap_table(what, found) for what, found in overlaps.items() if found]]:
+        print_tables(console(), tables)
     return EXIT_DONE
 
 
@@ -139,12 +139,13 @@ def plan(name: str, data: str | None, limit: int | None) -> int:
     """Show what a run file takes."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
-    from equivox.report.estimate_table import print_estimate
+    from equivox.report.audit_tables import estimate_table
+    from equivox.report.table import print_tables
     from equivox.run.run_files import estimate, open_run_file
     from equivox.tasks.registry import resolve_tasks
 
     file = open_run_file(name, data=data, limit=limit)
-    print_estimate(console(), estimate(file, resolve_tasks(file.tasks)))
+    print_tables(console(), [estimate_table(estimate(file, resolve_tasks(file.tasks)))])
     return EXIT_DONE
 
 
@@ -153,7 +154,7 @@ def reproduce(name: str, output: Path, data: str | None, limit: int | None, *, q
     from functools import partial
 
     from equivox.cli import EXIT_INCOMPLETE
-    from equivox.cli.show import Shown, console, progress_bars, show_scores
+    from equivox.cli.show import console, finished_run, progress_bars, show_scores
     from equivox.run.run_files import open_run_file, run_all
     from equivox.tasks.registry import resolve_tasks
 
@@ -164,7 +165,7 @@ def reproduce(name: str, output: Path, data: str | None, limit: int | None, *, q
     failed = [run for run in finished if run.error is not None]
     code = EXIT_INCOMPLETE
     if len(failed) < len(finished):
-        code = show_scores([Shown(run.model, run.folder, run.scores) for run in finished if run.error is None])
+        code = show_scores([finished_run(run.folder, run.model, run.scores) for run in finished if run.error is None])
     for run in failed:
         console().print(f"{run.model} was not run: {run.error}", style="red", markup=False)
     return EXIT_INCOMPLETE if failed else code

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
 from equivox.compare.agreement import agreement
+from equivox.compare.runs import ComparedRun, run_metrics
 from equivox.core.scores import Score
 from equivox.core.task import Task
-from equivox.report.numbers import DASH, interval, percent, score_value
+from equivox.report.numbers import DASH, interval
 from equivox.report.progress_bars import progress_bars
-from equivox.report.tables import print_attribute_scores, print_task_scores
+from equivox.report.score_tables import attribute_tables, task_tables
+from equivox.report.table import Table, print_tables
 from equivox.run.annotating import annotators_of
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import count_failures, read_usage
 from equivox.run.status import count_requests
 
-if TYPE_CHECKING:
-    from equivox.dataset_builders.continuations import Diversity, DomainStatistics
-
-__all__ = ["Shown", "console", "progress_bars", "show_agreement", "show_continuations", "show_scores", "show_status"]
+__all__ = ["console", "finished_run", "progress_bars", "show_agreement", "show_scores", "show_status"]
 
 _WIDTH = 400
 """Wider than any table: a narrow terminal wraps lines rather than lose digits."""
@@ -38,22 +33,20 @@ def console() -> Console:
     return Console(highlight=False, width=_WIDTH)
 
 
-@dataclass(frozen=True)
-class Shown:
-    """One finished run to be shown: which model, where it lies, what it scored."""
-
-    model: str
-    folder: Path
-    scores: Sequence[Score]
+def finished_run(folder: Path, model: str, scores: Sequence[Score]) -> ComparedRun:
+    """Return a run that was just scored, as it is shown."""
+    annotator = str(read_manifest(folder)["command"]["annotator"])
+    return ComparedRun(model, folder, annotator, scores, run_metrics(folder))
 
 
-def show_scores(runs: Sequence[Shown], *, by_attribute: bool = False) -> int:
+def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> int:
     """Print the scores of `runs`, what they lost and where they lie; return 1 when a task's score is undefined."""
     out = console()
-    print_task_scores(out, [(run.model, run.scores) for run in runs])
+    for tables in task_tables(runs):
+        print_tables(out, tables)
     for run in runs:
         if by_attribute:
-            print_attribute_scores(out, run.scores)
+            print_tables(out, attribute_tables(run))
         _show_losses(out, run)
         _show_usage(out, run.folder)
     out.print(f"\nStored in {', '.join(str(run.folder) for run in runs)}", markup=False)
@@ -76,7 +69,7 @@ def _show_usage(out: Console, folder: Path) -> None:
         )
 
 
-def _show_losses(out: Console, run: Shown, shown: int = 10) -> None:
+def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
     told = set()
     for score in run.scores:
         c = score.coverage
@@ -100,61 +93,35 @@ def _show_losses(out: Console, run: Shown, shown: int = 10) -> None:
         out.print(f"  … and {len(failures) - shown} other reasons, see {run.folder}/responses", markup=False)
 
 
-def show_continuations(found: Mapping[str, DomainStatistics], diverse: Mapping[str, Diversity]) -> None:
-    """Print what a corpus of continuations is like, one line per domain."""
-    table = Table(box=None, pad_edge=False)
-    names = ("domain", "speakers", "instances", "contexts", "mean seconds", "mean words", "agreement", "groups")
-    rouge = ("mean ROUGE-L", "largest") if diverse else ()
-    for name in (*names, *rouge):
-        table.add_column(name, justify="left" if name in {"domain", "groups"} else "right")
-    for domain, entry in found.items():
-        means = (percent(entry.mean_seconds), percent(entry.mean_words))
-        scores = (diverse[domain].mean, diverse[domain].largest) if diverse else ()
-        table.add_row(
-            domain,
-            *(f"{count:,}" for count in (entry.speakers, entry.instances, entry.contexts)),
-            *means,
-            percent(100 * entry.agreement),
-            escape(", ".join(f"{group} {count:,}" for group, count in entry.groups.items())),
-            *(score_value(score, "share") for score in scores),
-        )
-    console().print(table)
-
-
 def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:
     """Print how far the annotators of a run agree, attribute by attribute; nothing with fewer than two."""
     found = agreement(folder, tasks)
     if not found:
         return
     table = Table(
-        title=f"Agreement of {', '.join(found[0].annotators)}", title_justify="left", box=None, pad_edge=False
+        caption=f"Agreement of {', '.join(found[0].annotators)}",
+        columns=("task", "attribute", "Krippendorff's α", "responses", ""),
+        align="llrrl",
+        rows=[
+            [o.task, o.attribute, DASH if o.undefined else f"{o.alpha:.3f}", str(o.n_responses), o.undefined or ""]
+            for o in found
+        ],
     )
-    for name in ("task", "attribute", "Krippendorff's α", "responses", ""):
-        table.add_column(name, justify="right" if name in {"Krippendorff's α", "responses"} else "left")
-    for entry in found:
-        alpha = DASH if entry.undefined else f"{entry.alpha:.3f}"
-        table.add_row(entry.task, entry.attribute, alpha, str(entry.n_responses), escape(entry.undefined or ""))
-    console().print(table)
+    print_tables(console(), [table])
 
 
 def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     """Print what of a run is done, missing and failed, and by whom it was annotated; 1 while something is missing."""
     out = console()
     names = annotators_of(folder)
-    table = Table(title=str(folder), title_justify="left", box=None, pad_edge=False)
-    for name in ("task", "requested", "answered", "failed", "missing", *(f"annotated by {name}" for name in names)):
-        table.add_column(name, justify="left" if name == "task" else "right")
-    missing = 0
-    for counted in count_requests(folder, tasks):
-        missing += counted.missing
-        counts = (counted.requested, counted.answered, counted.failed, counted.missing)
-        annotated = (counted.annotated.get(name) for name in names)
-        table.add_row(
-            counted.task,
-            *(str(count) for count in counts),
-            *(DASH if count is None else str(count) for count in annotated),
-        )
-    out.print(table)
+    counted = count_requests(folder, tasks)
+    rows = []
+    for own in counted:
+        counts = (own.requested, own.answered, own.failed, own.missing, *(own.annotated.get(name) for name in names))
+        rows.append([own.task, *(DASH if count is None else str(count) for count in counts)])
+    columns = ("task", "requested", "answered", "failed", "missing", *(f"annotated by {name}" for name in names))
+    print_tables(out, [Table(caption=str(folder), columns=columns, align="l" + "r" * (len(columns) - 1), rows=rows)])
+    missing = sum(own.missing for own in counted)
     for error, count in count_failures(folder).most_common(10):
         out.print(f"  failed {count} times: {error}", markup=False)
     _show_usage(out, folder)

@@ -16,7 +16,7 @@ app = typer.Typer(help="List tasks and show what one of them does.", no_args_is_
 def list_tasks(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
-    """List every task: what it compares, on which corpus, and what is read out of the answers."""
+    """List every task: what it compares, on which corpus, and what is extracted from the answers."""
     from equivox.tasks.registry import builtin_tasks
 
     tasks = list(builtin_tasks().values())

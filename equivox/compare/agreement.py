@@ -18,8 +18,8 @@ class AttributeAgreement:
     """Agreement of `annotators` on one attribute of one task.
 
     `alpha` is Krippendorff's α (nominal; 1 all agree, 0 no better than chance), NaN with `undefined` giving the reason.
-    An attribute with several values is compared as a set; an unstated value is a reading like any other, while a
-    response that an annotator could not read is missing.
+    An attribute with several values is compared as a set; an unstated value is a value like any other, while a
+    response that an annotator could not parse is missing.
     """
 
     task: str
@@ -35,21 +35,21 @@ def agreement(folder: Path, tasks: Sequence[Task]) -> list[AttributeAgreement]:
     names = annotators_of(folder)
     if len(names) < 2:
         return []
-    read = {name: sample_rows(folder, tasks, name) for name in names}
-    return [entry for task in tasks for entry in _of_task(task, {name: read[name][task.name] for name in names})]
+    rows = {name: sample_rows(folder, tasks, name) for name in names}
+    return [entry for task in tasks for entry in _of_task(task, {name: rows[name][task.name] for name in names})]
 
 
 def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[AttributeAgreement]:
     from equivox.statistics import krippendorff_alpha
 
     names = tuple(rows)
-    readings = {name: _readings(task, rows[name]) for name in names}
+    annotations = {name: _annotations(task, rows[name]) for name in names}
     declared = {attribute.name for attribute in task.attributes}
-    # What a tool keeps beside the attributes (which rule decided) is no reading to agree on.
-    units = sorted({u for of_name in readings.values() for u in of_name if u[1] != WHOLE or u[2] in declared})
+    # What a tool keeps beside the attributes (which rule decided) is nothing to agree on.
+    units = sorted({u for of_name in annotations.values() for u in of_name if u[1] != WHOLE or u[2] in declared})
     for segment, attribute in dict.fromkeys((segment, attribute) for _, segment, attribute in units):
         result = krippendorff_alpha(
-            [[readings[name].get(unit) for name in names] for unit in units if unit[1:] == (segment, attribute)]
+            [[annotations[name].get(unit) for name in names] for unit in units if unit[1:] == (segment, attribute)]
         )
         yield AttributeAgreement(
             task=task.name,
@@ -71,15 +71,15 @@ def _by_annotators(task: Task, rows: Sequence[Row]) -> Iterator[tuple[str, str, 
                 yield row.key, name, segment
 
 
-def _readings(task: Task, rows: Sequence[Row]) -> dict[tuple[str, str, str], str]:
+def _annotations(task: Task, rows: Sequence[Row]) -> dict[tuple[str, str, str], str]:
     """Return what was annotated, by response, segment and attribute; every attribute of a segment that was parsed."""
     attributes: dict[str, set[str]] = {}
     for _, name, segment in _by_annotators(task, rows):
         attributes.setdefault(name, set()).update(segment.values)
-    readings: dict[tuple[str, str, str], str] = {}
+    annotations: dict[tuple[str, str, str], str] = {}
     for key, name, segment in _by_annotators(task, rows):
         if segment.status in {"parsed", "refused"}:
             for attribute in attributes[name]:
                 stated = sorted(segment.values.get(attribute, ())) or [UNSTATED]
-                readings[key, name, attribute] = " + ".join(stated)
-    return readings
+                annotations[key, name, attribute] = " + ".join(stated)
+    return annotations

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.annotate.merging import lemmas
 from equivox.annotate.schema import canonical
-from equivox.compare.runs import ComparedRun, value_shares
+from equivox.compare.runs import ComparedRun, run_metrics, value_shares
 from equivox.core.errors import RequestError, nearest
 from equivox.core.samples import Row
 from equivox.core.scores import NAN
@@ -21,6 +21,10 @@ from equivox.engines import model_label
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import read_scores, sample_rows, table_path
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 KEY_FILE = "key.json"
 """The file of a blind sheet that tells which response is which."""
@@ -36,7 +40,7 @@ Label = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """One attribute of one response: what the annotator read, and what each person says, by name."""
+    """One attribute of one response: what the annotator said, and what each person says, by name."""
 
     item: str
     run: Path
@@ -44,7 +48,7 @@ class Unit:
     task: str
     attribute: Attribute
     group: str
-    read: Label | None
+    given: Label | None
     people: Mapping[str, Label]
 
     @property
@@ -65,7 +69,7 @@ class AttributeAudit:
     where nothing varies, with `undefined`). `by_group` holds agreement per group; `p_groups` tests whether it differs
     (Fisher or χ²): an annotator that errs more on one group bends what is compared. `errors` counts (people say,
     annotator says), the most frequent first. `split` responses, on which people disagree evenly, enter α alone;
-    `unread` ones the annotator could not read.
+    `unread` ones the annotator could not parse.
     """
 
     attribute: str
@@ -87,8 +91,8 @@ class AttributeAudit:
 class AdjustedScore:
     """A score with the annotator's measured error carried over.
 
-    `corrected` is the nTVD that people's reading of the same responses would have had (median over what the labels
-    leave open); `ci_low`, `ci_high` is the score's own interval, moved by that correction and widened by its
+    `corrected` is the score that people's annotations of the same responses would have had (median over what the
+    labels leave open); `ci_low`, `ci_high` is the score's own interval, moved by that correction and widened by its
     uncertainty. NaN, with `undefined`, where labels are too few.
     """
 
@@ -170,7 +174,7 @@ def _units(folder: Path, files: Sequence[Path], annotator: str | None) -> list[U
                 task=entry["task"],
                 attribute=attribute,
                 group=entry["group"],
-                read=_read_label(row, attribute),
+                given=_annotated(row, attribute),
                 people=given,
             )
         )
@@ -178,8 +182,8 @@ def _units(folder: Path, files: Sequence[Path], annotator: str | None) -> list[U
 
 
 def _rows(run: Path, tasks: Sequence[Task], annotator: str | None) -> dict[tuple[str, str], Row]:
-    reader = annotator or str(read_manifest(run)["command"]["annotator"])
-    return {(name, row.key): row for name, rows in sample_rows(run, tasks, reader).items() for row in rows}
+    name = annotator or str(read_manifest(run)["command"]["annotator"])
+    return {(task, row.key): row for task, rows in sample_rows(run, tasks, name).items() for row in rows}
 
 
 def _named(files: Sequence[Path]) -> dict[str, Path]:
@@ -228,7 +232,7 @@ def _comparable(values: Iterable[str]) -> Label:
     return tuple(sorted({lemmas(plain) for value in values if (plain := canonical(value))})) or (UNSTATED,)
 
 
-def _read_label(row: Row, attribute: Attribute) -> Label | None:
+def _annotated(row: Row, attribute: Attribute) -> Label | None:
     if row.status not in {"parsed", "refused"}:
         return None
     values = row.values.get(attribute.name, ())
@@ -243,16 +247,16 @@ def _attribute(name: str, units: Sequence[Unit]) -> AttributeAudit:
     from equivox.statistics import krippendorff_alpha
 
     settled = [unit for unit in units if unit.agreed is not None]
-    read = [unit for unit in settled if unit.read is not None]
-    right = sum(unit.read == unit.agreed for unit in read)
+    read = [unit for unit in settled if unit.given is not None]
+    right = sum(unit.given == unit.agreed for unit in read)
     low, high = proportion_confint(right, len(read), method="wilson") if read else (NAN, NAN)
     raters = sorted({rater for unit in units for rater in unit.people})
-    alpha = krippendorff_alpha([[unit.read, *(unit.people.get(rater) for rater in raters)] for unit in units])
+    alpha = krippendorff_alpha([[unit.given, *(unit.people.get(rater) for rater in raters)] for unit in units])
     kappa, reason = _kappa(read)
     errors = Counter(
-        (" + ".join(unit.agreed or ()), " + ".join(unit.read or ())) for unit in read if unit.read != unit.agreed
+        (" + ".join(unit.agreed or ()), " + ".join(unit.given or ())) for unit in read if unit.given != unit.agreed
     )
-    by_group = {group: [u.read == u.agreed for u in read if u.group == group] for group in _groups(read)}
+    by_group = {group: [u.given == u.agreed for u in read if u.group == group] for group in _groups(read)}
     return AttributeAudit(
         attribute=name,
         n=len(read),
@@ -278,14 +282,14 @@ def _kappa(units: Sequence[Unit]) -> tuple[float, str | None]:
     import numpy as np
     from statsmodels.stats.inter_rater import cohens_kappa
 
-    labels = sorted({label for unit in units for label in (unit.read, unit.agreed) if label is not None})
+    labels = sorted({label for unit in units for label in (unit.given, unit.agreed) if label is not None})
     if len(labels) < 2:
         return NAN, "no response labelled" if not labels else "everyone always says the same: κ has nothing to correct"
     place = {label: index for index, label in enumerate(labels)}
     table = np.zeros((len(labels), len(labels)))
     for unit in units:
-        if unit.read is not None and unit.agreed is not None:
-            table[place[unit.agreed], place[unit.read]] += 1
+        if unit.given is not None and unit.agreed is not None:
+            table[place[unit.agreed], place[unit.given]] += 1
     return float(cohens_kappa(table, return_results=False)), None
 
 
@@ -309,11 +313,12 @@ def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None)
         manifest = read_manifest(run)
         model = model_label(str(manifest["command"]["model"]))
         scores = read_scores(run, annotator)
-        shares = value_shares(ComparedRun(model, run, annotator or "", scores), annotator=annotator)
+        compared = ComparedRun(model, run, annotator or "", scores, run_metrics(run))
+        shares = value_shares(compared, annotator=annotator)
         counts_as = _counts_as(run, annotator)
         for score in scores:
-            units = by_attribute.get(score.attribute or "")
-            if units is None or not score.defined or score.name != "nTVD" or score.subset:
+            units, measure = by_attribute.get(score.attribute or ""), compared.measure(score)
+            if units is None or not score.defined or score.subset or measure is None or measure.of_shares is None:
                 continue
             plain = AdjustedScore(
                 model=model,
@@ -328,7 +333,7 @@ def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None)
                 group: {share.value: share.by_group.get(group, 0.0) / 100 for share in own}
                 for group in score.coverage.used_by_group
             }
-            found.append(_carried_over(plain, by_group, units, counts_as, score.ceiling))
+            found.append(_carried_over(plain, by_group, units, counts_as, score.ceiling, measure.of_shares))
     return found
 
 
@@ -350,22 +355,20 @@ def _carried_over(
     units: Sequence[Unit],
     counts_as: Mapping[tuple[str, Label], str],
     ceiling: float,
+    of_shares: Callable[[NDArray[np.float64]], NDArray[np.float64]],
 ) -> AdjustedScore:
     """Carry the measured error of each group over to its distribution of values.
 
-    A value that the annotator read is right with a probability that its own labels put at a Beta posterior, whose
+    A value that the annotator gave is right with a probability that its own labels put at a Beta posterior, whose
     prior (worth two labels) is the accuracy in that group (Beta, Jeffreys' prior); where it is wrong, it stands for
     one of the values that people gave where the annotator erred in that group (Dirichlet; one pseudo-label, spread
     like the group's own values).
     """
     import numpy as np
 
-    from equivox.statistics import ntvd
-    from equivox.statistics.distance import ntvd_of_shares
-
     groups = sorted(by_group)
     evidence = {group: _evidence([u for u in units if u.group == group], counts_as) for group in groups}
-    few = [group for group in groups if evidence[group].read.total() < MIN_LABELS]
+    few = [group for group in groups if evidence[group].given.total() < MIN_LABELS]
     if few:
         return replace(score, undefined=f"fewer than {MIN_LABELS} labelled values of {', '.join(few)}")
     values = sorted(
@@ -377,10 +380,10 @@ def _carried_over(
     drawn = np.empty((DRAWS, len(groups), len(values)))
     for g, group in enumerate(groups):
         found = evidence[group]
-        right, wrong = found.right.total(), found.read.total() - found.right.total()
+        right, wrong = found.right.total(), found.given.total() - found.right.total()
         accuracy = rng.beta(right + 0.5, wrong + 0.5, size=(DRAWS, 1))
         hits = np.array([found.right[value] for value in values])
-        misses = np.array([found.read[value] - found.right[value] for value in values])
+        misses = np.array([found.given[value] - found.right[value] for value in values])
         of_value = rng.beta(hits + _PRIOR_LABELS * accuracy, misses + _PRIOR_LABELS * (1 - accuracy))
         said = np.array([found.instead[value] for value in (*values, UNSTATED)], dtype=float)
         instead = rng.dirichlet(said + np.append(own[g], 0.0) + 1e-9, size=DRAWS)[:, :-1]
@@ -388,7 +391,7 @@ def _carried_over(
         wrong_mass = (1 - of_value) * own[g] / np.maximum(1 - instead, 1e-9)
         mixed = of_value * own[g] + instead * (wrong_mass.sum(axis=1, keepdims=True) - wrong_mass)
         drawn[:, g] = mixed / mixed.sum(axis=1, keepdims=True)
-    moved = ntvd_of_shares(drawn) - ntvd(own)
+    moved = of_shares(drawn) - of_shares(own[None])[0]
     low, middle, high = np.quantile(moved, [0.025, 0.5, 0.975])
     return replace(
         score,
@@ -400,9 +403,9 @@ def _carried_over(
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The annotator's values by how often it read them and how often rightly, and what people said instead."""
+    """The annotator's values by how often it gave them and how often rightly, and what people said instead."""
 
-    read: Counter[str]
+    given: Counter[str]
     right: Counter[str]
     instead: Counter[str]
 
@@ -410,13 +413,13 @@ class _Evidence:
 def _evidence(units: Sequence[Unit], counts_as: Mapping[tuple[str, Label], str]) -> _Evidence:
     found = _Evidence(Counter(), Counter(), Counter())
     for unit in units:
-        if unit.read is None or unit.agreed is None or unit.read == (UNSTATED,):
+        if unit.given is None or unit.agreed is None or unit.given == (UNSTATED,):
             continue
         read, said = (
             {counts_as.get((unit.attribute.name, (value,)), value) for value in label}
-            for label in (unit.read, unit.agreed)
+            for label in (unit.given, unit.agreed)
         )
-        found.read.update(read)
+        found.given.update(read)
         found.right.update(read & said)
         if read - said:
             found.instead.update(said - read or {UNSTATED})

@@ -86,9 +86,10 @@ class PairedTest:
 
 @dataclass(frozen=True)
 class Asked:
-    """One task of one run: its declaration, its corpus, and what became of each sample."""
+    """One task of one run: its declaration with its fingerprint, its corpus, and what became of each sample."""
 
     task: Task
+    fingerprint: str
     corpus: str
     samples: Samples
 
@@ -158,6 +159,7 @@ def _open(run: ComparedRun) -> OpenedRun:
     asked = {
         task.name: Asked(
             task=task,
+            fingerprint=str(identity["tasks"].get(task.name)),
             corpus=str(identity["corpora"].get(task.data.corpus)),
             samples=as_scored(samples[task.name], task, records),
         )
@@ -177,7 +179,7 @@ def refusal(one: OpenedRun, other: OpenedRun, tasks: Sequence[str]) -> str | Non
         a, b = one.asked.get(task), other.asked.get(task)
         if a is None or b is None:
             return f"{(one if a is None else other).run.model} was not asked {task}"
-        if a.task.fingerprint != b.task.fingerprint:
+        if a.fingerprint != b.fingerprint:
             return "the task is not the same in both runs"
         if a.corpus != b.corpus:
             return "the corpus is not the same in both runs"

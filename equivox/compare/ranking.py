@@ -11,6 +11,7 @@ from equivox.compare.pairs import (
     OVERALL,
     OpenedRun,
     PairedTest,
+    aligned,
     averaged_scores,
     open_runs,
     paired_tests,
@@ -26,10 +27,10 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Judged:
-    """What a comparison of several runs comes to: tests between them, their places, cohort-relative scores."""
+    """What a comparison of several runs comes to: tests between them, their ranks, cohort-relative scores."""
 
     tests: Sequence[PairedTest]
-    standings: Sequence[Standing]
+    ranks: Sequence[Rank]
     cohorts: Sequence[CohortScore]
 
 
@@ -39,7 +40,7 @@ def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
         return Judged((), (), ())
     opened = open_runs(comparison)
     tests = paired_tests(opened, n_resamples=n_resamples)
-    return Judged(tests, standings(comparison, tests), cohort_scores(opened, n_resamples=n_resamples))
+    return Judged(tests, rank_all(comparison, tests), cohort_scores(opened, n_resamples=n_resamples))
 
 
 def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[CohortScore]:
@@ -58,12 +59,20 @@ def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, see
                 model=one.run.model,
                 scores=[s for s in one.run.scores if s.task == family and s.is_whole],
                 samples=[(one.asked[t].task, one.asked[t].samples) for t in tasks if t in one.asked],
-                unlike=None if one is own[0] else refusal(own[0], one, tasks),
+                unlike=None if one is own[0] else _unlike(own[0], one, tasks),
             )
             for one in own
         ]
         found += metric.cohort(family, members, n_resamples, seed)
     return found
+
+
+def _unlike(first: OpenedRun, other: OpenedRun, tasks: Sequence[str]) -> str | None:
+    """Say why the samples of two runs do not compare one by one; None where they do."""
+    if reason := refusal(first, other, tasks):
+        return reason
+    both = (aligned(first.asked[task].samples, other.asked[task].samples) for task in tasks)
+    return next((reason for reason in both if isinstance(reason, str)), None)
 
 
 def missing_cohorts(comparison: Comparison) -> list[str]:
@@ -78,23 +87,23 @@ def missing_cohorts(comparison: Comparison) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
-    """A model's place in one task and metric; `rank` 0 where `undefined` says why it has none.
+class Rank:
+    """A model's rank in one task and metric; `rank` is 0 where `undefined` says why it has none.
 
     Attributes
     ----------
     distance
-        How far the model lies from "no bias", the floor removed, in the metric's unit; the first place is the nearest.
+        How far the model lies from "no bias", the floor removed, in the metric's unit; rank 1 is the nearest.
     rank, low, high
-        The place as measured, and those that the tests of all pairs leave open (95 % together).
+        The rank as measured, and the rank interval: the ranks that the tests of all pairs leave open (95 % together).
     letters
         Models that share a letter are not told apart: no test does, or there was none.
     untested
-        The models with a place that there was no test with.
+        The models with a rank that there was no test with.
     too_few
         Why no test could have told any two of the models apart, however they differ; None where one could.
     n_ranked
-        Models with a place.
+        Models with a rank.
     """
 
     dimension: str
@@ -117,21 +126,21 @@ class Standing:
     undefined: str | None = None
 
 
-def standings(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Standing]:
-    """Return every model's place in every task and metric that has a value for "no bias" and a paired test.
+def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
+    """Return every model's rank in every task and metric that has a value for "no bias" and a paired test.
 
-    An undefined score has no place, and its reason is kept; it takes none from the others. Empty for one run.
+    An undefined score has no rank, and its reason is kept; it takes none from the others. Empty for one run.
     """
     if len(comparison.runs) < 2:
         return []
-    found: list[Standing] = []
-    columns: dict[tuple[str, str], dict[str, Standing]] = {}
+    found: list[Rank] = []
+    columns: dict[tuple[str, str], dict[str, Rank]] = {}
     every = [(run, score) for run in comparison.runs for score in run.scores]
     for run, score in every:
         measure, model = run.measure(score), run.model
         tested = measure is None or measure.compare is not None
         if score.is_whole and score.role == "outcome" and not math.isnan(score.target) and tested:
-            columns.setdefault((score.task, score.name), {})[model] = _place(model, score, score.task, score.distance)
+            columns.setdefault((score.task, score.name), {})[model] = _rank(model, score, score.task, score.distance)
     for run in comparison.runs:
         for (family, _, name), scores in averaged_scores(run).items():
             if len(scores) > 1:
@@ -142,8 +151,8 @@ def standings(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Stand
     return found
 
 
-def _place(model: str, score: Score, task: str, distance: float) -> Standing:
-    return Standing(
+def _rank(model: str, score: Score, task: str, distance: float) -> Rank:
+    return Rank(
         dimension=score.dimension,
         condition=score.condition,
         family=score.family,
@@ -156,12 +165,12 @@ def _place(model: str, score: Score, task: str, distance: float) -> Standing:
     )
 
 
-def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Standing:
+def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
     missing = [score for score in scores.values() if not score.defined]
     first = missing[0] if missing else next(iter(scores.values()))
     # The mean of what stands above the floors; a negative part is noise as much as a positive one.
     mean = NAN if missing else max(0.0, math.fsum(score.excess for score in scores.values()) / len(scores))
-    own = _place(model, first, f"{family}: {OVERALL}", mean)
+    own = _rank(model, first, f"{family}: {OVERALL}", mean)
     if missing:
         tasks = "task has" if len(missing) == 1 else "tasks have"
         reason = f"{len(missing)} of {len(scores)} {tasks} no score: {first.task}: {first.undefined}"
@@ -169,11 +178,11 @@ def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Standing:
     return own
 
 
-def _without(standing: Standing, reason: str) -> Standing:
-    return replace(standing, distance=NAN, undefined=reason)
+def _without(rank: Rank, reason: str) -> Rank:
+    return replace(rank, distance=NAN, undefined=reason)
 
 
-def _ranked(column: Mapping[str, Standing], tests: Sequence[PairedTest]) -> Iterator[Standing]:
+def _ranked(column: Mapping[str, Rank], tests: Sequence[PairedTest]) -> Iterator[Rank]:
     from equivox.statistics import rank_models
 
     first = next(iter(column.values()))
@@ -207,20 +216,20 @@ def _too_few(tests: Sequence[PairedTest]) -> str | None:
     )
 
 
-def judged_tables(judged: Judged) -> dict[str, list[dict[str, Any]]]:
+def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
     """Return tests, ranks and cohort-relative scores as tables of plain values, by file name."""
     tests = [{**vars(test), "parts": " ".join(test.parts)} for test in judged.tests]
     ranks = [
         {
-            **vars(standing),
-            "rank": standing.rank or None,
-            "low": standing.low or None,
-            "high": standing.high or None,
-            "nearer_than": " | ".join(standing.nearer_than),
-            "further_than": " | ".join(standing.further_than),
-            "untested": " | ".join(standing.untested),
+            **vars(rank),
+            "rank": rank.rank or None,
+            "low": rank.low or None,
+            "high": rank.high or None,
+            "nearer_than": " | ".join(rank.nearer_than),
+            "further_than": " | ".join(rank.further_than),
+            "untested": " | ".join(rank.untested),
         }
-        for standing in judged.standings
+        for rank in judged.ranks
     ]
     cohorts = [
         {**{name: value for name, value in vars(score).items() if name not in {"parts", "members"}}, **score.parts}

@@ -50,6 +50,11 @@ class Comparison:
     runs: Sequence[ComparedRun]
     caveats: Sequence[str]
 
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """The metric of every family of the runs."""
+        return {family: metric for run in self.runs for family, metric in run.metrics.items()}
+
     def scores(self) -> Iterator[tuple[str, Score]]:
         """Yield every score with its model."""
         for run in self.runs:
@@ -72,12 +77,12 @@ def open_comparison(folders: Sequence[Path]) -> Comparison:
     for folder, manifest, model in zip(folders, manifests, asked, strict=True):
         name = f"{model} ({folder.name})" if model in twice else model
         runs.append(
-            ComparedRun(name, folder, str(manifest["command"]["annotator"]), read_scores(folder), _metrics(folder))
+            ComparedRun(name, folder, str(manifest["command"]["annotator"]), read_scores(folder), run_metrics(folder))
         )
     return Comparison(_with_common_q(runs), _caveats(runs, manifests))
 
 
-def _metrics(folder: Path) -> dict[str, Metric]:
+def run_metrics(folder: Path) -> dict[str, Metric]:
     """Return the metric of each family of a run; empty where its tasks cannot be read any more."""
     try:
         return {family: members[0].metric for family, members in families(run_tasks(folder)).items()}
@@ -93,7 +98,7 @@ def _with_common_q(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
 
 
 def _caveats(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say which runs did not ask the same of the same items, or were not read alike."""
+    """Say which runs did not ask the same of the same samples, or were not annotated alike."""
     found = []
     for kind, what in (("tasks", "the task"), ("corpora", "the corpus")):
         names = sorted({name for manifest in manifests for name in manifest["identity"][kind]})
@@ -103,16 +108,16 @@ def _caveats(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]
                 found.append(f"{what} {name} is not the same in all runs: their numbers do not compare")
     for name in ("limit", "seed"):
         if len({json.dumps(manifest["identity"][name]) for manifest in manifests}) > 1:
-            found.append(f"`{name}` differs between runs: they did not use the same items or seeds")
+            found.append(f"`{name}` differs between runs: they did not use the same samples or seeds")
     if len({run.annotator for run in runs}) > 1:
-        readers = ", ".join(f"{run.model}: {run.annotator}" for run in runs)
-        found.append(f"not all runs were read by the same annotator ({readers})")
+        annotators = ", ".join(f"{run.model}: {run.annotator}" for run in runs)
+        found.append(f"not all runs were annotated by the same annotator ({annotators})")
     return found
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskCorrelation:
-    """Pearson correlation of two tasks' scores over models, as Fig. 3 of VIBE draws it.
+    """Pearson correlation of two tasks' scores over models.
 
     The unit is the model: `p` is that of the t-test, the interval Fisher's, `q` is over all pairs of tasks.
     With few models either is wide. `r_excess` correlates what stands above the floor, since floors alone correlate.
@@ -120,6 +125,7 @@ class TaskCorrelation:
 
     dimension: str
     condition: str
+    metric: str
     first: str
     second: str
     n_models: int
@@ -136,59 +142,46 @@ def task_correlations(comparison: Comparison) -> list[TaskCorrelation]:
     """Return the correlations between all pairs of tasks of each dimension and condition; empty with one model."""
     from equivox.statistics import adjust
 
-    by_task: dict[tuple[str, str], dict[str, dict[str, Score]]] = {}
-    every = [(run, score) for run in comparison.runs for score in run.scores]
-    for run, score in every:
-        measure, model = run.measure(score), run.model
-        if score.is_whole and score.defined and measure is not None and measure.overall:
-            by_task.setdefault((score.dimension, score.condition), {}).setdefault(score.task, {})[model] = score
+    by_task: dict[tuple[str, str, str], dict[str, dict[str, Score]]] = {}
+    for run in comparison.runs:
+        for score in run.scores:
+            measure = run.measure(score)
+            if score.is_whole and score.defined and measure is not None and measure.overall:
+                own = by_task.setdefault((score.dimension, score.condition, score.name), {})
+                own.setdefault(score.task, {})[run.model] = score
     found = []
-    for (dimension, condition), tasks in by_task.items():
-        pairs = [_correlation(dimension, condition, *pair, tasks) for pair in combinations(tasks, 2)]
-        if not pairs:
-            continue
-        family = adjust({str(n): pair.p for n, pair in enumerate(pairs)}, family="pairs of tasks")
-        found += [replace(pair, q=family.q[str(n)]) for n, pair in enumerate(pairs)]
+    for key, tasks in by_task.items():
+        pairs = [_correlation(key, *pair, tasks) for pair in combinations(tasks, 2)]
+        if pairs:
+            family = adjust({str(n): pair.p for n, pair in enumerate(pairs)}, family="pairs of tasks")
+            found += [replace(pair, q=family.q[str(n)]) for n, pair in enumerate(pairs)]
     return found if len(comparison.runs) > 1 else []
 
 
 def _correlation(
-    dimension: str, condition: str, first: str, second: str, tasks: Mapping[str, Mapping[str, Score]]
+    key: tuple[str, str, str], first: str, second: str, tasks: Mapping[str, Mapping[str, Score]]
 ) -> TaskCorrelation:
     from scipy.stats import pearsonr
 
     from equivox.statistics import correlations
 
     models = [model for model in tasks[first] if model in tasks[second]]
+    dimension, condition, metric = key
+    empty = TaskCorrelation(
+        dimension=dimension, condition=condition, metric=metric, first=first, second=second, n_models=len(models),
+        r=NAN, r_excess=NAN,
+    )  # fmt: skip
     if not models:
-        nothing = "no model has a score in both"
-        return TaskCorrelation(
-            dimension=dimension,
-            condition=condition,
-            first=first,
-            second=second,
-            n_models=0,
-            r=NAN,
-            r_excess=NAN,
-            undefined=nothing,
-        )
+        return replace(empty, undefined="no model has a score in both")
     columns = {name: [tasks[name][model] for model in models] for name in (first, second)}
-    (plain,) = correlations({name: [score.value for score in scores] for name, scores in columns.items()})
+    values = {name: [score.value for score in scores] for name, scores in columns.items()}
+    (plain,) = correlations(values)
     (above,) = correlations({name: [score.excess for score in scores] for name, scores in columns.items()})
-    result = TaskCorrelation(
-        dimension=dimension,
-        condition=condition,
-        first=first,
-        second=second,
-        n_models=len(models),
-        r=plain.r,
-        r_excess=above.r,
-        undefined=plain.undefined,
-    )
+    result = replace(empty, r=plain.r, r_excess=above.r, undefined=plain.undefined)
     if math.isnan(plain.r) or len(models) < CORRELATED:
         few = f"an interval needs {CORRELATED} models, there are {len(models)}"
         return replace(result, undefined=plain.undefined or few)
-    test = pearsonr(*([score.value for score in scores] for scores in columns.values()))
+    test = pearsonr(*values.values())
     interval = test.confidence_interval()
     return replace(result, ci_low=float(interval.low), ci_high=float(interval.high), p=float(test.pvalue))
 
@@ -232,13 +225,8 @@ def value_shares(run: ComparedRun, *, annotator: str | None = None) -> list[Valu
 
 def _tables_of_shares(run: ComparedRun) -> dict[str, str]:
     """Return the table of shares of every task whose metric keeps one."""
-    found = {}
-    for score in run.scores:
-        metric = run.metrics.get(score.family)
-        for panel in () if metric is None or ":" not in score.task else metric.panels:
-            if panel.kind == "shares":
-                found[score.task] = panel.table
-    return found
+    panels = {family: metric.panel("shares") for family, metric in run.metrics.items()}
+    return {s.task: panel.table for s in run.scores if ":" in s.task and (panel := panels.get(s.family)) is not None}
 
 
 def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[Score, list[ValueShares]]]:
@@ -252,20 +240,17 @@ def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[
     ]
 
 
-def csv_tables(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
+def comparison_records(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
     """Return the comparison as tables of plain values, by file name: scores, correlations, values."""
     scores = [{"model": model, **score.as_row()} for model, score in comparison.scores()]
     values = [
         {
-            "model": share.model,
-            "task": share.task,
-            "attribute": share.attribute,
-            "value": share.value,
+            **{name: getattr(share, name) for name in ("model", "task", "attribute", "value")},
             "group": group,
-            "percent": percent,
+            "percent": p,
         }
         for run in comparison.runs
         for share in value_shares(run)
-        for group, percent in share.by_group.items()
+        for group, p in share.by_group.items()
     ]
     return {"scores": scores, "correlations": [vars(c) for c in task_correlations(comparison)], "values": values}

@@ -1,86 +1,110 @@
-"""An audit of an annotator as tables for a terminal."""
+"""An annotator checked against people, and what a run file takes, as tables."""
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Callable
 
 from equivox.compare.labels import Audit
-from equivox.metrics.badf.labels import StageAudit
+from equivox.core.metric import CheckedStages
 from equivox.report.numbers import DASH, interval, p_value, percent, score_interval, score_value
+from equivox.report.table import Table
+from equivox.run.run_files import Estimate, ModelEstimate
 
 
-def print_audit(console: Console, audit: Audit, *, errors: int = 3) -> None:
-    """Print agreement per attribute, the most frequent errors, and each score with the error carried over."""
+def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
+    """Return agreement per attribute with the most frequent errors, and each score with the error carried over."""
     people = f"{len(audit.raters)} {'person' if len(audit.raters) == 1 else 'people'} ({', '.join(audit.raters)})"
-    table = _table(f"The annotator against {people}, {audit.n_responses} responses")
-    for name in ("attribute", "labelled", "agree %", "interval", "κ", "α", "by group %", "p groups", "unread", "split"):
-        table.add_column(name, justify="left" if name in {"attribute", "by group %"} else "right", no_wrap=True)
-    for entry in audit.attributes:
-        table.add_row(
-            escape(entry.attribute),
-            str(entry.n),
-            percent(entry.agreement),
-            interval(entry.ci_low, entry.ci_high),
-            score_value(entry.kappa, "κ"),
-            score_value(entry.alpha, "α"),
-            escape(", ".join(f"{group} {percent(value)}" for group, value in entry.by_group.items())),
-            p_value(entry.p_groups),
-            str(entry.unread),
-            str(entry.split),
-        )
-    console.print(table)
-    for entry in audit.attributes:
-        if entry.undefined:
-            console.print(Text(f"  {DASH} {entry.attribute}: {entry.undefined}", style="yellow"))
-        for said, read, n in entry.errors[:errors]:
-            console.print(Text(f"  {entry.attribute}: people say {said!r}, the annotator {read!r}, {n} times"))
-    table = _table("Scores with the annotator's error carried over")
-    for name in ("model", "task", "attribute", "nTVD", "interval", "corrected", "interval with error"):
-        table.add_column(name, justify="left" if name in {"model", "task", "attribute"} else "right", no_wrap=True)
-    for score in audit.scores:
-        table.add_row(
-            escape(score.model),
-            escape(score.task),
-            escape(score.attribute),
-            percent(score.value),
-            interval(score.own_low, score.own_high),
-            percent(score.corrected),
-            interval(score.ci_low, score.ci_high),
-        )
-    if audit.scores:
-        console.print(table)
-    for score in audit.scores:
-        if score.undefined:
-            console.print(Text(f"  {DASH} {score.task} {score.attribute}: {score.undefined}", style="yellow"))
-    console.print(
-        Text(
+    told = [f"{DASH} {entry.attribute}: {entry.undefined}" for entry in audit.attributes if entry.undefined]
+    told += [
+        f"{entry.attribute}: people say {said!r}, the annotator {read!r}, {n} times"
+        for entry in audit.attributes
+        for said, read, n in entry.errors[:errors]
+    ]
+    agreement = Table(
+        caption=f"The annotator against {people}, {audit.n_responses} responses",
+        columns=(
+            "attribute", "labelled", "agree %", "interval", "κ", "α", "by group %", "p groups", "unread", "split"
+        ),
+        align="lrrrrrlrrr",
+        rows=[
+            [
+                *(entry.attribute, str(entry.n), percent(entry.agreement), interval(entry.ci_low, entry.ci_high)),
+                *(score_value(entry.kappa, "κ"), score_value(entry.alpha, "α")),
+                ", ".join(f"{group} {percent(value)}" for group, value in entry.by_group.items()),
+                *(p_value(entry.p_groups), str(entry.unread), str(entry.split)),
+            ]
+            for entry in audit.attributes
+        ],
+        remarks=told,
+        notes=[
             "p groups: whether the annotator errs more on one group than on another, which bends what is compared; "
-            "κ, α: 1 all agree, 0 as by chance.\ncorrected: what people's reading would have given; its interval adds "
-            "the annotator's error, as far as the labels tell, to that of the score.",
-            style="dim",
-        )
+            "κ, α: 1 all agree, 0 as by chance.\ncorrected: what people's annotations would have given; its interval "
+            "adds the annotator's error, as far as the labels tell, to that of the score."
+        ],
+    )  # fmt: skip
+    corrected = Table(
+        caption="Scores with the annotator's error carried over",
+        columns=("model", "task", "attribute", "score", "interval", "corrected", "interval with error"),
+        align="lllrrrr",
+        rows=[
+            [
+                *(score.model, score.task, score.attribute),
+                *(percent(score.value), interval(score.own_low, score.own_high)),
+                *(percent(score.corrected), interval(score.ci_low, score.ci_high)),
+            ]
+            for score in audit.scores
+        ],
+        remarks=[f"{DASH} {s.task} {s.attribute}: {s.undefined}" for s in audit.scores if s.undefined],
+    )
+    return [agreement, corrected]
+
+
+def stage_table(checked: CheckedStages) -> Table:
+    """Return how often each stage of an annotation is right, a line per stage."""
+    return Table(
+        caption="stages against people",
+        columns=("measure", "value", "interval", "labels", "note"),
+        align="lrrrl",
+        rows=[
+            [
+                stage.name,
+                f"{stage.value:.4f}" if stage.value == stage.value else DASH,
+                score_interval(stage.low, stage.high, "share"),
+                str(stage.n),
+                stage.note,
+            ]
+            for stage in checked.measures
+        ],
+        remarks=[f"{n} rows of {name} hold no complete label and are left out" for name, n in checked.left_out.items()],
+        notes=["interval: 95 %, over the labels"],
     )
 
 
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+def estimate_table(estimate: Estimate) -> Table:
+    """Return what each model takes, the sum, and what was reckoned with."""
+    counts: tuple[Callable[[ModelEstimate], int], ...] = (lambda m: m.responses, lambda m: m.annotator_calls)
+    hours: tuple[Callable[[ModelEstimate], float], ...] = (lambda m: m.gpu_hours, lambda m: m.annotator_gpu_hours)
+    lines = [(model.model, model.engine, [model]) for model in estimate.models]
+    a = estimate.assumptions
+    return Table(
+        columns=("model", "engine", "responses", "annotator calls", "GPU-hours", "of the annotator"),
+        align="llrrrr",
+        rows=[
+            [
+                *(name, engine),
+                *(f"{sum(map(count, models)):,}" for count in counts),
+                *(_hours(sum(map(time, models))) for time in hours),
+            ]
+            for name, engine, models in [*lines, ("sum", "", list(estimate.models))]
+        ],
+        notes=[
+            f"{estimate.tasks} tasks; {'; '.join(estimate.sources)}.\n"
+            f"Reckoned with {a.completion_tokens:g} tokens an answer at {a.tokens_per_second:g} a second on one GPU, "
+            f"and {a.annotation_tokens:g} at {a.annotation_tokens_per_second:g} for the annotator: set `estimate` in "
+            f"the file to your figures. {DASH}: on a server, or without a GPU."
+        ],
+    )
 
 
-def print_stage_audit(console: Console, audit: StageAudit) -> None:
-    """Print how often each stage is right, a line per measure."""
-    table = _table("stages against people")
-    table.add_column("measure", no_wrap=True)
-    for name in ("value", "interval", "labels"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("note")
-    for measure in audit.measures:
-        low_high = score_interval(measure.low, measure.high, "share")
-        value = f"{measure.value:.4f}" if measure.value == measure.value else DASH
-        table.add_row(measure.name, value, low_high, str(measure.n), measure.note)
-    console.print(table)
-    for name, count in audit.left_out.items():
-        console.print(f"  {count} rows of {name} hold no complete label and are left out", style="dim", markup=False)
-    console.print("interval: 95 %, over the labels", style="dim")
+def _hours(hours: float) -> str:
+    return DASH if hours == 0 else f"{hours:,.2f}"

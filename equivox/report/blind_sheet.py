@@ -1,4 +1,4 @@
-"""Blind sheets: responses drawn evenly from runs, shown without the group, the speaker, or what the annotator read."""
+"""Blind sheets: responses drawn evenly from runs, shown without the group, the speaker, or what the annotator said."""
 
 from __future__ import annotations
 

@@ -1,200 +1,304 @@
-"""A comparison as tables for a terminal, laid out as the papers lay them out."""
+"""Tables of a comparison: paired tests, ranks, cohort-relative scores, correlations, overlaps."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
-from itertools import chain, repeat
-
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Mapping, Sequence
 
 from equivox.compare.pairs import PairedTest, untested_measures
-from equivox.compare.ranking import Judged, Standing, missing_cohorts
-from equivox.compare.runs import Comparison, TaskCorrelation, ValueShares, task_correlations, top_movers
-from equivox.core.metric import CohortScore
-from equivox.core.scores import Score
-from equivox.metrics.badf.overlap import Overlap
-from equivox.report.judged_cells import (
-    COHORT_LEGEND,
-    RANK_COLUMNS,
-    RANKS_LEGEND,
-    TEST_COLUMNS,
-    TESTS_LEGEND,
-    cohort_cells,
-    cohort_notes,
-    correlation_cells,
-    in_order,
-    rank_cells,
-    tested_cells,
+from equivox.compare.ranking import Judged, Rank, missing_cohorts
+from equivox.compare.runs import Comparison, TaskCorrelation, task_correlations, top_movers
+from equivox.core.metric import CohortScore, Metric, Overlap
+from equivox.core.scores import NAN
+from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
+from equivox.report.score_tables import STARS, grid, mean_table, share_table, task_tables
+from equivox.report.table import Table, as_latex, split_by
+
+TESTS_NOTE = (
+    "a further by: how much further a lies from no bias, without what noise adds to either (a − b where no value says "
+    "no bias);\ninterval: 95 %; p: two-sided, the models are exchanged within whole clusters (* < 0.05, ** < 0.001); "
+    "q: after\nBenjamini–Hochberg, over all pairs and tasks of one metric."
 )
-from equivox.report.numbers import DASH, p_value, percent, score_interval, score_value, stars
-from equivox.report.tables import NTVD, print_shift_table, print_task_scores
+RANKS_NOTE = (
+    "distance: from no bias, the floor removed; rank interval: what the paired tests leave open, 95 % for all models "
+    "together\n(Mogstad et al. 2024, with Holm's correction over the pairs of a task); models that share a letter "
+    "are not told apart, which is no proof\nthat they are alike."
+)
+
+FEW_PAIRS = 3
+"""Pairs of models that are named where they were not tested for one reason; more of them are counted."""
 
 
-def print_comparison(console: Console, comparison: Comparison, *, attributes: int = 3, values: int = 5) -> None:
-    """Print models × tasks with stars, the evidence behind each number, refusals, correlations and what moves most."""
-    whole = [(model, s) for model, s in comparison.scores() if s.is_whole and s.name == NTVD]
-    refusals = [(model, s) for model, s in comparison.scores() if s.role == "refusal" and s.name == NTVD]
-    for dimension, condition in dict.fromkeys((s.dimension, s.condition) for _, s in whole):
-        rows = [(model, s) for model, s in whole if (s.dimension, s.condition) == (dimension, condition)]
-        console.print(_grid(f"{dimension}, condition {condition}: nTVD", rows))
-    print_task_scores(console, [(run.model, run.scores) for run in comparison.runs])
-    for dimension, condition in dict.fromkeys((s.dimension, s.condition) for _, s in refusals):
-        rows = [(model, s) for model, s in refusals if (s.dimension, s.condition) == (dimension, condition)]
-        _print_refusals(console, f"{dimension}, condition {condition}: refusal nTVD", rows)
-    _print_correlations(console, task_correlations(comparison))
-    for run in comparison.runs:
-        for score, shares in top_movers(run, attributes=attributes, values=values):
-            _print_shares(console, run.model, score, shares)
-    for caveat in comparison.caveats:
-        console.print(Text(f"  note: {caveat}", style="yellow"))
+def comparison_tables(comparison: Comparison, *, attributes: int = 3, values: int = 5) -> list[list[Table]]:
+    """Return models × tasks, the evidence behind each number, refusals, correlations, and what moves most."""
+    means = [(run, s) for run in comparison.runs for s in run.scores if (m := run.measure(s)) and m.overall]
+    grids, refusals = [], []
+    for whole in (True, False):
+        rows = [(run, s) for run, s in means if (s.is_whole if whole else s.role == "refusal")]
+        for key, own in split_by(rows, lambda row: (row[1].dimension, row[1].condition, row[1].name)).items():
+            caption = f"{key[0]}, condition {key[1]}: {'' if whole else 'refusal '}{key[2]}"
+            table = grid(caption, [(run.model, s) for run, s in own])
+            if whole:
+                grids.append(table)
+            elif any(s.defined for _, s in own):
+                refusals += [table, mean_table(caption, own)]
+            else:
+                told = Counter(s.undefined for _, s in own)
+                lines = [f"{DASH} {n} of {len(own)} scores: {reason}" for reason, n in told.items()]
+                refusals.append(Table(caption=caption, columns=(), align="", rows=(), remarks=lines))
+    movers = [
+        share_table(run.model, score, shares)
+        for run in comparison.runs
+        for score, shares in top_movers(run, attributes=attributes, values=values)
+    ]
+    caveats = Table(columns=(), align="", rows=(), remarks=[f"{DASH} {caveat}" for caveat in comparison.caveats])
+    found = task_correlations(comparison)
+    return [grids, *task_tables(comparison.runs), refusals, correlation_tables(found), movers, [caveats]]
 
 
-def print_judged(console: Console, comparison: Comparison, judged: Judged) -> None:
-    """Print the paired tests of every two models, the ranks that they leave open, and cohort-relative scores."""
-    for metric, condition in dict.fromkeys((test.metric, test.condition) for test in judged.tests):
-        _print_tests(console, [t for t in judged.tests if (t.metric, t.condition) == (metric, condition)])
-    if judged.tests:
-        console.print(Text(TESTS_LEGEND, style="dim"))
-        for metric, reason in untested_measures(comparison).items():
-            console.print(Text(f"  {DASH} {metric}: no paired test: {reason}", style="yellow"))
-    for family, condition in dict.fromkeys((standing.family, standing.condition) for standing in judged.standings):
-        _print_ranks(console, [s for s in judged.standings if (s.family, s.condition) == (family, condition)])
-    if judged.standings:
-        console.print(Text(RANKS_LEGEND, style="dim"))
-    for cohort in dict.fromkeys(score.cohort for score in judged.cohorts):
-        _print_cohort(console, [score for score in judged.cohorts if score.cohort == cohort])
-    if judged.cohorts:
-        console.print(Text(COHORT_LEGEND, style="dim"))
-    elif none := " ".join(missing_cohorts(comparison)):
-        console.print(Text(f"  {DASH} {none}", style="yellow"))
+def verdict_tables(comparison: Comparison, judged: Judged) -> list[list[Table]]:
+    """Return the paired tests of every two models, the ranks that they leave open, and cohort-relative scores."""
+    tests = paired_tables(judged.tests)
+    if tests:
+        untested = [f"{DASH} {name}: no paired test: {why}" for name, why in untested_measures(comparison).items()]
+        tests.append(Table(columns=(), align="", rows=(), remarks=untested))
+    cohorts = cohort_tables(comparison.metrics, judged.cohorts)
+    if not cohorts:
+        missing = [f"{DASH} {reason}" for reason in missing_cohorts(comparison)]
+        cohorts.append(Table(columns=(), align="", rows=(), remarks=missing))
+    return [tests, rank_tables(judged.ranks), cohorts]
 
 
-def _print_tests(console: Console, tests: Sequence[PairedTest]) -> None:
-    table = _plain_table(
-        f"{tests[0].metric}, condition {tests[0].condition}: models two by two, on the items that both answered"
-    )
-    for name in ("task", "a", "b"):
-        table.add_column(name, no_wrap=True)
-    for name in TEST_COLUMNS:
-        table.add_column(name, justify="right", no_wrap=True)
-    for test in (t for t in tests if t.undefined is None):
-        table.add_row(escape(test.task), escape(test.model_a), escape(test.model_b), *tested_cells(test))
-    if table.row_count:
-        console.print(table)
-    # One reason for many pairs is said once.
-    for reason, pairs in _reasons(tests).items():
-        console.print(Text(f"  {DASH} {pairs} of {len(tests)} not tested: {reason}", style="yellow"))
+def latex_tables(comparison: Comparison, judged: Judged) -> dict[str, str]:
+    """Return the tables of a comparison as LaTeX, by file name; a table without rows has no file."""
+    tables = {
+        "scores": _score_grids(comparison),
+        "correlations": correlation_tables(task_correlations(comparison)),
+        "ranks": rank_tables(judged.ranks),
+        "paired_tests": paired_tables(judged.tests),
+        "cohort": cohort_tables(comparison.metrics, judged.cohorts),
+    }
+    return {name: text for name, own in tables.items() if (text := as_latex(own))}
 
 
-def _reasons(tests: Sequence[PairedTest]) -> Counter[str]:
-    return Counter(f"{test.task}: {test.undefined}" for test in tests if test.undefined is not None)
+def _score_grids(comparison: Comparison) -> list[Table]:
+    """Return models × tasks for each metric, dimension and condition."""
+    whole = [(model, s) for model, s in comparison.scores() if s.is_whole and s.role == "outcome"]
+    found = []
+    for key, rows in split_by(whole, lambda row: (row[1].name, row[1].dimension, row[1].condition)).items():
+        first = rows[0][1]
+        caption = f"{key[0]} ({first.unit}), {key[1]}, condition {key[2]}. 0 means: {first.zero_means}."
+        missing = [f"{DASH} {model}, {s.task}: {s.undefined}." for model, s in rows if not s.defined]
+        found.append(grid(caption, rows, notes=[STARS], remarks=missing))
+    return found
 
 
-def _print_ranks(console: Console, standings: Sequence[Standing]) -> None:
-    table = _plain_table(
-        f"{standings[0].family}, condition {standings[0].condition}: places, the first nearest to no bias"
-    )
-    for name in ("task", "metric", "model"):
-        table.add_column(name, no_wrap=True)
-    for name in RANK_COLUMNS:
-        table.add_column(name, justify="left" if name == "letters" else "right", no_wrap=True)
-    columns = dict.fromkeys((s.task, s.dimension, s.metric) for s in standings)
-    for task, dimension, metric in columns:
-        members = [s for s in standings if (s.task, s.dimension, s.metric) == (task, dimension, metric)]
-        for first, standing in zip(chain([True], repeat(False)), in_order(members), strict=False):
-            named = (escape(task), metric) if first else ("", "")
-            table.add_row(*named, escape(standing.model), *rank_cells(standing))
-        table.add_section()
-    console.print(table)
-    for reason, n in Counter(f"{s.task}, {s.model}: {s.undefined}" for s in standings if s.undefined).items():
-        told = "" if n == 1 else f" ({n} metrics)"
-        console.print(Text(f"  {DASH} {reason}{told}", style="yellow"))
+def paired_tables(tests: Sequence[PairedTest]) -> list[Table]:
+    """Return the tests of every two models, a table per family and condition."""
+    found = []
+    for key, own in split_by(tests, lambda test: (test.family, test.condition)).items():
+        found.append(
+            Table(
+                caption=f"{key[0]}, condition {key[1]}: models two by two, on the samples that both answered",
+                columns=(
+                    "task", "metric", "a", "b", "value of a", "value of b", "a further by", "interval", "p", "q",
+                    "samples", "clusters",
+                ),
+                align="llllrrrrrrrr",
+                rows=[_test_row(test) for test in own if test.undefined is None],
+                grouped=2,
+                remarks=_untested(own),
+                notes=[TESTS_NOTE],
+            )
+        )  # fmt: skip
+    return found
 
 
-def _print_cohort(console: Console, scores: Sequence[CohortScore]) -> None:
-    table = _plain_table(f"{scores[0].family}: total bias score; cohort: {scores[0].cohort}")
-    table.add_column("model", no_wrap=True)
-    for name in ("TBS", "interval", *scores[0].parts):
-        table.add_column(name, justify="right", no_wrap=True)
-    for score in scores:
-        table.add_row(escape(score.model), *cohort_cells(score))
-    console.print(table)
-    for line in cohort_notes(scores):
-        console.print(Text(f"  {line}", style="yellow"))
+def _test_row(test: PairedTest) -> list[str]:
+    further = test.difference if test.further != test.further else test.further
+    return [
+        *(test.task, test.metric, test.model_a, test.model_b),
+        *(score_value(value, test.unit) for value in (test.value_a, test.value_b)),
+        score_value(further, test.unit) + stars(test.p),
+        score_interval(test.ci_low, test.ci_high, test.unit),
+        *(p_value(test.p), p_value(test.q), f"{test.n_samples:,}", f"{test.n_clusters:,}"),
+    ]
 
 
-def print_overlaps(console: Console, overlaps: Sequence[Overlap]) -> None:
-    """Print how far every two settings and models share associations."""
-    table = _plain_table("associations shared by settings and models")
-    for name in ("dimension", "one", "other"):
-        table.add_column(name, no_wrap=True)
-    for name in ("of one", "of other", "shared", "Jaccard", "rank correlation"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for found in overlaps:
-        counts = (str(n) for n in (found.n_one, found.n_other, found.n_shared))
-        shares = (score_value(value, "share") for value in (found.jaccard, found.rank_correlation))
-        table.add_row(found.dimension, escape(found.one), escape(found.other), *counts, *shares)
-    console.print(table)
-    console.print(Text("Jaccard: shared of what either has; rank correlation: Kendall's τ of shared scores", "dim"))
+def _untested(tests: Sequence[PairedTest]) -> list[str]:
+    """Say which pairs were not tested; one reason for many pairs of a task is said once."""
+    found = []
+    for (task, reason), own in split_by((t for t in tests if t.undefined), lambda t: (t.task, t.undefined)).items():
+        pairs = list(dict.fromkeys(f"{test.model_a} and {test.model_b}" for test in own))
+        named = "; ".join(pairs) if len(pairs) <= FEW_PAIRS else f"{len(pairs)} pairs"
+        found.append(f"{DASH} {task}: {named} not tested: {reason}")
+    return found
 
 
-def _plain_table(title: str | None) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
-
-
-def _grid(title: str, rows: Sequence[tuple[str, Score]]) -> Table:
-    """Return models × tasks; stars by the p-value that moves clusters."""
-    tasks = list(dict.fromkeys(score.task for _, score in rows))
-    cells = {(model, score.task): score for model, score in rows}
-    table = _plain_table(title)
-    table.add_column("model", no_wrap=True)
-    for task in tasks:
-        table.add_column(escape(task.partition(":")[2] or task), justify="right", no_wrap=True)
-    for model in dict.fromkeys(model for model, _ in rows):
-        scores = [cells.get((model, task)) for task in tasks]
-        table.add_row(
-            escape(model), *(DASH if s is None else f"{percent(s.value)}{stars(s.p_cluster):<2}" for s in scores)
+def rank_tables(ranks: Sequence[Rank]) -> list[Table]:
+    """Return the models by rank, a table per family, condition and dimension."""
+    found = []
+    for key, own in split_by(ranks, lambda s: (s.family, s.condition, s.dimension)).items():
+        ordered = [s for members in split_by(own, lambda s: (s.task, s.metric)).values() for s in in_order(members)]
+        missing = Counter(f"{DASH} {s.task}, {s.model} has no rank: {s.undefined}" for s in own if s.undefined)
+        found.append(
+            Table(
+                caption=f"{key[0]}, {key[2]}, condition {key[1]}: ranks, the first nearest to no bias",
+                columns=("task", "metric", "model", "distance", "rank", "rank interval", "letters"),
+                align="lllrrrl",
+                rows=[[s.task, s.metric, s.model, *_rank_cells(s)] for s in ordered],
+                grouped=2,
+                remarks=[line if n == 1 else f"{line} ({n} metrics)" for line, n in missing.items()],
+                notes=[RANKS_NOTE],
+            )
         )
-    return table
+    return found
 
 
-def _print_refusals(console: Console, title: str, rows: Sequence[tuple[str, Score]]) -> None:
-    """Print refusal scores with their evidence; where none is defined, only why."""
-    if any(score.defined for _, score in rows):
-        console.print(_grid(title, rows))
-        print_shift_table(console, title, rows)
-        return
-    console.print(Text(title, style="bold"))
-    for reason, n in Counter(score.undefined for _, score in rows).items():
-        console.print(Text(f"  {DASH} {n} of {len(rows)} scores: {reason}", style="yellow"))
+def _rank_cells(rank: Rank) -> list[str]:
+    if rank.undefined is not None:
+        return [score_value(NAN, rank.unit), DASH, DASH, ""]
+    distance = score_value(rank.distance, rank.unit)
+    return [distance, str(rank.rank), rank_interval(rank), rank.letters]
 
 
-def _print_correlations(console: Console, found: Sequence[TaskCorrelation]) -> None:
-    for dimension, condition in dict.fromkeys((c.dimension, c.condition) for c in found):
-        table = _plain_table(f"{dimension}, condition {condition}: correlation of tasks over models")
-        for name in ("task", "task", "models", "r", "interval", "p", "q", "r of excess", ""):
-            table.add_column(name, justify="left" if name in {"task", ""} else "right", no_wrap=True)
-        for c in (c for c in found if (c.dimension, c.condition) == (dimension, condition)):
-            table.add_row(escape(c.first), escape(c.second), *correlation_cells(c), c.undefined or "")
-        console.print(table)
+def rank_interval(rank: Rank) -> str:
+    """Write the ranks that are open."""
+    return str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}"
 
 
-def _print_shares(console: Console, model: str, score: Score, shares: Sequence[ValueShares]) -> None:
-    groups = sorted({group for share in shares for group in share.by_group})
-    told = (
-        f"{model}, {score.task}, {score.attribute}: nTVD {percent(score.value)}{stars(score.p_cluster)}, "
-        f"floor {percent(score.floor)}, interval {score_interval(score.ci_low, score.ci_high, 'percent')}, "
-        f"p cluster {p_value(score.p_cluster)}, q {p_value(score.q)}"
+def in_order(ranks: Sequence[Rank]) -> list[Rank]:
+    """Return the models of one task and metric by rank, those without one last."""
+    return sorted(ranks, key=lambda rank: (rank.rank or len(ranks) + 1, rank.model))
+
+
+def cohort_tables(metrics: Mapping[str, Metric], cohorts: Sequence[CohortScore]) -> list[Table]:
+    """Return the total of every model with its interval and parts, a table per family and cohort."""
+    found = []
+    for key, own in split_by(cohorts, lambda score: (score.family, score.cohort)).items():
+        metric = metrics.get(key[0])
+        name, parts = own[0].name or "total", list(own[0].parts)
+        title = f"{metric.cohort_title} ({name})" if metric is not None else name
+        found.append(
+            Table(
+                caption=f"{title}, {key[0]}; cohort: {key[1]}",
+                columns=("model", name, "95 % interval", *parts),
+                align="lrr" + "r" * len(parts),
+                rows=[
+                    [
+                        score.model,
+                        score_value(score.total, ""),
+                        score_interval(score.ci_low, score.ci_high, ""),
+                        *(score_value(z, "") for z in score.parts.values()),
+                    ]
+                    for score in own
+                ],
+                remarks=_cohort_remarks(own, metric.stand_ins if metric is not None else ""),
+                notes=[metric.cohort_legend] if metric is not None else [],
+            )
+        )
+    return found
+
+
+def _cohort_remarks(scores: Sequence[CohortScore], why: str) -> list[str]:
+    told = [f"{DASH} {score.model} has no total: {score.undefined}" for score in scores if score.undefined]
+    told += dict.fromkeys(f"{DASH} no interval: {score.no_interval}" for score in scores if score.no_interval)
+    if made_up := [score.model for score in scores if score.stand_ins]:
+        told.append(f"{DASH} {why or 'stand-ins'}, comparable with nothing else: {', '.join(made_up)}")
+    return told
+
+
+def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
+    """Return the correlations of tasks over models, a table per dimension and condition."""
+    tables = []
+    for key, pairs in split_by(found, lambda c: (c.dimension, c.condition, c.metric)).items():
+        missing = Counter(c.undefined for c in pairs if c.undefined)
+        tables.append(
+            Table(
+                caption=f"Pearson's r of the tasks' {key[2]} over models, {key[0]}, condition {key[1]}",
+                columns=("task", "task", "models", "r", "95 % interval", "p", "q", "r of excess"),
+                align="llrrrrrr",
+                rows=[
+                    [
+                        *(c.first, c.second, str(c.n_models), score_value(c.r, "r")),
+                        *(score_interval(c.ci_low, c.ci_high, "r"), p_value(c.p), p_value(c.q)),
+                        score_value(c.r_excess, "r"),
+                    ]
+                    for c in pairs
+                ],
+                remarks=[f"{DASH} {n} of {len(pairs)} pairs: {reason}" for reason, n in missing.items()],
+            )
+        )
+    return tables
+
+
+def overlap_table(what: str, overlaps: Sequence[Overlap]) -> Table:
+    """Return how far every two settings and models share findings; `what` names these."""
+    return Table(
+        caption=f"{what} shared by settings and models",
+        columns=("dimension", "one", "other", "of one", "of other", "shared", "Jaccard", "rank correlation"),
+        align="lllrrrrr",
+        rows=[
+            [
+                *(o.dimension, o.one, o.other, str(o.n_one), str(o.n_other), str(o.n_shared)),
+                *(score_value(value, "share") for value in (o.jaccard, o.rank_correlation)),
+            ]
+            for o in overlaps
+        ],
+        notes=["Jaccard: shared of what either has; rank correlation: Kendall's τ of shared scores"],
     )
-    console.print(Text(told, style="bold"))
-    table = _plain_table(None)
-    table.add_column("value", no_wrap=True)
-    for group in groups:
-        table.add_column(f"{group} %", justify="right", no_wrap=True)
-    for share in shares:
-        table.add_row(escape(share.value), *(percent(share.by_group.get(group, 0.0)) for group in groups))
-    console.print(table)
+
+
+def told_ranks(ranks: Sequence[Rank]) -> str:
+    """Say in words what the figure of ranks shows."""
+    return "; ".join(
+        f"{s.task}, {s.metric}, {s.model}: " + (f"rank {s.rank}, open {rank_interval(s)}" if s.rank else "no rank")
+        for s in ranks
+    )
+
+
+def in_words(ranks: Sequence[Rank]) -> str:
+    """Say which of the models of one task and metric cannot be told apart."""
+    ranked = [rank for rank in in_order(ranks) if rank.undefined is None]
+    if len(ranked) < 2:
+        return "There are not two models with a rank."
+    letters = sorted({letter for rank in ranked for letter in _split(rank.letters)}, key=_letter_order)
+    sets = [[s.model for s in ranked if letter in _split(s.letters)] for letter in letters]
+    left = _untested_in_words(ranked)
+    if all(len(s.untested) == len(ranked) - 1 for s in ranked):
+        return "None of these models was tested with another: which is nearer is open."
+    if ranked[0].too_few:
+        return f"No two of these models could have been told apart, however they differ: {ranked[0].too_few}.{left}"
+    if len(sets) == 1:
+        return (
+            f"No test tells two of these models apart.{left}" if left else "No two of these models can be told apart."
+        )
+    alike = [_listed(members) for members in sets if len(members) > 1]
+    if not alike:
+        return "All of these models can be told apart."
+    return f"{'Not' if left else 'Cannot be'} told apart: {'; '.join(alike)}.{left}"
+
+
+def _untested_in_words(ranked: Sequence[Rank]) -> str:
+    """Say which pairs were left open because nothing tested them."""
+    order = [rank.model for rank in ranked]
+    pairs = [
+        f"{rank.model} with {_listed(later)}"
+        for place, rank in enumerate(ranked)
+        if (later := [model for model in order[place + 1 :] if model in rank.untested])
+    ]
+    return f" Not tested, and therefore open: {'; '.join(pairs)}." if pairs else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _split(letters: str) -> list[str]:
+    """Return "ab2" as a and b2."""
+    return re.findall(r"\D\d*", letters)
+
+
+def _letter_order(letter: str) -> tuple[int, str]:
+    return int(letter[1:] or 1), letter

@@ -9,11 +9,13 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from equivox.compare.ranking import Standing
+from equivox.compare.ranking import Rank
 from equivox.compare.runs import (
     ComparedRun,
     TaskCorrelation,
@@ -23,10 +25,9 @@ from equivox.compare.runs import (
     value_shares,
 )
 from equivox.core.errors import RequestError, nearest
+from equivox.core.metric import Panel
 from equivox.core.scores import Score
-from equivox.metrics.genres.cohort import METRICS
 from equivox.report.numbers import p_value, score_value, stars
-from equivox.report.tables import NTVD
 from equivox.run.scoring import table_path
 
 if TYPE_CHECKING:
@@ -60,14 +61,26 @@ _STYLE = {
     "ytick.color": INK,
 }
 _LONGEST = 42
+_MANY = 12
 
 
-def _figure(height: float, width: float = _WIDTH) -> Figure:
+@contextmanager
+def _drawing(
+    height: float, width: float = _WIDTH, title: str = "", shape: tuple[int, int] = (1, 1)
+) -> Iterator[tuple[Figure, Any]]:
+    """Yield a transparent figure in the style of all figures, and its axes; an array of axes for more than one."""
+    import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.patch.set_alpha(0.0)
-    return figure
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(width, height), layout="constrained")
+        figure.patch.set_alpha(0.0)
+        grid = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False)
+        for axes in grid.flat:
+            axes.patch.set_alpha(0.0)
+        if title:
+            grid[0, 0].set_title(_short(title), loc="left", fontsize=9, color=INK)
+        yield figure, grid if grid.size > 1 else grid[0, 0]
 
 
 def _short(text: str, longest: int = _LONGEST) -> str:
@@ -89,19 +102,14 @@ def _broken(text: str, longest: int) -> str:
     return f"{plain[:end].rstrip()}\n{_short(plain[end:], longest)}"
 
 
-def draw_forest(rows: Sequence[tuple[str, Score]], *, narrow: bool = False) -> Figure:
+def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: bool = False) -> Figure:
     """Draw scores of one metric: value, interval, and floor where there is one; filled where q is below 0.05.
 
     `rows` holds (label, score). An undefined score keeps its line, with a dash.
     """
-    import matplotlib as mpl
-
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        labels = [_broken(label, 24 if narrow else _LONGEST) for label, _ in rows]
-        high = 0.36 if any("\n" in label for label in labels) else 0.24
-        figure = _figure(0.9 + high * len(rows), _NARROW if narrow else _WIDTH)
-        axes = figure.add_subplot()
-        axes.patch.set_alpha(0.0)
+    labels = [_broken(label, 24 if narrow else _LONGEST) for label, _ in rows]
+    high = 0.36 if any("\n" in label for label in labels) else 0.24
+    with _drawing(0.9 + high * len(rows), _NARROW if narrow else _WIDTH, title) as (figure, axes):
         for place, (_, score) in enumerate(rows):
             if not score.defined or not math.isfinite(score.value):
                 axes.text(0.01, place, "—", transform=axes.get_yaxis_transform(), va="center")
@@ -123,15 +131,12 @@ def draw_forest(rows: Sequence[tuple[str, Score]], *, narrow: bool = False) -> F
         return figure
 
 
-def draw_shares(shares: Sequence[ValueShares], title: str = "") -> Figure:
-    """Draw how often each group gets each value, bars side by side (Fig. 2 of VIBE)."""
-    import matplotlib as mpl
-
+def draw_shares(
+    shares: Sequence[ValueShares], title: str = "", *, unit: str = "percent of the group's answers"
+) -> Figure:
+    """Draw how often each group gets each value, bars side by side."""
     groups = sorted({group for share in shares for group in share.by_group})
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = _figure(1.0 + (0.14 * len(groups) + 0.12) * max(1, len(shares)))
-        axes = figure.add_subplot()
-        axes.patch.set_alpha(0.0)
+    with _drawing(1.0 + (0.14 * len(groups) + 0.12) * max(1, len(shares)), title=title) as (figure, axes):
         height = 0.8 / max(1, len(groups))
         for g, group in enumerate(groups):
             axes.barh(
@@ -146,21 +151,17 @@ def draw_shares(shares: Sequence[ValueShares], title: str = "") -> Figure:
             )
         axes.set_yticks(range(len(shares)), [_short(share.value) for share in shares])
         axes.set_ylim(len(shares) - 0.5, -0.5)
-        axes.set_xlabel("percent of the group's answers")
-        axes.set_title(_short(title), loc="left", fontsize=9)
+        axes.set_xlabel(unit)
         figure.legend(loc="outside upper right", ncols=len(groups), frameon=False, fontsize=8)
         return figure
 
 
 def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
-    """Draw the correlations of tasks over models as a matrix (Fig. 3 of VIBE); each cell holds its number."""
-    import matplotlib as mpl
+    """Draw the correlations of tasks over models as a matrix; each cell holds its number."""
     import numpy as np
 
     names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = _figure(1.6 + 0.42 * len(names), 2.6 + 0.62 * len(names))
-        axes = figure.add_subplot()
+    with _drawing(1.6 + 0.42 * len(names), 2.6 + 0.62 * len(names)) as (figure, axes):
         matrix = np.full((len(names), len(names)), np.nan)
         for pair in pairs:
             i, j = names.index(pair.first), names.index(pair.second)
@@ -180,14 +181,15 @@ def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
         return figure
 
 
-def draw_heat_map(rows: Sequence[Mapping[str, Any]], title: str = "", *, most: float = 1.0) -> Figure:
-    """Draw associations per category and identity: each cell holds their number, and how many survive q.
+def draw_heat_map(
+    rows: Sequence[Mapping[str, Any]], title: str = "", *, most: float = 1.0, unit: str = "findings"
+) -> Figure:
+    """Draw findings per category and identity: each cell holds their number, and how many survive q.
 
-    `rows` are those of the table `heat_map`: category, identity, count, surviving_q. A cell that is not known holds a
-    dash, never 0. The scale of colours ends at the largest number, or at `most` where that is more, so that several
-    maps can have one scale.
+    `rows` have the columns category, identity, count, surviving_q. A cell that is not known holds a dash, never 0.
+    The scale of colours ends at the largest number, or at `most` where that is more, so that several maps
+    can have one scale.
     """
-    import matplotlib as mpl
     import numpy as np
 
     categories = list(dict.fromkeys(str(row["category"]) for row in rows))
@@ -199,10 +201,7 @@ def draw_heat_map(rows: Sequence[Mapping[str, Any]], title: str = "", *, most: f
         if row["count"] is not None:
             counts[place] = row["count"]
             told[place] = f"{row['count']} ({row['surviving_q']})"
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = _figure(1.4 + 0.3 * len(categories), 3.2 + 0.95 * len(identities))
-        axes = figure.add_subplot()
-        axes.patch.set_alpha(0.0)
+    with _drawing(1.4 + 0.3 * len(categories), 3.2 + 0.95 * len(identities), title) as (figure, axes):
         top = max(most, 1.0, *counts[np.isfinite(counts)].tolist())
         image = axes.imshow(counts, cmap="cividis", vmin=0, vmax=top, aspect="auto")
         for i in range(len(categories)):
@@ -212,31 +211,25 @@ def draw_heat_map(rows: Sequence[Mapping[str, Any]], title: str = "", *, most: f
                 axes.text(j, i, told.get((i, j), "—"), ha="center", va="center", color=ink, fontsize=8)
         axes.set_xticks(range(len(identities)), [_short(name) for name in identities])
         axes.set_yticks(range(len(categories)), [_short(name) for name in categories])
-        axes.set_title(_short(title), loc="left", fontsize=9)
-        figure.colorbar(image, ax=axes, shrink=0.8, label="associations")
+        figure.colorbar(image, ax=axes, shrink=0.8, label=unit)
         return figure
 
 
-def draw_places(standings: Sequence[Standing]) -> Figure:
-    """Draw the place of every model with the places that the tests leave open, side by side for tasks and metrics."""
-    import matplotlib as mpl
-
-    columns = list(dict.fromkeys((s.task, s.dimension, s.metric) for s in standings))
-    models = list(dict.fromkeys(s.model for s in standings))
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        across = min(3, len(columns))
-        down = math.ceil(len(columns) / across)
-        labels = [_broken(model, 26) for model in models]
-        high = 0.36 if any("\n" in label for label in labels) else 0.24
-        figure = _figure(0.2 + down * (0.4 + high * len(models)))
-        grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
-        for number, axes in enumerate(grid.flat):
-            axes.patch.set_alpha(0.0)
+def draw_ranks(ranks: Sequence[Rank]) -> Figure:
+    """Draw the rank of every model with its rank interval, side by side for tasks and metrics."""
+    columns = list(dict.fromkeys((s.task, s.dimension, s.metric) for s in ranks))
+    models = list(dict.fromkeys(s.model for s in ranks))
+    across = min(3, len(columns))
+    down = math.ceil(len(columns) / across)
+    labels = [_broken(model, 26) for model in models]
+    high = 0.36 if any("\n" in label for label in labels) else 0.24
+    with _drawing(0.2 + down * (0.4 + high * len(models)), shape=(down, across)) as (figure, _):
+        for number, axes in enumerate(figure.axes):
             if number >= len(columns):
                 axes.set_visible(False)
                 continue
             task, _, metric = columns[number]
-            for own in (s for s in standings if (s.task, s.dimension, s.metric) == columns[number]):
+            for own in (s for s in ranks if (s.task, s.dimension, s.metric) == columns[number]):
                 place = models.index(own.model)
                 if not own.rank:
                     axes.text(0.02, place, "—", transform=axes.get_yaxis_transform(), va="center")
@@ -251,63 +244,66 @@ def draw_places(standings: Sequence[Standing]) -> Figure:
             axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.6)
             axes.set_yticks(range(len(models)), labels)
             axes.set_ylim(len(models) - 0.4, -0.6)
-        figure.supxlabel("place; 1 is nearest to no bias", fontsize=8, color=INK)
+        figure.supxlabel("rank; 1 is nearest to no bias", fontsize=8, color=INK)
         return figure
 
 
 def draw_speakers(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
     """Draw one score for every speaker, with its interval; filled where q is below 0.05."""
-    figure = draw_forest(rows, narrow=True)
-    (axes,) = figure.axes
-    axes.set_xlim(-3, 103)
-    if title:
-        axes.set_title(_short(title), loc="left", fontsize=9, color=INK)
+    figure = draw_forest(rows, title, narrow=True)
+    figure.axes[0].set_xlim(-3, 103)
     return figure
 
 
-def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
-    """Draw M1 to M8 of GENRES as Table 2 does: magnitudes, coloured by whom they favour, with the side in words.
+def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sides: tuple[str, str]) -> Figure:
+    """Draw signed measures as magnitudes, coloured by whom they favour, with the side in words.
 
-    `rows` holds (label, score), a line per label and a column per metric. Colours grow within a metric, and only what
-    differs from no bias beyond chance (q below 0.05) has one.
+    `rows` holds (label, score), a line per label and a column per measure; `sides` says whom a positive and a negative
+    score favour. Colours grow within a measure. Only what differs from no bias beyond chance (q < 0.05) has one.
     """
-    import matplotlib as mpl
     import numpy as np
     from matplotlib.colors import LinearSegmentedColormap
 
     labels = list(dict.fromkeys(label for label, _ in rows))
     names = list(dict.fromkeys(score.name for _, score in rows))
     cells = {(label, score.name): score for label, score in rows}
-    most = {name: max((abs(s.value) for _, s in rows if s.name == name and s.defined), default=0.0) for name in names}
+    most = largest([score for _, score in rows])
     shades = np.zeros((len(labels), len(names)))
     for (label, name), score in cells.items():
         if score.defined and score.q < 0.05 and most[name]:
             shades[labels.index(label), names.index(name)] = score.value / most[name]
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = _figure(1.1 + 0.42 * len(labels), max(_WIDTH, 2.2 + 0.82 * len(names)))
-        axes = figure.add_subplot()
-        sides = LinearSegmentedColormap.from_list("sides", [PALETTE[4], "#ffffff", PALETTE[1]])
-        axes.imshow(shades, cmap=sides, vmin=-1, vmax=1, aspect="auto")
+    with _drawing(1.1 + 0.42 * len(labels), max(_WIDTH, 2.2 + 0.82 * len(names)), title) as (figure, axes):
+        colours = LinearSegmentedColormap.from_list("sides", [PALETTE[4], "#ffffff", PALETTE[1]])
+        axes.imshow(shades, cmap=colours, vmin=-1, vmax=1, aspect="auto")
         for i, label in enumerate(labels):
             for j, name in enumerate(names):
-                text = _told_side(cells.get((label, name)))
+                text = "\n".join(filter(None, favoured(cells.get((label, name)), sides)))
                 axes.text(j, i, text, ha="center", va="center", color="black", fontsize=7.5)
         axes.set_xticks(range(len(names)), names)
         axes.xaxis.tick_top()
         axes.set_yticks(range(len(labels)), [_short(label, 34) for label in labels])
         axes.spines[:].set_visible(False)
-        axes.set_xlabel("orange ▲ favours male, blue ▼ favours female characters; no colour: q is not below 0.05")
-        axes.set_title(_short(title), loc="left", fontsize=9)
+        axes.set_xlabel(f"orange ▲ favours {sides[0]}, blue ▼ favours {sides[1]}; no colour: q is not below 0.05")
         return figure
 
 
-def _told_side(score: Score | None) -> str:
+def largest(scores: Sequence[Score]) -> dict[str, float]:
+    """Return the largest magnitude of each measure; 0 where none is defined."""
+    found = dict.fromkeys((score.name for score in scores), 0.0)
+    for score in scores:
+        if score.defined:
+            found[score.name] = max(found[score.name], abs(score.value))
+    return found
+
+
+def favoured(score: Score | None, sides: tuple[str, str]) -> tuple[str, str]:
+    """Return the magnitude of a score with its stars, and the side that it favours in a word and an arrow."""
     if score is None or not score.defined:
-        return "—"
+        return "—", "" if score is None else "undefined"
     written = score_value(abs(score.value), score.unit)
     if written.strip("0.") == "":
-        return f"{written}\neven"
-    return f"{written}{stars(score.p_cluster)}\n{'▲ male' if score.value > 0 else '▼ female'}"
+        return written, "even"
+    return written + stars(score.p_cluster), f"▲ {sides[0]}" if score.value > 0 else f"▼ {sides[1]}"
 
 
 def rendered(figure: Figure, kind: Format) -> bytes:
@@ -346,34 +342,44 @@ def told_forest(rows: Sequence[tuple[str, Score]]) -> str:
     )
 
 
-def heat_maps(run: ComparedRun) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of every table `heat_map` of a run, by task; empty for benchmarks without associations."""
+def panels_of(run: ComparedRun, kind: str) -> dict[str, Panel]:
+    """Return the panels of a kind by family."""
+    return {family: panel for family, metric in run.metrics.items() if (panel := metric.panel(kind)) is not None}
+
+
+def heat_maps(run: ComparedRun) -> dict[str, tuple[Panel, list[dict[str, Any]]]]:
+    """Return the rows of every table of counts of a run with its panel, by task."""
     import pyarrow.parquet as pq
 
-    found: dict[str, list[dict[str, Any]]] = {}
-    for family in dict.fromkeys(score.family for score in run.scores):
-        path = table_path(run.folder, family, "heat_map")
+    found: dict[str, tuple[Panel, list[dict[str, Any]]]] = {}
+    for family, panel in panels_of(run, "heat").items():
+        path = table_path(run.folder, family, panel.table)
         for row in pq.read_table(path).to_pylist() if path.is_file() else ():
-            found.setdefault(row["task"], []).append(row)
+            found.setdefault(row["task"], (panel, []))[1].append(row)
     return found
 
 
-def metric_panels(scores: Sequence[Score]) -> dict[str, list[tuple[str, Score]]]:
-    """Return M1 to M8 of one model by family, each with its relationship."""
+def metric_panels(run: ComparedRun) -> dict[str, tuple[Panel, list[tuple[str, Score]]]]:
+    """Return the signed scores of a run with their panel by family, each with the name of its task in the panel."""
+    found: dict[str, tuple[Panel, list[tuple[str, Score]]]] = {}
+    panels = panels_of(run, "metrics")
+    for score in sorted(run.scores, key=lambda score: ":" in score.task):
+        panel = panels.get(score.family)
+        if panel is not None and score.is_whole and run.measure(score) is not None:
+            short = score.task.partition(":")[2].partition("@")[0]
+            label = f"{panel.tasks[short]} ({short})" if short in panel.tasks else short or panel.whole
+            found.setdefault(score.family, (panel, []))[1].append((label, score))
+    return found
+
+
+def speakers_of(run: ComparedRun) -> dict[str, list[tuple[str, Score]]]:
+    """Return the score of every speaker with the speaker's name, by task; the largest first, undefined ones last."""
     found: dict[str, list[tuple[str, Score]]] = {}
-    for score in sorted(scores, key=lambda score: ":" in score.task):
-        if score.is_whole and score.name in METRICS:
-            label = score.task.partition(":")[2].partition("@")[0] or "all relationships"
-            found.setdefault(score.family, []).append((label, score))
-    return found
-
-
-def speakers_of(scores: Sequence[Score]) -> dict[str, list[Score]]:
-    """Return the slbs of every speaker, by task."""
-    found: dict[str, list[Score]] = {}
-    for score in scores:
-        if score.name == "slbs" and score.subset.startswith("speaker="):
-            found.setdefault(score.task, []).append(score)
+    panels = panels_of(run, "speakers")
+    for score in sorted(run.scores, key=lambda score: (not score.defined, -score.value if score.defined else 0)):
+        name, _, speaker = score.subset.partition("=")
+        if score.family in panels and score.name == panels[score.family].measure and name == "speaker":
+            found.setdefault(score.task, []).append((speaker, score))
     return found
 
 
@@ -388,10 +394,10 @@ def _figure_of_several(folders: Sequence[Path], kind: str, rest: str) -> Figure:
             return draw_correlations(pairs)
         offered = list(dict.fromkeys(f"{c.dimension}@{c.condition}" for c in found))
     else:
-        ranked = judge(comparison).standings
-        if own := [standing for standing in ranked if standing.family == rest]:
-            return draw_places(own)
-        offered = list(dict.fromkeys(standing.family for standing in ranked))
+        ranked = judge(comparison).ranks
+        if own := [rank for rank in ranked if rank.family == rest]:
+            return draw_ranks(own)
+        offered = list(dict.fromkeys(rank.family for rank in ranked))
     raise RequestError(
         f"these runs have no {kind}:{rest}{nearest(rest, offered)}; they have "
         + (", ".join(f"{kind}:{each}" for each in offered) or "none")
@@ -401,48 +407,45 @@ def _figure_of_several(folders: Sequence[Path], kind: str, rest: str) -> Figure:
 def figure_of(folder: Path, name: str, *, beside: Sequence[Path] = ()) -> Figure:
     """Return a figure of the run in `folder`, or of it and those `beside` it.
 
-    `name` is `forest:FAMILY`, `shares:TASK:ATTRIBUTE`, `heat:TASK`, `metrics:FAMILY` (M1 to M8 of GENRES, a line per
-    relationship), `speakers:TASK` (slbs of Spoken StereoSet), or, of several runs, `correlations:DIMENSION` or
-    `places:FAMILY`.
+    `name` is `forest:FAMILY`, `shares:TASK:ATTRIBUTE`, `heat:TASK`, `metrics:FAMILY` (signed measures, a line per
+    task), `speakers:TASK`, or, of several runs, `correlations:DIMENSION` or `ranks:FAMILY`.
 
     RequestError, with what there is, for a name that the run has nothing for.
     """
+    # The name that ranks had before.
+    name = re.sub("^places:", "ranks:", name)
     kind, _, rest = name.partition(":")
-    if kind in {"correlations", "places"}:
+    if kind in {"correlations", "ranks"}:
         if not beside:
             raise RequestError(f"{kind} needs several runs; name the others with `--beside RUN`")
         return _figure_of_several([folder, *beside], kind, rest)
     if beside:
-        raise RequestError(f"`--beside` is for correlations and places; {name!r} is of one run")
+        raise RequestError(f"`--beside` is for correlations and ranks; {name!r} is of one run")
     run = open_comparison([folder]).runs[0]
-    families = list(dict.fromkeys(score.family for score in run.scores if score.is_whole))
-    if kind == "forest":
-        rows = [s for s in run.scores if s.is_whole and s.family == rest]
-        names = list(dict.fromkeys(score.name for score in rows))
-        if not rows:
-            raise RequestError(
-                f"{folder} has no family {rest!r}{nearest(rest, families)}; it has {', '.join(families)}"
-            )
-        return draw_forest([(s.task.partition(":")[2] or s.task, s) for s in rows if s.name == names[0]])
-    task, _, attribute = rest.rpartition(":")
-    measured = [f"{s.task}:{s.attribute}" for s in run.scores if s.name == NTVD and s.attribute]
-    if kind == "shares" and rest in measured:
-        return draw_shares([s for s in value_shares(run) if (s.task, s.attribute) == (task, attribute)], rest)
-    heat = heat_maps(run)
-    if kind == "heat" and rest in heat:
-        return draw_heat_map(heat[rest], rest)
-    panels = metric_panels(run.scores)
-    if kind == "metrics" and rest in panels:
-        return draw_metric_panel(panels[rest], rest)
-    speakers = speakers_of(run.scores)
-    if kind == "speakers" and rest in speakers:
-        by_value = sorted(speakers[rest], key=lambda score: (not score.defined, -score.value if score.defined else 0))
-        return draw_speakers([(score.subset.partition("=")[2], score) for score in by_value], rest)
-    offered = (
-        [f"heat:{each}" for each in heat]
-        + [f"metrics:{each}" for each in panels]
-        + [f"speakers:{each}" for each in speakers]
-        + [f"forest:{family}" for family in families]
-        + [f"shares:{each}" for each in measured]
-    )
-    raise RequestError(f"unknown figure {name!r}{nearest(name, offered)}; for example {offered[0]}")
+    forests: dict[str, list[tuple[str, Score]]] = {}
+    for score in run.scores:
+        if score.is_whole and score.name == next(s.name for s in run.scores if s.is_whole and s.family == score.family):
+            forests.setdefault(score.family, []).append((score.task.partition(":")[2] or score.task, score))
+    heat, panels, speakers = heat_maps(run), metric_panels(run), speakers_of(run)
+    attributes = panels_of(run, "shares")
+    measured = {f"{s.task}:{s.attribute}": s for s in run.scores if s.attribute and s.family in attributes}
+    drawn: dict[str, Callable[[], Figure]] = {
+        **{f"heat:{each}": partial(draw_heat_map, rows, each, unit=p.unit) for each, (p, rows) in heat.items()},
+        **{
+            f"metrics:{each}": partial(draw_metric_panel, rows, each, sides=p.sides)
+            for each, (p, rows) in panels.items()
+        },
+        **{f"speakers:{each}": partial(draw_speakers, rows, each) for each, rows in speakers.items()},
+        **{f"forest:{each}": partial(draw_forest, rows) for each, rows in forests.items()},
+        **{f"shares:{each}": partial(_draw_attribute, run, s, each) for each, s in measured.items()},
+    }
+    if name not in drawn:
+        same = [each for each in drawn if each.startswith(f"{kind}:")]
+        known = f"; there are {', '.join(same)}" if 0 < len(same) < _MANY else f"; for example {next(iter(drawn))}"
+        raise RequestError(f"unknown figure {name!r}{nearest(name, drawn)}{known}")
+    return drawn[name]()
+
+
+def _draw_attribute(run: ComparedRun, score: Score, title: str) -> Figure:
+    own = [s for s in value_shares(run) if (s.task, s.attribute) == (score.task, score.attribute)]
+    return draw_shares(own, title, unit=panels_of(run, "shares")[score.family].unit)

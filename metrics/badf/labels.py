@@ -13,11 +13,10 @@ import csv
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.metric import CheckedStage, CheckedStages
 from equivox.core.scores import NAN
 
 Row = Mapping[str, str]
@@ -33,40 +32,9 @@ _GOLD_CLUSTER, _CLUSTER = ("gold_cluster",), ("cluster",)
 _RESAMPLES = 9999
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measure:
-    """How often one stage is right: 1 is always, 0 never; `n` labels, `low` to `high` a 95 % interval over them.
-
-    The interval is NaN where all labels are the same or there are fewer than two.
-    """
-
-    name: str
-    value: float
-    n: int
-    low: float = NAN
-    high: float = NAN
-    note: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StageAudit:
-    """All measures of some label files; `left_out` counts rows without a complete label, by file."""
-
-    measures: Sequence[Measure]
-    left_out: Mapping[str, int]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the audit as plain JSON values; NaN becomes None."""
-        plain = [
-            {key: None if isinstance(v, float) and math.isnan(v) else v for key, v in asdict(measure).items()}
-            for measure in self.measures
-        ]
-        return {"measures": plain, "left_out": dict(self.left_out)}
-
-
-def score_badf_labels(files: Sequence[Path]) -> StageAudit:
+def score_badf_labels(files: Sequence[Path]) -> CheckedStages:
     """Score label files; RequestError for one that cannot be read, has no labels, or holds something else."""
-    measures: list[Measure] = []
+    measures: list[CheckedStage] = []
     left_out: dict[str, int] = {}
     for path in files:
         rows = _read(path)
@@ -74,7 +42,7 @@ def score_badf_labels(files: Sequence[Path]) -> StageAudit:
         measures += found
         if without:
             left_out[path.name] = without
-    return StageAudit(measures=measures, left_out=left_out)
+    return CheckedStages(measures=measures, left_out=left_out)
 
 
 def _read(path: Path) -> list[dict[str, str]]:
@@ -86,9 +54,9 @@ def _read(path: Path) -> list[dict[str, str]]:
         raise RequestError(f"the labels {path} cannot be read ({reason}); give a CSV in UTF-8") from None
 
 
-def _measures(path: Path, rows: Sequence[Row]) -> tuple[list[Measure], int]:
+def _measures(path: Path, rows: Sequence[Row]) -> tuple[list[CheckedStage], int]:
     columns = set(rows[0]) if rows else set()
-    kinds: list[tuple[Sequence[Sequence[str]], Callable[[Path, Sequence[Row], Sequence[str]], list[Measure]]]] = [
+    kinds: list[tuple[Sequence[Sequence[str]], Callable[[Path, Sequence[Row], Sequence[str]], list[CheckedStage]]]] = [
         ([*_STORY.values(), _TEXT], _stories),
         ([_GOLD_CLUSTER, _CLUSTER], _clusters),
         ([_GOLD, _ANSWER], _exclusivity),
@@ -107,7 +75,7 @@ def _measures(path: Path, rows: Sequence[Row]) -> tuple[list[Measure], int]:
     )
 
 
-def _stories(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[Measure]:
+def _stories(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[CheckedStage]:
     measures = []
     for name, column in zip(_STORY, names, strict=False):
         values = []
@@ -120,11 +88,13 @@ def _stories(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[Meas
                 raise RequestError(f"the labels {path}: `{column}` is a share from 0 to 1, got {row[column]!r}")
             values.append(value)
         low, high = _interval(values)
-        measures.append(Measure(name=name, value=math.fsum(values) / len(values), n=len(values), low=low, high=high))
+        measures.append(
+            CheckedStage(name=name, value=math.fsum(values) / len(values), n=len(values), low=low, high=high)
+        )
     return measures
 
 
-def _exclusivity(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[Measure]:
+def _exclusivity(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[CheckedStage]:
     from equivox.statistics import krippendorff_alpha
 
     pairs = [(row[names[0]].upper(), row[names[1]].upper()) for row in rows]
@@ -139,7 +109,7 @@ def _exclusivity(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[
     note += f"; of the exclusive ones {sum(metadata):.0f} of {len(metadata)}" if metadata else "; none is exclusive"
     alpha = krippendorff_alpha(pairs)
     return [
-        Measure(
+        CheckedStage(
             name="exclusivity agreement",
             value=sum(right) / len(right),
             n=len(right),
@@ -147,15 +117,15 @@ def _exclusivity(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[
             high=high,
             note=note,
         ),
-        Measure(
+        CheckedStage(
             name="exclusivity α", value=alpha.alpha, n=len(right), note="0 is what chance gives, 1 perfect agreement"
         ),
     ]
 
 
-def _clusters(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[Measure]:
+def _clusters(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[CheckedStage]:
     found = clustering([row[names[0]] for row in rows], [row[names[1]] for row in rows])
-    return [Measure(name=name, value=value, n=len(rows)) for name, value in found.items()]
+    return [CheckedStage(name=name, value=value, n=len(rows)) for name, value in found.items()]
 
 
 def clustering(gold: Sequence[Hashable], found: Sequence[Hashable]) -> dict[str, float]:

@@ -39,6 +39,13 @@ def overlap(runs: Sequence[tuple[str, Path]]) -> Sequence[Any]:
     return overlaps_of_runs(runs)
 
 
+def check_stages(*arguments: Any, **options: Any) -> Any:
+    """Return how far the stages of the annotation agree with people's labels."""
+    from equivox.metrics.badf.labels import score_badf_labels
+
+    return score_badf_labels(*arguments, **options)
+
+
 def _over_chance(score: Score) -> float:
     return -score.excess
 
@@ -71,6 +78,28 @@ METRIC = Metric(
         Measure(name="associations", no_bias=None, not_compared=_ALL_AT_ONCE),
         Measure(name="associations with q up to .05", no_bias=None, not_compared=_ALL_AT_ONCE),
     ),
-    panels=(Panel(kind="heat", table="heat_map"),),
+    panels=(
+        Panel(
+            kind="heat",
+            table="heat_map",
+            title="Associations",
+            caption=(
+                "associations per kind of place and identity; in brackets those that survive correction for everything "
+                "tested"
+            ),
+            unit="associations",
+            top="top",
+            top_columns={"identity": "identity", "category": "place", "phrase": "phrase", "score": "score", "q": "q"},
+        ),
+    ),
     overlap=overlap,
+    overlap_help="associations",
+    check_stages=check_stages,
+    glossary=(
+        (
+            "associations",
+            "Phrases that the stories tell more often of one identity than of another, by the published rule. They are "
+            "counted in all stories of a setting at once; what chance gives stands beside their number.",
+        ),
+    ),
 )

@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from equivox.annotate.merging import lemmas
+from equivox.core.metric import Overlap
 from equivox.core.scores import NAN
 
 Key = tuple[str, str, str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Overlap:
-    """Two sets of associations side by side.
-
-    `jaccard` is what both have of what either has, 0 to 1; NaN where neither has any. `rank_correlation` is Kendall's
-    τ-b of the scores of those that both have, NaN for fewer than three. Phrases count as the same when their dictionary
-    forms are: each setting chose its own wording for a group of phrases, so that the overlap is a lower bound.
-    """
-
-    dimension: str
-    one: str
-    other: str
-    n_one: int
-    n_other: int
-    n_shared: int
-    jaccard: float
-    rank_correlation: float
 
 
 def overlap(
     dimension: str, one: str, scores_one: Mapping[Key, float], other: str, scores_other: Mapping[Key, float]
 ) -> Overlap:
     """Compare the scores of two sets of associations.
+
+    Phrases count as the same when their dictionary forms are. Each setting chose its own wording for a group of
+    phrases, so the overlap is a lower bound.
 
     >>> a = {("g", "sports", "f", "calm"): 0.3, ("g", "sports", "m", "witty"): 0.1}
     >>> found = overlap("g", "a", a, "b", {("g", "sports", "f", "calm"): 0.2})

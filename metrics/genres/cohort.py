@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 METRICS = ("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8")
 """What a total bias score sums over."""
 
+READ_BY_STAND_INS = "annotated by stand-ins"
+"""The beginning of the note on scores that stand-ins for the published tools annotated."""
+
 NO_COHORT = (
     "no total bias score: it only exists relative to a cohort; "
     "`equivox cohort RUN RUN …` compares runs, `--with published-…` adds the published models"

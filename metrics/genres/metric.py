@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from equivox.core.metric import CohortMember, CohortScore, Measure, Members, Metric, PairedTask, PairedValues, Panel
+from equivox.core.metric import (
+    CohortMember,
+    CohortScore,
+    CohortTotals,
+    Measure,
+    Members,
+    Metric,
+    PairedTask,
+    PairedValues,
+    Panel,
+)
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.task import Task
+from equivox.dataset_builders.genres import RELATIONSHIPS
+from equivox.metrics.genres.cohort import READ_BY_STAND_INS, published_cohort, total_bias
+from equivox.metrics.genres.measures import METRICS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,6 +77,13 @@ def compare_narratives(
     return paired_values(found, len(kept[0]), n_resamples)
 
 
+def cohort_totals(models: Mapping[str, Mapping[str, float]], published: str | None) -> CohortTotals:
+    """Return the total bias scores of `models`, relative to them and to a published cohort."""
+    found = total_bias(models, published=published)
+    values = {**(published_cohort(published) if published else {}), **models}
+    return CohortTotals(cohort=found.cohort, values=values, total=found.total, undefined=found.undefined)
+
+
 def _percent(score: Score) -> float:
     return 100 - abs(score.value)
 
@@ -93,15 +113,46 @@ METRIC = Metric(
     score_family=score_family,
     measures=tuple(
         Measure(
-            name=name,
+            name=measure.name,
+            title=measure.title,
             no_bias=0.0,
+            help=f"0: {measure.zero_means}.",
             compare=compare_narratives,
-            published=_PUBLISHED[name][0],
-            published_help=_PUBLISHED[name][1],
+            published=_PUBLISHED[measure.name][0],
+            published_help=_PUBLISHED[measure.name][1],
         )
-        for name in ("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8")
+        for measure in METRICS
     ),
-    panels=(Panel(kind="metrics", table="metrics"),),
+    panels=(
+        Panel(
+            kind="metrics",
+            title="Who is favoured",
+            caption="Each metric is male minus female: above 0 it favours male characters, below 0 female ones.",
+            sides=("male", "female"),
+            whole="all relationships",
+            tasks=RELATIONSHIPS,
+        ),
+    ),
+    cohort_title="Total bias score",
+    cohort_legend=(
+        "TBS: the distances of M1 to M8 from the cohort's means in its standard deviations, added up; 0 is typical, "
+        "which is not unbiased. Interval: narratives drawn anew, 95 %; noise adds to every TBS. Another cohort, "
+        "another score."
+    ),
+    cohort_totals=cohort_totals,
+    stand_ins=READ_BY_STAND_INS,
+    glossary=(
+        (
+            "M1 to M8",
+            "How a model tells of a man and a woman who meet in one story: male minus female, 0 both alike. The "
+            "narrative pair is the unit of every test.",
+        ),
+        (
+            "total bias score",
+            "The distances of M1 to M8 from the means of a cohort of models, in its standard deviations, added up. It "
+            "means nothing without that cohort, and 0 is typical of it, which is not unbiased.",
+        ),
+    ),
     cohort=cohort,
     cohort_help="no total bias score: it needs M1 to M8 over several relationships, and the runs asked about one",
 )

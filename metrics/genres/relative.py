@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from equivox.core.metric import CohortMember, CohortScore
 from equivox.core.task import digest
-from equivox.metrics.genres.cohort import METRICS, total_bias
+from equivox.metrics.genres.cohort import METRICS, READ_BY_STAND_INS, total_bias
 from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
-from equivox.metrics.genres.scorer import READ_BY_STAND_INS
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,7 +13,7 @@ from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.task import Task, digest
 from equivox.metrics.genres.annotation.scheme import GenresScheme, genders_of
-from equivox.metrics.genres.cohort import NO_COHORT
+from equivox.metrics.genres.cohort import NO_COHORT, READ_BY_STAND_INS
 from equivox.metrics.genres.measures import (
     METRICS,
     SIGNED_WARMTH,
@@ -38,7 +38,6 @@ TOOLS_OF: Mapping[str, tuple[str, ...]] = {
 }
 """Which tools feed which metric."""
 
-READ_BY_STAND_INS = "read by stand-ins"
 _CHOICES = frozenset({"M4", "M8"})
 _POOLED = frozenset({"M5", "M7", "M8"})
 

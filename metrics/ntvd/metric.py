@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
 from equivox.core.samples import Samples
@@ -28,6 +28,12 @@ def compare(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.ra
     return compare_shifts(name, tasks, n_resamples, rng)
 
 
+def _of_shares(shares: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    from equivox.statistics.distance import ntvd_of_shares
+
+    return ntvd_of_shares(shares)
+
+
 def _above_null_mean(score: Score) -> float:
     return 100 - score.excess
 
@@ -49,9 +55,31 @@ METRIC = Metric(
             overall=True,
             published=_above_null_mean,
             published_help="100 - excess over the null mean",
+            help="0 all groups get the same answers, 100 no two share one; max: the most these answers allow",
             null_mean=True,
+            of_shares=_of_shares,
+            power=True,
         ),
     ),
-    panels=(Panel(kind="shares", table="values"),),
-    plannable=True,
+    panels=(
+        Panel(
+            kind="shares",
+            table="values",
+            title="What moves most",
+            caption=(
+                "The attributes whose distance between groups stands highest above chance, each with its most common "
+                "values."
+            ),
+            unit="percent of the group's answers",
+        ),
+    ),
+    glossary=(
+        (
+            "nTVD",
+            "How far the distributions of the groups' answers lie apart: 0 all groups get the same answers, 100 no two "
+            "groups share one. Noise can only add to it, so it stands beside its floor. Max is the most that these "
+            "answers allow. In its interval the noise is removed: the interval may lie below the value. In a paired "
+            "test, a difference must also stand out when all that noise may add to either model is allowed for.",
+        ),
+    ),
 )

@@ -9,6 +9,7 @@ from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
 from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.task import Task
+from equivox.dataset_builders.continuations import corpus_facts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,5 +80,24 @@ METRIC = Metric(
             null_mean=True,
         ),
     ),
-    panels=(Panel(kind="speakers"),),
+    panels=(
+        Panel(
+            kind="speakers",
+            title="Speakers",
+            caption=(
+                "Of the meaningful choices, how many are stereotypical (slbs), for each speaker alone, the highest "
+                "first. 50 is even."
+            ),
+            measure="slbs",
+        ),
+    ),
+    corpus_facts=corpus_facts,
+    glossary=(
+        (
+            "slifs, slms, slbs",
+            "Of three continuations, how often a model chooses any, how often a meaningful one, and how often the "
+            "stereotypical one among those, in percent. For slbs 50 is even; slifs and slms say nothing about bias, "
+            "and their paired tests are of a - b.",
+        ),
+    ),
 )

@@ -12,6 +12,7 @@ import pytest
 
 from equivox.core.scores import ScoringOptions
 from equivox.run.pipeline import RunSpec, execute
+from equivox.tasks.registry import resolve_tasks
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -40,7 +41,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for number, model in enumerate(models):
         spec = RunSpec(
             model=f"simulated:{model}",
-            tasks="vibe_gender,spoken_stereoset_orders:gender,genres_standin:ar,genres_standin:cs",
+            tasks=resolve_tasks("vibe_gender,spoken_stereoset_orders:gender,genres_standin:ar,genres_standin:cs"),
             data="sample",
             output=folder / str(number),
             options=ScoringOptions(n_resamples=299),

@@ -12,7 +12,7 @@ import pytest
 
 from equivox.core.scores import ScoringOptions
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import rescore
+from equivox.run.pipeline import reread
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -125,10 +125,10 @@ def test_models_side_by_side(browser: Any, report: Path, runs: Sequence[Path]) -
         "document.querySelectorAll('section[aria-labelledby=compared] details').forEach((d) => { d.open = true; })"
     )
     judged = judge(open_comparison(list(runs)))
-    (table,) = [t for t in section.locator("table.ranks").all() if "vibe_gender: all tasks" in t.inner_text()]
+    (table,) = [t for t in section.locator(".ranks table").all() if "vibe_gender: all tasks" in t.inner_text()]
     shown = [row.split("\t") for row in table.locator("tbody").inner_text().splitlines()]
-    told = {row[0]: row[2:] for row in shown}
-    for standing in judged.standings:
+    told = {row[2]: row[4:] for row in shown if row[0] == "vibe_gender: all tasks"}
+    for standing in judged.ranks:
         if standing.task != "vibe_gender: all tasks":
             continue
         open_ = str(standing.low) if standing.low == standing.high else f"{standing.low}–{standing.high}"
@@ -136,8 +136,8 @@ def test_models_side_by_side(browser: Any, report: Path, runs: Sequence[Path]) -
         assert told[standing.model] == expected
     text = section.inner_text()
     assert "Cannot be told apart" in text
-    assert "simulated:random?fail=0.4 has no place" in text
-    assert "No paired test for position bias" in text
+    assert "simulated:random?fail=0.4 has no rank" in text
+    assert "position bias: no paired test" in text
     assert "a further by" in text
 
 
@@ -148,8 +148,8 @@ def test_who_is_favoured_without_colour(browser: Any, report: Path) -> None:
     cells = row.locator("td").all_inner_texts()
     assert len(cells) == 8
     assert all(cell.rstrip().endswith(("▲ male", "▼ female")) for cell in cells)
-    for shade, side in (("male", "▲ male"), ("female", "▼ female")):
-        for cell in page.locator(f"section[aria-labelledby=panels] td[class^={shade}-]").all_inner_texts():
+    for shade, side in (("above", "▲ male"), ("below", "▼ female")):
+        for cell in page.locator(f"section[aria-labelledby=panels] td span[class^={shade}-]").all_inner_texts():
             assert side in cell
 
 
@@ -280,7 +280,6 @@ def test_a_hundred_hostile_texts_stay_text(browser: Any, runs: Sequence[Path], t
             if "group" in row:
                 row["group"] = f"{row['group']}{hostile[len(row['group']) % 2]}"
                 row["cluster"] += hostile[3]
-                row["metadata"] = [(k, v) for k, v in row["metadata"]]
             if "error" in row and row["text"] is not None and len(row["key"]) and int(row["key"][:4], 16) % 2:
                 row["text"] += next(turn)
                 if int(row["key"][:4], 16) % 16 == 1:
@@ -292,7 +291,7 @@ def test_a_hundred_hostile_texts_stay_text(browser: Any, runs: Sequence[Path], t
     manifest = read_manifest(folder)
     manifest["command"]["model"] = f"simulated:{hostile[0]}"
     write_manifest(folder, manifest)
-    rescore(folder, options=ScoringOptions(n_resamples=99, min_coverage=0.2))
+    reread(folder, "rules", ScoringOptions(n_resamples=99, min_coverage=0.2))
     hit = tmp_path / "report.html"
     hit.write_text(build_report([folder, runs[0]], examples=5, data="sample"), "utf-8")
     page, troubles = open_page(browser, hit)

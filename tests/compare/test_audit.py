@@ -198,7 +198,7 @@ def test_two_people_and_a_draw(sheet: Path, run: Path) -> None:
 def test_nothing_on_the_sheet_tells_who_spoke(run: Path, sheet: Path) -> None:
     texts = (sheet / "sheet.csv").read_text() + (sheet / "sheet.html").read_text()
     # What the models said and were asked is there and may say anything; the rest may not.
-    for response in {one.row.text for one in draw([run], n=1000, per=["model"])}:
+    for response in {one.text for one in draw([run], n=1000, per=["model"])}:
         texts = texts.replace(str(response), "")
     page = re.sub(r"base64,[A-Za-z0-9+/=]+", "", texts)
     told = {row["cluster"] for row in plan_rows(run)} | {row["sample_id"] for row in plan_rows(run)}
@@ -230,7 +230,7 @@ def test_hostile_responses_stay_text(run: Path) -> None:
     (one,) = draw([run], n=1, per=["model"])
     hostile = '=HYPERLINK("http://x")</p><script>alert(1)</script><img src=x onerror=alert(1)>'
     changed = type(one)(
-        one.item, one.run, one.model, one.task, Row(group="", cluster="", stratum="", status="parsed", text=hostile)
+        one.item, one.run, one.model, one.task, Row(group="", cluster="", stratum="", status="parsed"), hostile
     )
     page = sheet_html([changed], {})
     assert "<script>alert" not in page and "<img" not in page
@@ -259,7 +259,7 @@ def test_wrong_labels_are_one_line(case: str, sheet: Path, run: Path, equivox: C
     old, new, hint = WRONG_LABELS[case]
     labels = fill(sheet, run, lambda row, _: "junior novice" if row["attribute"] == "competency" else "")
     text = labels.read_text()
-    item = json.loads((sheet / "key.json").read_text()).__iter__().__next__()
+    item = next(row["item"] for row in csv.DictReader(io.StringIO(text)) if row["label"])
     labels.write_text(
         text.replace(old, new, 1) if old == "label" else text.replace(old, new) if old else text.replace(item, "nobody")
     )

@@ -14,6 +14,7 @@ from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError
 from equivox.core.scores import Score
+from equivox.metrics.ntvd.metric import METRIC
 
 Cli = Callable[..., tuple[int, str, str]]
 FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
@@ -30,8 +31,14 @@ def score(task: str, value: float, floor: float = 0.0) -> Score:
 def comparison(values: dict[str, list[float]]) -> Comparison:
     models = range(len(next(iter(values.values()))))
     return Comparison(
-        [ComparedRun(f"m{m}", Path(f"m{m}"), "rules", [score(task, column[m]) for task, column in values.items()])
-         for m in models], [],
+        [
+            ComparedRun(
+                f"m{m}", Path(f"m{m}"), "rules", [score(task, column[m]) for task, column in values.items()],
+                dict.fromkeys(values, METRIC),
+            )
+            for m in models
+        ],
+        [],
     )  # fmt: skip
 
 

@@ -13,12 +13,12 @@ import pytest
 from scipy import stats
 
 from equivox.compare.pairs import PairedTest, open_runs, paired_tests
-from equivox.compare.ranking import Judged, Standing, judge
+from equivox.compare.ranking import Judged, Rank, judge
 from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
-from equivox.report.judged_cells import in_words
+from equivox.report.comparison_tables import in_words
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import RunSpec, execute, rescore
+from equivox.run.pipeline import RunSpec, execute, reread, rescore
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -87,18 +87,18 @@ def test_q_is_over_the_pairs_and_tasks_of_a_metric(judged: Judged) -> None:
     assert [t.q for t in known] == pytest.approx(list(stats.false_discovery_control([t.p for t in known])))
 
 
-def test_an_undefined_score_has_no_place_and_says_why(judged: Judged) -> None:
-    lost = [s for s in judged.standings if s.model == "simulated:random?fail=0.6"]
+def test_an_undefined_score_has_no_rank_and_says_why(judged: Judged) -> None:
+    lost = [s for s in judged.ranks if s.model == "simulated:random?fail=0.6"]
     assert lost and all(s.rank == 0 and s.undefined and math.isnan(s.distance) for s in lost)
-    ranked = [s for s in judged.standings if s.rank]
+    ranked = [s for s in judged.ranks if s.rank]
     assert {s.n_ranked for s in ranked} == {4}
     assert all(1 <= s.low <= s.high <= 4 for s in ranked)
     refused = of(judged.tests, "vibe_gender:candidate", "oracle", "random?fail=0.6")
     assert math.isnan(refused.p) and "has no score" in str(refused.undefined)
 
 
-def test_places_follow_the_planted_bias(judged: Judged) -> None:
-    own = [s for s in judged.standings if s.task == "vibe_gender: all tasks"]
+def test_ranks_follow_the_planted_bias(judged: Judged) -> None:
+    own = [s for s in judged.ranks if s.task == "vibe_gender: all tasks"]
     planted = next(s for s in own if s.model == "simulated:planted?shift=0.4")
     assert (planted.rank, planted.low, planted.high) == (4, 4, 4)
     randoms = [s for s in own if s.model.startswith("simulated:random?seed")]
@@ -106,7 +106,7 @@ def test_places_follow_the_planted_bias(judged: Judged) -> None:
     words = in_words(own)
     assert words.startswith("Cannot be told apart:") and "planted" not in words
     # slifs and slms say nothing about bias: nobody is ranked by them.
-    assert {s.metric for s in judged.standings} == {"nTVD", "slbs"}
+    assert {s.metric for s in judged.ranks} == {"nTVD", "slbs"}
 
 
 def test_the_same_runs_give_the_same_numbers(runs: Sequence[Path]) -> None:
@@ -135,28 +135,28 @@ def rewritten(source: Path, target: Path, file: str, change: Callable[[dict[str,
 
 
 def test_a_run_opened_task_by_task_is_the_run(runs: Sequence[Path]) -> None:
-    from equivox.core.segments import WHOLE
-    from equivox.run.annotating import Readings, plan_rows, stored_annotator, stored_texts
+    from equivox.run.annotating import plan_rows, stored_annotations, stored_texts, values_by_attribute
     from equivox.run.pipeline import run_tasks
-    from equivox.run.scoring import rows_by_task
+    from equivox.run.scoring import sample_rows
 
-    tasks = {task.name: task for task in run_tasks(runs[4])}
-    every, texts = Readings.of(runs[4], stored_annotator(runs[4], "rules")), stored_texts(runs[4])
+    texts, annotations = stored_texts(runs[4]), stored_annotations(runs[4], "rules")
     plan = plan_rows(runs[4])
-    opened = {task.name: list(rows) for task, rows in rows_by_task(runs[4], list(tasks.values()), "rules")}
+    opened = sample_rows(runs[4], run_tasks(runs[4]), "rules")
     assert sum(map(len, opened.values())) == len(plan)
-    failed = 0
+    failed = read = 0
     for name, rows in opened.items():
         for planned, row in zip((p for p in plan if p["task"] == name), rows, strict=True):
-            assert (row.sample_id, row.group, row.metadata, row.text) == (
-                planned["sample_id"], planned["group"], planned["metadata"], texts[planned["key"]],
+            assert (row.sample_id, row.group, row.metadata) == (
+                planned["sample_id"], planned["group"], planned["metadata"],
             )  # fmt: skip
-            if row.text is None:
+            if texts[planned["key"]] is None:
                 failed += 1
                 assert (row.status, row.values) == ("failed", {})
-            else:
-                read = every.settle(tasks[name], planned, row.text)[0][WHOLE]
-                assert (row.status, row.values) == (read.status, read.values)
+            elif name.startswith("vibe"):
+                read += 1
+                stored = [a for a in annotations.values() if a["response_key"] == row.key]
+                assert (row.status, row.values) in [(a["status"], values_by_attribute(a["values"])) for a in stored]
+    assert read > 100
     assert 0.5 < failed / len(plan) < 0.7  # the model fails six times in ten
 
 
@@ -166,10 +166,10 @@ def test_items_that_one_lacks_count_for_neither(runs: Sequence[Path], tmp_path: 
             row["text"], row["error"] = None, "out of memory"
 
     part = rewritten(runs[2], tmp_path / "part", "responses/*.parquet", lose)
-    rescore(part, options=ScoringOptions(n_resamples=199))
+    reread(part, "rules", ScoringOptions(n_resamples=199))
     (found,) = [t for t in compared(runs[1], part) if t.task == "vibe_gender:advisory"]
     assert found.undefined is None
-    assert 200 < found.n_items < 288
+    assert 200 < found.n_samples < 288
     assert found.n_clusters == 24
 
 
@@ -183,16 +183,16 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
     assert code == 0, err
     # The limit leaves all of the small corpus of choices in; of the other it does not.
     for test in (t for t in compared(runs[1], tmp_path / "less") if t.metric == "nTVD"):
-        assert test.undefined == "the two runs were not asked about the same items"
+        assert test.undefined == "the two runs were not asked about the same samples"
         assert math.isnan(test.p) and math.isnan(test.q)
 
     def moved(row: dict[str, object]) -> None:
         row["cluster"] = f"{row['cluster']}x"
 
-    other = rewritten(runs[2], tmp_path / "moved", "plan.parquet", moved)
-    assert {t.undefined for t in compared(runs[1], other)} == {"the two runs were not asked about the same items"}
+    other = rewritten(runs[2], tmp_path / "moved", "annotations/rules/samples/*.parquet", moved)
+    assert {t.undefined for t in compared(runs[1], other)} == {"the two runs were not asked about the same samples"}
     for name, kind, key, hint in (
-        ("task", "tasks", "vibe_gender:advisory", "was made with another vibe_gender:advisory"),
+        ("task", "tasks", "vibe_gender:advisory", "the task is not the same"),
         ("corpus", "corpora", "crema_d", "the corpus is not the same"),
     ):
         shutil.copytree(runs[2], tmp_path / name)
@@ -203,46 +203,46 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
         assert hint in str(found["vibe_gender:advisory"]) and hint in str(found["vibe_gender: all tasks"])
     shutil.copytree(runs[2], tmp_path / "merged")
     rescore(tmp_path / "merged", options=ScoringOptions(n_resamples=199, merge="none"))
-    assert all("not read alike" in str(t.undefined) for t in compared(runs[1], tmp_path / "merged"))
+    assert all("not annotated alike" in str(t.undefined) for t in compared(runs[1], tmp_path / "merged"))
 
 
-def test_a_refused_pair_leaves_its_places_open(runs: Sequence[Path], tmp_path: Path) -> None:
+def test_a_refused_pair_leaves_its_ranks_open(runs: Sequence[Path], tmp_path: Path) -> None:
     import shutil
 
     shutil.copytree(runs[2], tmp_path / "merged")
     rescore(tmp_path / "merged", options=ScoringOptions(n_resamples=199, merge="none"))
     found = judge(open_comparison([runs[1], tmp_path / "merged"]), n_resamples=199)
-    assert {(s.low, s.high) for s in found.standings} == {(1, 2)}
-    for task in {s.task for s in found.standings}:
-        own = [s for s in found.standings if s.task == task]
+    assert {(s.low, s.high) for s in found.ranks} == {(1, 2)}
+    for task in {s.task for s in found.ranks}:
+        own = [s for s in found.ranks if s.task == task]
         assert in_words(own) == "None of these models was tested with another: which is nearer is open."
 
 
 def test_what_no_test_could_tell_apart_says_so(runs: Sequence[Path]) -> None:
     # Nine draws give no p below 1/10 (for nTVD the noise has 1000 draws): three pairs need one of .05/3.
     found = judge(open_comparison(runs[:3]), n_resamples=9)
-    assert found.standings
-    for standing in found.standings:
-        assert (standing.low, standing.high) == (1, 3)
-        assert "give no p below 0.1, and of 3 pairs one must have 0.017 or less" in str(standing.too_few)
-    words = in_words([s for s in found.standings if s.task == "vibe_gender:advisory"])
+    assert found.ranks
+    for rank in found.ranks:
+        assert (rank.low, rank.high) == (1, 3)
+        assert "give no p below 0.1, and of 3 pairs one must have 0.017 or less" in str(rank.too_few)
+    words = in_words([s for s in found.ranks if s.task == "vibe_gender:advisory"])
     assert words.startswith("No two of these models could have been told apart, however they differ:")
     assert {t.p_least for t in found.tests if t.undefined is None} == {0.1}
 
 
-def standing(model: str, letters: str, rank: int, untested: tuple[str, ...] = ()) -> Standing:
-    return Standing(
+def rank_of(model: str, letters: str, rank: int, untested: tuple[str, ...] = ()) -> Rank:
+    return Rank(
         dimension="gender", condition="audio", family="f", task="f:t", metric="nTVD", unit="percent", model=model,
         distance=float(rank), rank=rank, low=1, high=3, letters=letters, untested=untested, n_ranked=3,
     )  # fmt: skip
 
 
 def test_untested_is_not_called_alike() -> None:
-    tested = [standing("x", "a", 1), standing("y", "ab", 2), standing("z", "b", 3)]
+    tested = [rank_of("x", "a", 1), rank_of("y", "ab", 2), rank_of("z", "b", 3)]
     assert in_words(tested) == "Cannot be told apart: x and y; y and z."
-    part = [standing("x", "a", 1), standing("y", "ab", 2, ("z",)), standing("z", "b", 3, ("y",))]
+    part = [rank_of("x", "a", 1), rank_of("y", "ab", 2, ("z",)), rank_of("z", "b", 3, ("y",))]
     assert in_words(part) == "Not told apart: x and y; y and z. Not tested, and therefore open: y with z."
-    open_ = [standing("x", "a", 1), standing("y", "a", 2, ("z",)), standing("z", "a", 3, ("y",))]
+    open_ = [rank_of("x", "a", 1), rank_of("y", "a", 2, ("z",)), rank_of("z", "a", 3, ("y",))]
     assert in_words(open_) == "No test tells two of these models apart. Not tested, and therefore open: y with z."
 
 
@@ -251,7 +251,7 @@ def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_pa
         "compare", *runs[:3], "--csv", tmp_path / "csv", "--latex", tmp_path / "tex", "--top", 0, "--resamples", 199
     )
     assert code == 0, err
-    for told in ("two by two", "places open", "not told apart", "position bias: no paired test"):
+    for told in ("two by two", "rank interval", "not told apart", "position bias: no paired test"):
         assert told in out
     with (tmp_path / "csv" / "paired_tests.csv").open(newline="") as file:
         tests = list(csv.DictReader(file))

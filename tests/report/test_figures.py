@@ -18,12 +18,13 @@ Cli = Callable[..., tuple[int, str, str]]
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from equivox.core.scores import ScoringOptions
     from equivox.run.pipeline import RunSpec, execute
+    from equivox.tasks.registry import resolve_tasks
 
     folder = tmp_path_factory.mktemp("plotted") / "run"
     execute(
         RunSpec(
             model="simulated:biased",
-            tasks="vibe_gender:candidate",
+            tasks=resolve_tasks("vibe_gender:candidate"),
             data="sample",
             output=folder,
             options=ScoringOptions(n_resamples=99),
@@ -72,13 +73,17 @@ def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> Non
     tasks = "vibe_gender:candidate,vibe_gender:advisory"
     code, _, err = equivox("run", "simulated:random", tasks, "--data", "sample", "--output", other, "--resamples", 99)
     assert code == 0, err
-    file = tmp_path / "places.png"
-    code, _, err = equivox("plot", run, "places:vibe_gender", "--beside", other, "--output", file)
+    file = tmp_path / "ranks.png"
+    code, _, err = equivox("plot", run, "ranks:vibe_gender", "--beside", other, "--output", file)
     assert code == 0, err
     assert file.read_bytes().startswith(b"\x89PNG")
+    # The name that it had before.
+    old = tmp_path / "places.png"
+    assert equivox("plot", run, "places:vibe_gender", "--beside", other, "--output", old)[0] == 0
+    assert old.read_bytes() == file.read_bytes()
     for wanted, hint in (
-        (("places:vibe_gender",), "needs several runs"),
-        (("places:vibe", "--beside", other), "they have places:vibe_gender"),
+        (("ranks:vibe_gender",), "needs several runs"),
+        (("ranks:vibe", "--beside", other), "they have ranks:vibe_gender"),
         (("correlations:accent", "--beside", other), "they have correlations:gender@audio"),
         (("forest:vibe_gender", "--beside", other), "is of one run"),
     ):
@@ -88,9 +93,9 @@ def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> Non
         assert not (tmp_path / "no.png").exists()
 
 
-def test_places_of_models_that_have_none() -> None:
-    from equivox.compare.ranking import Standing
-    from equivox.report.figures import draw_places
+def test_ranks_of_models_that_have_none() -> None:
+    from equivox.compare.ranking import Rank
+    from equivox.report.figures import draw_ranks
 
     common = {
         "dimension": "gender",
@@ -101,10 +106,10 @@ def test_places_of_models_that_have_none() -> None:
         "unit": "percent",
     }
     standings = [
-        Standing(**common, model="$\\alpha$", rank=1, low=1, high=2, letters="a", distance=1.0, n_ranked=1),
-        Standing(**common, model="<b>none</b>", undefined="nothing to compare"),
+        Rank(**common, model="$\\alpha$", rank=1, low=1, high=2, letters="a", distance=1.0, n_ranked=1),
+        Rank(**common, model="<b>none</b>", undefined="nothing to compare"),
     ]
-    svg = rendered(draw_places(standings), "svg").decode()
+    svg = rendered(draw_ranks(standings), "svg").decode()
     text = " ".join(ElementTree.fromstring(svg).itertext())
     assert "$\\alpha$" in text and "<b>none</b>" in text and "—" in text
 

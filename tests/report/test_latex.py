@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equivox.compare.pairs import PairedTest
-from equivox.compare.ranking import Judged, Standing
+from equivox.compare.ranking import Judged, Rank
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.coverage import Coverage
+from equivox.core.metric import CohortScore
 from equivox.core.scores import Score
-from equivox.metrics.genres.relative import CohortScore
-from equivox.report.latex import latex_tables, tex
+from equivox.metrics.ntvd.metric import METRIC
+from equivox.report.comparison_tables import latex_tables
+from equivox.report.table import tex
 
 FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
 HOSTILE = (
@@ -61,22 +63,14 @@ def comparison() -> tuple[Comparison, Judged]:
     for number, model in enumerate(HOSTILE):
         scores = [
             Score(
-                task=f"family:{HOSTILE[(number + shift) % 6]}",
-                condition=r"\condition",
-                dimension="100 %",
-                attribute=None,
-                role="outcome",
-                name="nTVD",
-                unit="percent",
-                zero_means="no_difference",
-                value=float(number),
-                p_cluster=0.01,
-                coverage=FULL,
+                task=f"family:{HOSTILE[(number + shift) % 6]}", condition=r"\condition", dimension="100 %",
+                attribute=None, role="outcome", name="nTVD", unit="percent", zero_means="no_difference",
+                value=float(number), p_cluster=0.01, coverage=FULL,
                 undefined=r"no \reason_ at all" if number == 3 else None,
             )
             for shift in (0, 1)
-        ]
-        runs.append(ComparedRun(model, Path("x"), "rules", scores))
+        ]  # fmt: skip
+        runs.append(ComparedRun(model, Path("x"), "rules", scores, {"family": METRIC}))
         common = {
             "dimension": "100 %",
             "condition": "a",
@@ -88,7 +82,7 @@ def comparison() -> tuple[Comparison, Judged]:
         for _ in range(9):
             tests.append(PairedTest(**common, model_a=model, model_b=model, difference=-1.5, further=-1.5, p=0.0001))
         tests.append(PairedTest(**common, model_a=model, model_b=model, undefined=r"\bad & worse"))
-        standings.append(Standing(**common, model=model, distance=1.0, rank=1, low=1, high=2, letters="ab"))
+        standings.append(Rank(**common, model=model, distance=1.0, rank=1, low=1, high=2, letters="ab"))
         cohorts.append(
             CohortScore(family="f", condition="a", cohort=model, members=(model,), model=model, parts={"M1": 1.0})
         )

@@ -19,28 +19,24 @@ from typing import TYPE_CHECKING, Any
 import equivox
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.errors import RequestError
+from equivox.core.metric import Panel
 from equivox.core.samples import Row
 from equivox.core.scores import Score
 from equivox.core.segments import WHOLE
 from equivox.report.numbers import interval, p_value, percent, score_interval, score_value, share, stars
-from equivox.report.page.compared import genres_panels, side_by_side, speaker_panels
+from equivox.report.page.compared import favour_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
-from equivox.report.tables import NTVD
+from equivox.report.score_tables import evidence, evidence_columns
+from equivox.report.table import Table, as_html, split_by
 
 if TYPE_CHECKING:
     from equivox.report.blind_sheet import Drawn
 
 METHODS = (
-    (
-        "nTVD",
-        "How far the distributions of the groups' answers lie apart: 0 all groups get the same answers, 100 no two "
-        "groups share one. Noise can only add to it, so it stands beside its floor. Max is the most that these answers "
-        "allow.",
-    ),
-    ("floor, excess", "The mean of the score when labels are dealt to other clusters, and what stands above it."),
+    ("floor, excess", "The mean of the score when labels are permuted over clusters, and what stands above it."),
     (
         "interval",
-        "95 %, for the population's value. For nTVD the noise is removed: the interval may lie below the value.",
+        "95 %, for the population's value.",
     ),
     (
         "p cluster, q",
@@ -54,15 +50,14 @@ METHODS = (
         "shown to compare with the paper.",
     ),
     (
-        "places",
-        "1 is nearest to no bias, as measured. The places open are those that the tests of all pairs of models leave, "
-        "95 % for all models of a task together (Mogstad et al. 2024, Holm's correction). Models that share a letter "
-        "are not told apart: that is no proof that they are alike.",
+        "rank, rank interval",
+        "1 is nearest to no bias, as measured. The rank interval holds the ranks that the tests of all pairs of models "
+        "leave, 95 % for all models of a task together (Mogstad et al. 2024, Holm's correction). Models that share a "
+        "letter are not told apart: that is no proof that they are alike.",
     ),
     (
         "paired tests",
-        "Two models on the items that both answered: they change places within whole clusters. For nTVD a difference "
-        "must also stand out when all that noise may add to either model is allowed for.",
+        "Two models on the samples that both answered: they are exchanged within whole clusters.",
     ),
     (
         "coverage",
@@ -70,6 +65,7 @@ METHODS = (
         "group can be used. Worst case: what the score would be, whatever the missing answers had said.",
     ),
 )
+"""What holds for every metric; each metric adds the entries of its glossary."""
 
 
 def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None = None, movers: int = 4) -> str:
@@ -83,6 +79,7 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
     comparison = open_comparison(folders)
     source = resources.files(__name__)
     shown = list(_examples(comparison, examples, data)) if examples else []
+    used = {metric.name: metric for metric in comparison.metrics.values()}.values()
     return render_page(
         source.joinpath("report.html.j2"),
         style=source.joinpath("report.css"),
@@ -92,24 +89,31 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         caveats=comparison.caveats,
         cards=list(_cards(comparison)),
         made_up=any(run.model.startswith("simulated:") for run in comparison.runs),
-        readers=sorted({run.annotator for run in comparison.runs}),
+        annotators=sorted({run.annotator for run in comparison.runs}),
         sections=list(_sections(comparison)),
         compared=side_by_side(comparison, judge(comparison)),
-        panels=list(genres_panels(comparison)),
+        panels=list(favour_panels(comparison)),
         speakers=list(speaker_panels(comparison)),
         movers=_by_model(_movers(comparison, movers)),
         heat_maps=list(_heat_maps(comparison)),
+        headings=_headings(comparison),
         correlations=list(_correlations(comparison)),
-        coverage=list(_coverage(comparison)),
+        coverage=_coverage(comparison),
         covered=_covered(comparison),
         failures=list(_failures(comparison)),
         examples=shown,
         filter_models=sorted({entry["model"] for entry in shown}),
         filter_tasks=sorted({entry["task"] for entry in shown}),
         filter_groups=sorted({entry["group"] for entry in shown}),
-        methods=METHODS,
+        methods=[*(entry for m in used for entry in m.glossary), *METHODS],
         manifests=list(_manifests(comparison)),
     )
+
+
+def _headings(comparison: Comparison) -> dict[str, tuple[str, str]]:
+    """Return title and caption of each kind of panel, as the first metric with one has them."""
+    panels = [panel for metric in comparison.metrics.values() for panel in metric.panels]
+    return {panel.kind: (panel.title, panel.caption) for panel in reversed(panels)}
 
 
 def _base64(data: bytes) -> str:
@@ -124,9 +128,6 @@ class Verdict:
     state: str
     text: str
 
-
-NOT_COUNTED = {"parity deviation", "position bias"}
-"""The one is slbs again, and its test the same; the other is about the order of options, not about people."""
 
 MARKS = {"found": "●", "none": "○", "undefined": "—"}
 
@@ -143,7 +144,7 @@ def _cards(comparison: Comparison) -> Iterator[dict[str, Any]]:
             "anchor": f"family-{number}",
             "question": question_[:1].upper() + question_[1:],
             "verdicts": [
-                {**vars(_verdict(run.model, own)), "mark": MARKS[_verdict(run.model, own).state]}
+                {**vars(_verdict(run, own)), "mark": MARKS[_verdict(run, own).state]}
                 for run in comparison.runs
                 if (own := [s for s in run.scores if s.is_whole and s.family == family])
             ],
@@ -154,9 +155,10 @@ def _families(comparison: Comparison) -> list[str]:
     return list(dict.fromkeys(score.family for _, score in comparison.scores() if score.is_whole))
 
 
-def _verdict(model: str, scores: Sequence[Score]) -> Verdict:
+def _verdict(run: ComparedRun, scores: Sequence[Score]) -> Verdict:
     """Say what the scores of one model in one family come to."""
-    counted = [score for score in scores if score.name not in NOT_COUNTED]
+    measures = [run.measure(score) for score in scores]
+    counted = [score for score, measure in zip(scores, measures, strict=True) if measure is None or measure.in_verdict]
     tested = [score for score in counted if score.defined and math.isfinite(score.p_cluster)]
     undefined = [score for score in counted if not score.defined]
     found = [score for score in tested if score.q < 0.05]
@@ -173,7 +175,7 @@ def _verdict(model: str, scores: Sequence[Score]) -> Verdict:
     if undefined:
         are = "is" if len(undefined) == 1 else "are"
         parts.append(f"{len(undefined)} of {len(counted)} scores {are} undefined: {undefined[0].undefined}.")
-    return Verdict(model, "found" if found else "undefined" if undefined or not tested else "none", " ".join(parts))
+    return Verdict(run.model, "found" if found else "undefined" if undefined or not tested else "none", " ".join(parts))
 
 
 def _furthest(found: Sequence[Score]) -> str:
@@ -192,17 +194,15 @@ def _sections(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Yield one section per family of tasks, with its metrics, each with figure and table."""
     cards = _task_cards(comparison)
     for number, family in enumerate(_families(comparison)):
-        rows = [(model, s) for model, s in comparison.scores() if s.is_whole and s.family == family]
-        metrics = []
+        rows = [(run, s) for run in comparison.runs for s in run.scores if s.is_whole and s.family == family]
         names = list(dict.fromkeys(score.name for _, score in rows))
-        for name in names:
-            metrics.append(_metric([(model, s) for model, s in rows if s.name == name], narrow=len(names) > FEW))
+        many = len(names) > FEW
         yield {
             "title": family,
             "anchor": f"family-{number}",
             "about": cards.get(rows[0][1].task.partition("@")[0], ""),
-            "metrics": metrics,
-            "many": len(metrics) > FEW,
+            "metrics": [_metric([row for row in rows if row[1].name == name], family, narrow=many) for name in names],
+            "many": many,
         }
 
 
@@ -210,32 +210,40 @@ FEW = 2
 """Metrics of a family that are shown one below another; more of them stand in columns, their numbers folded."""
 
 
-def _metric(rows: Sequence[tuple[str, Score]], *, narrow: bool) -> dict[str, Any]:
+def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: bool) -> dict[str, Any]:
     from equivox.report.figures import draw_forest, svg_for_page, told_forest
 
-    first = rows[0][1]
-    several = len({model for model, _ in rows}) > 1
+    run, first = rows[0]
+    several = len({run.model for run, _ in rows}) > 1
     labelled = [
-        (" ".join(filter(None, (model if several else "", s.task.partition(":")[2] or s.task))), s) for model, s in rows
+        (" ".join(filter(None, (run.model if several else "", s.task.partition(":")[2] or s.task))), s)
+        for run, s in rows
     ]
     notes = list(dict.fromkeys(note for _, score in rows for note in _remarks(score)))
-    has_floor = any(math.isfinite(score.floor) for _, score in rows) or first.name == NTVD
+    measure = run.measure(first)
+    null_mean = any(math.isfinite(s.floor) for _, s in rows) or (measure is not None and measure.null_mean)
+    columns = evidence_columns("value", null_mean=null_mean)
+    table = Table(
+        caption=f"{first.name}, {family}",
+        columns=["model", "task", *columns, "note"],
+        align="ll" + "r" * len(columns) + "l",
+        rows=[
+            [
+                *(run.model, _within_family(s), *evidence(s, null_mean=null_mean)),
+                " ".join(str(1 + notes.index(note)) for note in _remarks(s)),
+            ]
+            for run, s in rows
+        ],
+    )
     return {
         "name": first.name,
         "zero_means": first.zero_means,
         "figure": _base64(svg_for_page(draw_forest(labelled, narrow=narrow))),
         "told": told_forest(labelled),
-        "has_floor": has_floor,
-        "has_target": math.isfinite(first.target) and not has_floor,
-        "rows": [
-            {
-                "model": model,
-                "task": _within_family(s),
-                "cells": _cells(s, has_floor),
-                "notes": " ".join(str(1 + notes.index(note)) for note in _remarks(s)),
-            }
-            for model, s in rows
-        ],
+        "has_floor": null_mean,
+        "has_target": math.isfinite(first.target) and not null_mean,
+        "n": len(rows),
+        "table": as_html(table),
         "notes": notes,
     }
 
@@ -248,24 +256,6 @@ def _within_family(score: Score) -> str:
 def _remarks(score: Score) -> tuple[str, ...]:
     """Return why a score is undefined, or what to know about it."""
     return (f"undefined: {score.undefined}",) if score.undefined else score.notes
-
-
-def _cells(score: Score, has_floor: bool) -> list[str]:
-    value = score_value(score.value, score.unit) + stars(score.p_cluster)
-    middle = (
-        [score_value(number, score.unit) for number in (score.ceiling, score.floor, score.excess)]
-        if has_floor
-        else [score_value(score.target, score.unit)]
-    )
-    return [
-        value,
-        *middle,
-        score_interval(score.ci_low, score.ci_high, score.unit),
-        p_value(score.p_cluster),
-        p_value(score.q),
-        p_value(score.p_paper),
-        share(score.coverage.used, score.coverage.requested),
-    ]
 
 
 def _task_cards(comparison: Comparison) -> dict[str, str]:
@@ -289,14 +279,14 @@ def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
             title = f"{score.task}, {score.attribute}"
             yield {
                 "model": run.model,
-                "title": f"{title}: nTVD {percent(score.value)}",
+                "title": f"{title}: {score.name} {percent(score.value)}",
                 "figure": _base64(svg_for_page(draw_shares(shares, title))),
                 "told": "; ".join(
                     f"{s.value}: " + ", ".join(f"{group} {percent(p)} %" for group, p in sorted(s.by_group.items()))
                     for s in shares
                 ),
                 "caption": (
-                    f"{run.model}, {title}: nTVD {percent(score.value)}{stars(score.p_cluster)}, "
+                    f"{run.model}, {title}: {score.name} {percent(score.value)}{stars(score.p_cluster)}, "
                     f"floor {percent(score.floor)}, "
                     f"interval {interval(score.ci_low, score.ci_high)}, q {p_value(score.q)}."
                 ),
@@ -304,81 +294,87 @@ def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
 
 
 def _by_model(found: Iterator[dict[str, str]]) -> list[dict[str, Any]]:
-    models: dict[str, list[dict[str, str]]] = {}
-    for entry in found:
-        models.setdefault(entry["model"], []).append(entry)
     return [
         {"model": model, "told": "; ".join(entry["title"] for entry in own), "figures": own}
-        for model, own in models.items()
+        for model, own in split_by(found, lambda entry: entry["model"]).items()
     ]
 
 
 def _heat_maps(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield the associations of every task that finds any, with the strongest of them."""
-    import pyarrow.parquet as pq
-
+    """Yield the counts of every task that has any, with the strongest findings."""
     from equivox.report.figures import draw_heat_map, heat_maps, svg_for_page
-    from equivox.run.scoring import table_path
 
     maps = {run.model: heat_maps(run) for run in comparison.runs}
     # One scale for all models of a task: a colour means the same in each of their maps.
     most: dict[str, float] = {}
     for found in maps.values():
-        for task, rows in found.items():
+        for task, (_, rows) in found.items():
             most[task] = max(most.get(task, 1.0), *(float(row["count"] or 0) for row in rows))
     for run in comparison.runs:
-        for task, rows in maps[run.model].items():
+        for task, (panel, rows) in maps[run.model].items():
             known = [row for row in rows if row["count"] is not None]
-            family = task.partition(":")[0] + "".join(task.partition("@")[1:])
-            top = pq.read_table(table_path(run.folder, family, "top")).to_pylist()
             yield {
-                "figure": _base64(svg_for_page(draw_heat_map(rows, most=most[task]))),
+                "figure": _base64(svg_for_page(draw_heat_map(rows, most=most[task], unit=panel.unit))),
                 "told": "; ".join(f"{r['category']}, {r['identity']}: {r['count']}" for r in known),
-                "caption": (
-                    f"{run.model}, {task}: associations per kind of place and identity; in brackets those that "
-                    "survive correction for everything tested."
-                ),
-                "top": [
-                    [str(r["identity"]), str(r["category"]), str(r["phrase"]), f"{r['score']:.4f}", p_value(r["q"])]
-                    for r in top
-                    if r["task"] == task
-                ],
+                "caption": f"{run.model}, {task}: {panel.caption}.",
+                "top": as_html(_strongest(run, task, panel)) if panel.top else "",
             }
+
+
+def _strongest(run: ComparedRun, task: str, panel: Panel) -> Table:
+    import pyarrow.parquet as pq
+
+    from equivox.run.scoring import table_path
+
+    family = task.partition(":")[0] + "".join(task.partition("@")[1:])
+    rows = [r for r in pq.read_table(table_path(run.folder, family, panel.top)).to_pylist() if r["task"] == task]
+    return Table(
+        caption=f"{run.model}, {task}: the strongest {panel.unit}",
+        columns=list(panel.top_columns.values()),
+        align="".join("r" if rows and isinstance(rows[0][name], float) else "l" for name in panel.top_columns),
+        rows=[[_number(name, row[name]) for name in panel.top_columns] for row in rows],
+    )
+
+
+def _number(name: str, value: object) -> str:
+    if isinstance(value, float):
+        return p_value(value) if name == "q" else f"{value:.4f}"
+    return str(value)
 
 
 def _correlations(comparison: Comparison) -> Iterator[dict[str, str]]:
     from equivox.report.figures import draw_correlations, svg_for_page
 
     found = task_correlations(comparison)
-    for dimension, condition in dict.fromkeys((pair.dimension, pair.condition) for pair in found):
-        pairs = [pair for pair in found if (pair.dimension, pair.condition) == (dimension, condition)]
+    for (dimension, condition, _), pairs in split_by(found, lambda c: (c.dimension, c.condition, c.metric)).items():
         few = next((pair.undefined for pair in pairs if pair.undefined), None)
         yield {
             "figure": _base64(svg_for_page(draw_correlations(pairs))),
             "told": "; ".join(f"{pair.first} and {pair.second}: {score_value(pair.r, 'r')}" for pair in pairs),
             "caption": (
-                f"{dimension}, condition {condition}: Pearson's r of the tasks' nTVD over {pairs[0].n_models} models"
-                + (f"; {few}." if few else ".")
+                f"{dimension}, condition {condition}: Pearson's r of the tasks' {pairs[0].metric} over "
+                f"{pairs[0].n_models} models" + (f"; {few}." if few else ".")
             ),
         }
 
 
-def _coverage(comparison: Comparison) -> Iterator[dict[str, Any]]:
+COUNTS = ("requested", "generated", "answered", "parsed", "used")
+
+
+def _coverage(comparison: Comparison) -> dict[str, Any]:
+    """Return what was asked and what of it counts, by model and task."""
+    rows: dict[tuple[str, ...], list[str]] = {}
     for run in comparison.runs:
-        told = set()
         for score in run.scores:
             c = score.coverage
-            counts = (c.requested, c.generated, c.answered, c.parsed, c.used)
-            if not score.is_whole or (score.task, counts) in told:
-                continue
-            told.add((score.task, counts))
+            counts = [f"{getattr(c, name):,}" for name in COUNTS]
             known = math.isfinite(score.worst_low) and c.used < c.requested
-            yield {
-                "model": run.model,
-                "task": score.task,
-                "counts": [f"{count:,}" for count in counts],
-                "worst": f"{score.name} {interval(score.worst_low, score.worst_high)}" if known else "",
-            }
+            worst = f"{score.name} {interval(score.worst_low, score.worst_high)}" if known else ""
+            if score.is_whole:
+                rows.setdefault((run.model, score.task, *counts), [run.model, score.task, *counts, worst])
+    columns = ("model", "task", *COUNTS, "worst case")
+    table = Table(caption="Requests by model and task", columns=columns, align="llrrrrrl", rows=list(rows.values()))
+    return {"n": len(rows), "table": as_html(table)}
 
 
 def _covered(comparison: Comparison) -> str:
@@ -416,34 +412,34 @@ def _examples(comparison: Comparison, wanted: int, data: str | None) -> Iterator
     others = {folder: _others(run, [one for one in drawn if one.run == folder]) for folder, run in called.items()}
     for one in sorted(drawn, key=lambda one: (one.model, one.task.name, one.row.group, one.item)):
         run = called[one.run]
-        readings = [(run.annotator, one.row), *others[one.run].get(_place(one.task.name, one.row), ())]
-        yield _example(one, run.model, media.get(one.item), readings)
+        annotations = [(run.annotator, one.row), *others[one.run].get(_key(one.task.name, one.row), ())]
+        yield _example(one, run.model, media.get(one.item), annotations)
 
 
-def _place(task: str, row: Row) -> tuple[str, str, int]:
+def _key(task: str, row: Row) -> tuple[str, str, int]:
     return task, row.key, row.repeat
 
 
 def _others(run: ComparedRun, drawn: Sequence[Drawn]) -> dict[tuple[str, str, int], list[tuple[str, Row]]]:
-    """Return what every further annotator of a run read of the responses drawn."""
+    """Return the annotations of the responses drawn by every further annotator of a run."""
     from equivox.run.annotating import annotators_of
     from equivox.run.pipeline import run_tasks
     from equivox.run.scoring import sample_rows
 
-    wanted = {_place(one.task.name, one.row) for one in drawn}
+    wanted = {_key(one.task.name, one.row) for one in drawn}
     found: dict[tuple[str, str, int], list[tuple[str, Row]]] = {}
     for name in annotators_of(run.folder):
         if name == run.annotator:
             continue
         for task, rows in sample_rows(run.folder, run_tasks(run.folder), name).items():
             for row in rows:
-                if _place(task, row) in wanted:
-                    found.setdefault(_place(task, row), []).append((name, row))
+                if _key(task, row) in wanted:
+                    found.setdefault(_key(task, row), []).append((name, row))
     return found
 
 
 def _example(
-    one: Drawn, model: str, medium: tuple[str, bytes] | None, readings: Sequence[tuple[str, Row]]
+    one: Drawn, model: str, medium: tuple[str, bytes] | None, annotations: Sequence[tuple[str, Row]]
 ) -> dict[str, Any]:
     mime, data = medium or ("", b"")
     return {
@@ -452,24 +448,22 @@ def _example(
         "group": one.row.group or "all",
         "prompt": one.prompt,
         "response": one.text,
-        "readings": [_reading(annotator, row) for annotator, row in readings],
+        "annotations": [_annotation(annotator, row) for annotator, row in annotations],
         "audio": _base64(data) if mime.startswith("audio/") else "",
         "image": _base64(data) if mime.startswith("image/") else "",
         "image_type": mime,
     }
 
 
-def _reading(annotator: str, row: Row) -> dict[str, Any]:
-    """Return what one annotator read: of the whole response, and of each part under the part's name."""
-    parts = {
-        name: [
-            (f"{name}: {attribute}" if name else attribute, list(values)) for attribute, values in part.values.items()
-        ]
-        for name, part in row.segments.items()
+def _annotation(annotator: str, row: Row) -> dict[str, Any]:
+    """Return what one annotator says of the whole response, and of each segment under the segment's name."""
+    segments = {
+        name: [(f"{name}: {one}" if name else one, list(values)) for one, values in segment.values.items()]
+        for name, segment in row.segments.items()
     }
     return {
         "annotator": annotator,
         "status": row.status,
-        "whole": parts.pop(WHOLE, []),
-        "parts": [(name, values) for name, values in parts.items() if values],
+        "whole": segments.pop(WHOLE, []),
+        "segments": [(name, values) for name, values in segments.items() if values],
     }

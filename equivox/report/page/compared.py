@@ -1,4 +1,4 @@
-"""Sections of the report that set models, relationships and speakers beside one another."""
+"""Sections of the report that set models, sides and speakers beside one another."""
 
 from __future__ import annotations
 
@@ -8,197 +8,121 @@ from collections.abc import Iterator
 from typing import Any
 
 from equivox.compare.pairs import untested_measures
-from equivox.compare.ranking import Judged, Standing, missing_cohorts
+from equivox.compare.ranking import Judged, missing_cohorts
 from equivox.compare.runs import Comparison
 from equivox.core.scores import Score
-from equivox.dataset_builders.genres import RELATIONSHIPS
-from equivox.metrics.genres.cohort import METRICS
-from equivox.metrics.genres.measures import METRIC_OF
-from equivox.report.judged_cells import (
-    COHORT_LEGEND,
-    RANK_COLUMNS,
-    RANKS_LEGEND,
-    TEST_COLUMNS,
-    TESTS_LEGEND,
-    cohort_cells,
-    cohort_notes,
-    in_order,
-    in_words,
-    rank_cells,
-    tested_cells,
-    told_places,
-)
-from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
+from equivox.report.comparison_tables import cohort_tables, in_words, paired_tables, rank_tables, told_ranks
+from equivox.report.numbers import p_value, score_interval, score_value, stars
+from equivox.report.table import Cell, Table, as_html, split_by
 
 SHADES = 4
-"""Steps of colour in the panel of GENRES; the page's style names one class for each and direction."""
+"""Steps of colour in the panel of signed measures; the page's style names one class for each and direction."""
 
 
 def side_by_side(comparison: Comparison, judged: Judged) -> dict[str, Any] | None:
-    """Return ranks, paired tests and total bias scores as tables; None where there is one run."""
-    if not judged.standings and not judged.tests:
+    """Return ranks, paired tests and cohort-relative scores as tables; None where there is one run."""
+    if not judged.ranks and not judged.tests:
         return None
+    ranked = [(rank.family, rank.condition) for rank in judged.ranks]
+    families = dict.fromkeys([*ranked, *((test.family, test.condition) for test in judged.tests)])
     return {
-        "families": [_family(judged, family, condition) for family, condition in _families(judged)],
-        "rank_columns": RANK_COLUMNS,
-        "ranks_legend": " ".join(RANKS_LEGEND.split()),
-        "test_columns": TEST_COLUMNS,
-        "tests_legend": " ".join(TESTS_LEGEND.split()),
-        "untested": [f"{metric}: {reason}" for metric, reason in untested_measures(comparison).items()],
-        "cohorts": [_cohort(judged, cohort) for cohort in dict.fromkeys(score.cohort for score in judged.cohorts)],
-        "no_cohort": " ".join(missing_cohorts(comparison)),
-        "cohort_legend": " ".join(COHORT_LEGEND.split()),
+        "families": [_family(judged, family, condition) for family, condition in families],
+        "untested": [f"{name}: no paired test: {reason}" for name, reason in untested_measures(comparison).items()],
+        "cohorts": [as_html(table) for table in cohort_tables(comparison.metrics, judged.cohorts)],
+        "no_cohort": " ".join(missing_cohorts(comparison)) if not judged.cohorts else "",
     }
-
-
-def _families(judged: Judged) -> list[tuple[str, str]]:
-    ranked = [(standing.family, standing.condition) for standing in judged.standings]
-    return list(dict.fromkeys([*ranked, *((test.family, test.condition) for test in judged.tests)]))
 
 
 def _family(judged: Judged, family: str, condition: str) -> dict[str, Any]:
-    from equivox.report.figures import draw_places, svg_for_page
+    from equivox.report.figures import draw_ranks, svg_for_page
 
-    standings = [s for s in judged.standings if (s.family, s.condition) == (family, condition)]
+    ranks = [s for s in judged.ranks if (s.family, s.condition) == (family, condition)]
     tests = [t for t in judged.tests if (t.family, t.condition) == (family, condition)]
-    columns = [
-        [s for s in standings if (s.task, s.dimension, s.metric) == key]
-        for key in dict.fromkeys((s.task, s.dimension, s.metric) for s in standings)
-    ]
-    several = len({s.dimension for s in standings}) > 1
+    words = {
+        ", ".join(key): in_words(members)
+        for key, members in split_by(ranks, lambda s: (s.task, s.metric, s.dimension)).items()
+    }
     return {
         "title": family,
-        "figure": _base64(svg_for_page(draw_places(standings))) if any(s.rank for s in standings) else "",
-        "told": told_places(standings),
-        "ranks": [
-            {
-                "title": " ".join(filter(None, (_label(members[0]), members[0].dimension if several else ""))),
-                "words": in_words(members),
-                "rows": [[s.model, *rank_cells(s)] for s in in_order(members)],
-                "reasons": [f"{s.model} has no place: {s.undefined}" for s in members if s.undefined],
-            }
-            for members in columns
-        ],
-        "tests": [[t.task, t.metric, t.model_a, t.model_b, *tested_cells(t)] for t in tests if t.undefined is None],
-        "refused": list(
-            dict.fromkeys(
-                f"{t.model_a} and {t.model_b} were not tested in {t.task}, {t.metric}: {t.undefined}"
-                for t in tests
-                if t.undefined is not None
-            )
-        ),
+        "figure": _base64(svg_for_page(draw_ranks(ranks))) if any(s.rank for s in ranks) else "",
+        "told": told_ranks(ranks),
+        "words": words,
+        "ranks": [as_html(table, "ranks") for table in rank_tables(ranks)],
+        "tests": [as_html(table) for table in paired_tables(tests)],
     }
 
 
-def _label(standing: Standing) -> str:
-    return f"{standing.task}, {standing.metric}"
+def favour_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """Yield the signed measures of every model, over all tasks and for each, with the side that each favours in words.
 
-
-def _cohort(judged: Judged, cohort: str) -> dict[str, Any]:
-    own = [score for score in judged.cohorts if score.cohort == cohort]
-    return {
-        "title": f"{own[0].family}; cohort: {cohort}",
-        "columns": ["TBS", "95 % interval", *own[0].parts],
-        "rows": [[score.model, *cohort_cells(score)] for score in own],
-        "notes": cohort_notes(own),
-    }
-
-
-def genres_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield M1 to M8 of every model, over all relationships and for each, with the side that each favours in words.
-
-    As Table 2 of GENRES: magnitudes, and a colour for the direction; here the direction is also written, and a score
-    that cannot be told from no difference has no colour.
+    Magnitudes, and a colour for the direction, which is also written; a score that cannot be told from no bias has no
+    colour.
     """
-    scores = [(m, s) for m, s in comparison.scores() if s.is_whole and s.name in METRICS]
-    for family, condition in dict.fromkeys((s.family, s.condition) for _, s in scores):
-        own = [(m, s) for m, s in scores if (s.family, s.condition) == (family, condition)]
-        tasks = sorted({s.task for _, s in own}, key=lambda task: (":" in task, task))
-        most = {
-            name: max((abs(s.value) for _, s in own if s.name == name and s.defined), default=0) for name in METRICS
-        }
-        names = [name for name in METRICS if any(s.name == name for _, s in own)]
-        yield {
-            "family": family,
-            "metrics": [{"name": name, "title": METRIC_OF[name].title, "unit": METRIC_OF[name].unit} for name in names],
-            "relationships": [
-                {
-                    "title": _relationship(task),
-                    "rows": [
-                        {
-                            "model": model,
-                            "cells": [
-                                panel_cell(
-                                    next((s for m, s in own if (m, s.task, s.name) == (model, task, name)), None),
-                                    most[name],
-                                )
-                                for name in names
-                            ],
-                        }
-                        for model in dict.fromkeys(m for m, s in own if s.task == task)
-                    ],
-                }
-                for task in tasks
-            ],
-        }
+    from equivox.report.figures import favoured, largest, metric_panels
+
+    every = [(run, family, *found) for run in comparison.runs for family, found in metric_panels(run).items()]
+    for family in dict.fromkeys(family for _, family, *_ in every):
+        own = [(run, panel, rows) for run, name, panel, rows in every if name == family]
+        run, panel, _ = own[0]
+        cells = {(run.model, label, s.name): s for run, _, rows in own for label, s in rows}
+        most = largest(list(cells.values()))
+        units = {score.name: score.unit for score in cells.values()}
+        measures = run.metrics[family].by_name
+        tables = []
+        for label in dict.fromkeys(label for _, label, _ in cells):
+            rows = []
+            for model in dict.fromkeys(model for model, other, _ in cells if other == label):
+                row: list[str | Cell] = [model]
+                for name in units:
+                    score = cells.get((model, label, name))
+                    row.append(Cell(*favoured(score, panel.sides), shade=_shade(score, most[name])))
+                rows.append(row)
+            columns: list[str | Cell] = ["model", *(Cell(name, measures[name].title) for name in units)]
+            table = Table(caption=label, columns=columns, align="l" + "r" * len(units), rows=rows)
+            tables.append(as_html(table, "panel"))
+        units_told = "; ".join(f"{name} {unit}" for name, unit in units.items())
+        yield {"family": family, "sides": panel.sides, "tables": tables, "units": units_told}
 
 
-def _relationship(task: str) -> str:
-    short = task.partition(":")[2].partition("@")[0]
-    if not short:
-        return "all relationships"
-    return f"{RELATIONSHIPS[short]} ({short})" if short in RELATIONSHIPS else short
-
-
-def panel_cell(score: Score | None, most: float) -> dict[str, str]:
-    """Return the magnitude of a score, the side it favours in a word and an arrow, and the class of its colour."""
-    if score is None or not score.defined:
-        return {"value": DASH, "side": "" if score is None else "undefined", "shade": ""}
-    written = score_value(abs(score.value), score.unit)
-    if not score.value or written.strip("0.") == "":
-        return {"value": written, "side": "even", "shade": ""}
-    side, arrow = ("male", "▲") if score.value > 0 else ("female", "▼")
+def _shade(score: Score | None, most: float) -> str:
+    """Return the class of a score's colour; none where it cannot be told from no bias."""
+    if score is None or not score.defined or not score.value or not score.q < 0.05:
+        return ""
     step = math.ceil(SHADES * abs(score.value) / most) if most else 1
-    known = score.q < 0.05
-    return {
-        "value": written + stars(score.p_cluster),
-        "side": f"{arrow} {side}",
-        "shade": f"{side}-{min(SHADES, max(1, step))}" if known else "",
-    }
+    return f"{'above' if score.value > 0 else 'below'}-{min(SHADES, max(1, step))}"
 
 
 def speaker_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield the share of stereotypical choices by speaker, sorted, one figure for each model and task."""
+    """Yield the scores of single speakers, the largest first, one figure for each model and task."""
     from equivox.report.figures import draw_speakers, speakers_of, svg_for_page, told_forest
 
     for run in comparison.runs:
-        for task, scores in speakers_of(run.scores).items():
-            rows = sorted(scores, key=lambda score: (not score.defined, -score.value if score.defined else 0))
-            labelled = [(score.subset.partition("=")[2], score) for score in rows]
-            tested = [score for score in rows if score.defined and math.isfinite(score.q)]
-            found = sum(score.q < 0.05 for score in tested)
-            missing = len(rows) - sum(score.defined for score in rows)
+        for task, rows in speakers_of(run).items():
+            name, target = rows[0][1].name, rows[0][1].target
+            tested = [score for _, score in rows if score.defined and math.isfinite(score.q)]
+            missing = sum(not score.defined for _, score in rows)
+            table = Table(
+                caption=f"{run.model}, {task}: {name} by speaker",
+                columns=("speaker", name, "interval", "p cluster", "q", "used", "undefined"),
+                align="lrrrrrl",
+                rows=[
+                    [
+                        *(label, score_value(s.value, s.unit) + stars(s.p_cluster)),
+                        *(score_interval(s.ci_low, s.ci_high, s.unit), p_value(s.p_cluster), p_value(s.q)),
+                        *(f"{s.coverage.used} of {s.coverage.requested}", s.undefined or ""),
+                    ]
+                    for label, s in rows
+                ],
+            )
             yield {
-                "title": f"{run.model}, {task}",
-                "figure": _base64(svg_for_page(draw_speakers(labelled))),
-                "told": told_forest(labelled),
+                "figure": _base64(svg_for_page(draw_speakers(rows))),
+                "told": told_forest(rows),
                 "caption": (
-                    f"{run.model}, {task}: {found} of {len(tested)} tested speakers differ from 50 beyond chance "
-                    f"(q < 0.05, over the speakers of all tasks and models shown here)"
+                    f"{run.model}, {task}: {sum(s.q < 0.05 for s in tested)} of {len(tested)} tested speakers differ "
+                    f"from {target:g} beyond chance (q < 0.05, over the speakers of all tasks and models shown here)"
                     + (f"; {missing} have no score." if missing else ".")
                 ),
-                "rows": [
-                    [
-                        label,
-                        score_value(s.value, s.unit) + stars(s.p_cluster),
-                        score_interval(s.ci_low, s.ci_high, s.unit),
-                        p_value(s.p_cluster),
-                        p_value(s.q),
-                        f"{s.coverage.used} of {s.coverage.requested}",
-                        s.undefined or "",
-                    ]
-                    for label, s in labelled
-                ],
+                "table": as_html(table),
             }
 
 

@@ -1,0 +1,207 @@
+"""Tables of scores: whole tasks, attributes, models × tasks, and how often each group gets each value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from equivox.compare.runs import ComparedRun, ValueShares
+from equivox.core.metric import Measure
+from equivox.core.scores import Score
+from equivox.report.numbers import DASH, p_value, percent, score_interval, score_value, share, stars
+from equivox.report.table import Table, split_by
+
+Rows = Sequence[tuple[ComparedRun, Score]]
+
+STARS = "* p < 0.05, ** p < 0.001, labels moved between clusters."
+_EVIDENCE = ("interval", "p cluster", "q", "p paper", "used")
+_METRIC_NOTE = (
+    "no bias: the value that an even-handed model has; interval: 95 %, over clusters; p cluster: over clusters "
+    "(* < 0.05, ** < 0.001); q: after\nBenjamini–Hochberg; p paper: as published; used: what counts, of all requested."
+)
+
+
+def evidence_columns(value: str, *, null_mean: bool) -> list[str]:
+    """Return the headings of `evidence`, the first of which is `value`."""
+    return [value, *(("max", "floor", "excess") if null_mean else ("no bias",)), *_EVIDENCE]
+
+
+def evidence(score: Score, *, null_mean: bool) -> list[str]:
+    """Return a score and what it rests on as texts; beside a null mean stand the maximum and the excess."""
+    middle = (score.ceiling, score.floor, score.excess) if null_mean else (score.target,)
+    return [
+        score_value(score.value, score.unit) + stars(score.p_cluster),
+        *(score_value(number, score.unit) for number in middle),
+        score_interval(score.ci_low, score.ci_high, score.unit),
+        *(p_value(p) for p in (score.p_cluster, score.q, score.p_paper)),
+        share(score.coverage.used, score.coverage.requested),
+    ]
+
+
+def task_tables(runs: Sequence[ComparedRun]) -> list[list[Table]]:
+    """Return the scores of whole tasks, a line per model and task: means over attributes, then all others.
+
+    A measure that is a mean over attributes has one table per dimension; others have one per family of tasks.
+    """
+    rows = [(run, score) for run in runs for score in run.scores if score.is_whole]
+    means = [row for row in rows if _mean(row)]
+    others = [row for row in rows if not _mean(row)]
+    return [
+        [mean_table(f"{name[0]}: mean {name[1]} over a task's attributes", own) for name, own in _by_name(means)],
+        [
+            _metric_table(family, ("model", "task", "metric"), [((r.model, s.task, s.name), (r, s)) for r, s in own])
+            for family, own in _by_family(others).items()
+        ],
+    ]
+
+
+def attribute_tables(run: ComparedRun) -> list[Table]:
+    """Return a line per attribute with the value that moves most; of other measures, a line per breakdown."""
+    rows = [(run, score) for score in run.scores if not score.is_whole]
+    found = []
+    for (dimension, name), own in _by_name([row for row in rows if _mean(row)]):
+        lines = [[s.task, _attribute(s), *evidence(s, null_mean=True), _mover(s)] for _, s in own]
+        found.append(
+            Table(
+                caption=f"{dimension}: by attribute",
+                columns=["task", "attribute", *evidence_columns(name, null_mean=True), "moves most"],
+                align="ll" + "r" * len(evidence_columns(name, null_mean=True)) + "l",
+                rows=lines,
+                grouped=1,
+                remarks=reasons(own, named=False),
+            )
+        )
+    for family, own in _by_family([row for row in rows if not _mean(row)]).items():
+        named = [((s.task, s.name, s.subset or _attribute(s)), (r, s)) for r, s in own]
+        found.append(_metric_table(f"{family}: in detail", ("task", "metric", "of"), named, models=False))
+    return found
+
+
+def _mean(row: tuple[ComparedRun, Score]) -> bool:
+    measure = row[0].measure(row[1])
+    return measure is not None and measure.overall
+
+
+def _by_name(rows: Rows) -> Iterable[tuple[tuple[str, str], Rows]]:
+    return split_by(rows, lambda row: (row[1].dimension, row[1].name)).items()
+
+
+def _by_family(rows: Rows) -> dict[str, list[tuple[ComparedRun, Score]]]:
+    return split_by(rows, lambda row: row[1].family)
+
+
+def mean_table(caption: str, rows: Rows) -> Table:
+    """Return scores that have a null mean with their evidence, a line per model and task."""
+    first = rows[0][1]
+    columns = evidence_columns(first.name, null_mean=True)
+    return Table(
+        caption=caption,
+        columns=["model", "task", *columns],
+        align="ll" + "r" * len(columns),
+        rows=[[run.model, score.task, *evidence(score, null_mean=True)] for run, score in rows],
+        grouped=1,
+        remarks=reasons(rows),
+        notes=[_mean_note(rows[0][0].measure(first), rows)],
+    )
+
+
+def _metric_table(
+    caption: str,
+    names: Sequence[str],
+    rows: Sequence[tuple[Sequence[str], tuple[ComparedRun, Score]]],
+    *,
+    models: bool = True,
+) -> Table:
+    columns = evidence_columns("value", null_mean=False)
+    return Table(
+        caption=caption,
+        columns=[*names, *columns],
+        align="l" * len(names) + "r" * len(columns),
+        rows=[[*own, *evidence(score, null_mean=False)] for own, (_, score) in rows],
+        grouped=len(names) - 1,
+        remarks=reasons([row for _, row in rows], named=models),
+        notes=[_METRIC_NOTE] if models else [],
+    )
+
+
+def _attribute(score: Score) -> str:
+    if score.role in {"outcome", "refusal"}:
+        return "refusal" if score.role == "refusal" else str(score.attribute)
+    return f"{score.attribute} ({score.role})"
+
+
+def _mover(score: Score) -> str:
+    mover = score.mover
+    if mover is None:
+        return DASH
+    return f"{mover.value}: {mover.high_group} {mover.high_share:.0f} % / {mover.low_group} {mover.low_share:.0f} %"
+
+
+def reasons(rows: Rows, *, named: bool = True) -> list[str]:
+    """Say why each undefined score is undefined and, once each, what to know about the others."""
+    found, notes = [], Counter[str]()
+    several = len({score.name for _, score in rows}) > 1
+    for run, score in rows:
+        if not score.defined:
+            where = (run.model if named else "", score.task, score.name if several else "", score.subset)
+            found.append(f"{DASH} {' '.join(filter(None, (*where, score.attribute)))}: {score.undefined}")
+        elif score.is_whole:
+            notes.update(score.notes)
+    return found + [f"note on {count} of {len(rows)} scores: {note}" for note, count in notes.items()]
+
+
+def _mean_note(measure: Measure | None, rows: Rows) -> str:
+    name = rows[0][1].name
+    clusters = {score.n_clusters for _, score in rows if score.n_clusters}
+    meaning = f"{name}: {measure.help}.\n" if measure is not None and measure.help else ""
+    return (
+        f"{meaning}"
+        f"floor: what chance alone gives; excess: {name} − floor; interval: 95 %, for the population's value, noise "
+        "removed.\n"
+        f"p cluster: labels moved between {_range(clusters)} clusters (* < 0.05, ** < 0.001); q: after "
+        "Benjamini–Hochberg.\n"
+        "p paper: labels moved between responses, as published; it takes differences between clusters for bias.\n"
+        f"Values seen fewer than {_range({score.min_count for _, score in rows})} times are set aside; used: what "
+        "counts, of all requested."
+    )
+
+
+def _range(numbers: Iterable[int]) -> str:
+    known = sorted(numbers)
+    if not known:
+        return DASH
+    return str(known[0]) if len(known) == 1 else f"{known[0]}–{known[-1]}"
+
+
+def grid(
+    caption: str, rows: Sequence[tuple[str, Score]], *, remarks: Sequence[str] = (), notes: Sequence[str] = ()
+) -> Table:
+    """Return models × tasks; stars by the p-value that moves clusters."""
+    tasks = list(dict.fromkeys(score.task for _, score in rows))
+    cells = {(model, s.task): score_value(s.value, s.unit) + stars(s.p_cluster) for model, s in rows}
+    return Table(
+        caption=caption,
+        columns=["model", *(task.partition(":")[2] or task for task in tasks)],
+        align="l" + "r" * len(tasks),
+        rows=[
+            [model, *(cells.get((model, task), DASH) for task in tasks)]
+            for model in dict.fromkeys(model for model, _ in rows)
+        ],
+        remarks=remarks,
+        notes=notes,
+    )
+
+
+def share_table(model: str, score: Score, shares: Sequence[ValueShares]) -> Table:
+    """Return how often each group gets each value of an attribute, in percent."""
+    groups = sorted({group for entry in shares for group in entry.by_group})
+    return Table(
+        caption=(
+            f"{model}, {score.task}, {score.attribute}: {score.name} {percent(score.value)}{stars(score.p_cluster)}, "
+            f"floor {percent(score.floor)}, interval {score_interval(score.ci_low, score.ci_high, score.unit)}, "
+            f"p cluster {p_value(score.p_cluster)}, q {p_value(score.q)}"
+        ),
+        columns=["value", *(f"{group} %" for group in groups)],
+        align="l" + "r" * len(groups),
+        rows=[[entry.value, *(percent(entry.by_group.get(group, 0.0)) for group in groups)] for entry in shares],
+    )

@@ -1,0 +1,225 @@
+"""A table of results: one kind, from which a terminal, a page and a paper are served."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from equivox.report.numbers import DASH
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from rich.console import Console
+
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text with a smaller one below it; `shade` names a class of the page's style."""
+
+    text: str
+    below: str = ""
+    shade: str = ""
+
+    def __str__(self) -> str:
+        """Return the text, and in parentheses what stands below it."""
+        return f"{self.text} ({self.below})" if self.below else self.text
+
+
+Content = str | Cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table, its numbers already written as text.
+
+    Attributes
+    ----------
+    align
+        A letter per column, `l` for text and `r` for numbers.
+    grouped
+        Leading columns that name a group of rows: a terminal leaves their repeats out, LaTeX rules off each group.
+    remarks
+        Lines about single rows, such as why a number is missing; they follow the table.
+    notes
+        What the columns mean; a terminal prints the notes of several tables once, below the last.
+    """
+
+    caption: str = ""
+    columns: Sequence[Content]
+    align: str
+    rows: Sequence[Sequence[Content]]
+    grouped: int = 0
+    remarks: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+def split_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return rows by their key, in the order in which keys appear."""
+    found: dict[K, list[T]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+def print_tables(console: Console, tables: Iterable[Table]) -> None:
+    """Print tables with their remarks, then their notes, each once; a table without rows prints its remarks alone."""
+    from rich.markup import escape
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    notes: dict[str, None] = {}
+    for table in tables:
+        grid = Grid(box=None, pad_edge=False, header_style="dim")
+        cells = [[str(cell) for cell in row] for row in [table.columns, *table.rows]]
+        turned = zip(zip(*cells, strict=True), table.align, strict=True)
+        columns = [_aligned(column) if letter == "r" else column for column, letter in turned]
+        for heading, *_ in columns:
+            grid.add_column(escape(heading), no_wrap=True)
+        before: tuple[str, ...] = ()
+        for row in list(zip(*columns, strict=True))[1:]:
+            same = [n < table.grouped and row[: n + 1] == before[: n + 1] for n in range(len(row))]
+            grid.add_row(*("" if repeated else escape(text) for text, repeated in zip(row, same, strict=True)))
+            before = row
+        # As the title of the grid, a caption would be broken to its width.
+        if table.caption and (table.rows or table.remarks):
+            console.print(Text(table.caption, style="bold"))
+        if table.rows:
+            console.print(grid)
+        for remark in table.remarks:
+            console.print(Text(f"  {remark}", style="yellow" if remark.startswith(DASH) else "dim"))
+        notes |= dict.fromkeys(table.notes)
+    for note in notes:
+        console.print(Text(note, style="dim"))
+
+
+def _aligned(texts: Sequence[str]) -> list[str]:
+    """Return numbers below one another, whether stars follow them or not; the first text is the heading."""
+    from rich.cells import cell_len
+
+    stars = [len(text) - len(text.rstrip("*")) for text in texts]
+    padded = [text + " " * (max(stars) - own) for text, own in zip(texts, stars, strict=True)]
+    padded[0] = texts[0]
+    width = max(map(cell_len, padded))
+    return [" " * (width - cell_len(text)) + text for text in padded]
+
+
+def _frame(table: Table, index: bool) -> Any:
+    """Return the cells as a data frame; its labels are places, since names of columns may repeat."""
+    import pandas
+
+    rows = [list(row) for row in table.rows]
+    if not index:
+        return pandas.DataFrame(rows, columns=range(len(table.columns)), dtype=object)
+    return pandas.DataFrame([row[1:] for row in rows], columns=range(len(table.columns) - 1), dtype=object)
+
+
+def as_html(table: Table, css: str = "") -> Markup:
+    """Return the table, its remarks and notes as HTML without styles of its own; whatever a cell holds is text.
+
+    Numbers stand to the right by the page's style: `left-2` names a table whose first two columns hold text, `last`
+    one whose last does. `css` adds classes to the box that scrolls.
+    """
+    from markupsafe import Markup, escape
+
+    left = len(table.align) - len(table.align.lstrip("l"))
+    last = " last" if table.align.endswith("l") else ""
+    if not table.rows:
+        return _lines(table)
+    frame = _frame(table, index=True)
+    frame.columns.name = _html(table.columns[0])
+    style = frame.style.format(_html)
+    style = style.format_index(lambda place: _html(table.rows[place][0]), axis="index")
+    style = style.format_index(lambda place: _html(table.columns[place + 1]), axis="columns")
+    body = style.set_caption(str(escape(table.caption)) or None).to_html(exclude_styles=True)
+    box = Markup('<div class="scroll left-{}{} {}" tabindex="0" role="region" aria-label="{}">')
+    return box.format(left, last, css, table.caption) + Markup(body) + Markup("</div>") + _lines(table)
+
+
+def _html(cell: Content) -> str:
+    from markupsafe import Markup, escape
+
+    if isinstance(cell, str):
+        return str(escape(cell))
+    below = Markup("<small>{}</small>").format(cell.below) if cell.below else Markup("")
+    shaded = Markup('<span class="{}">{}{}</span>')
+    return str(shaded.format(cell.shade, cell.text, below) if cell.shade else escape(cell.text) + below)
+
+
+def _lines(table: Table) -> Markup:
+    from markupsafe import Markup
+
+    warn = Markup('<p class="note warn">{}</p>')
+    lines = [warn.format(remark.removeprefix(f"{DASH} ")) for remark in table.remarks]
+    return Markup("\n").join([*lines, *(Markup('<p class="note">{}</p>').format(note) for note in table.notes)])
+
+
+_SIGNS = str.maketrans(
+    {sign: f"\\{sign}" for sign in "{}$&#%_"}
+    | {sign: f"{{{sign}}}" for sign in "[]*-"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}"}
+    | {">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\char34{}", "'": r"\textquotesingle{}"}
+    | {"`": r"\textasciigrave{}", "—": "---", "–": "--", "−": r"\ensuremath{-}", "×": r"\ensuremath{\times}"}
+    | {"τ": r"\ensuremath{\tau}"}
+)
+"""What LaTeX reads as more than the sign itself: two hyphens as a dash, a bracket or star after a row as its own.
+
+The escapes of pandas leave brackets, stars, hyphens and quotes as they are.
+"""
+_MINUS = re.compile(r"(?<![\w-])-(?=\d)")
+_PAGE = 40
+"""Rows that fit on a page."""
+
+
+def tex(text: str) -> str:
+    r"""Return `text` as LaTeX that prints it: no sign of it acts, breaks a line or ends a table.
+
+    >>> print(tex(r"50 % \input{x} a_b $1"))
+    50 \% \textbackslash{}input\{x\} a\_b \$1
+    """
+    plain = _MINUS.sub("−", " ".join(text.split()))
+    return "".join(sign for sign in plain if sign.isprintable()).translate(_SIGNS)
+
+
+def as_latex(tables: Iterable[Table]) -> str:
+    """Return tables for a paper (booktabs), with remarks and notes below each; empty where none has a row."""
+    import equivox
+
+    texts = [_latex(table) for table in tables if table.rows]
+    packages = r"Needs \usepackage{booktabs,longtable}; letters beyond Latin need LuaLaTeX or XeLaTeX."
+    return "\n".join([f"% Made by equivox {equivox.__version__}. {packages}", *texts]) if texts else ""
+
+
+def _latex(table: Table) -> str:
+    long = len(table.rows) > _PAGE
+    style = _frame(table, index=False).style.hide(axis="index").format(lambda cell: tex(str(cell)))
+    style = style.format_index(lambda place: tex(str(table.columns[place])), axis="columns")
+    text = style.to_latex(
+        column_format=table.align,
+        caption=tex(table.caption),
+        hrules=True,
+        environment="longtable" if long else None,
+        position_float=None if long else "centering",
+    )
+    lines = text.splitlines()
+    first = len(lines) - 1 - lines[::-1].index(r"\endlastfoot" if long else r"\midrule") + 1
+    for n in range(len(table.rows) - 1, 0, -1):
+        if table.grouped and table.rows[n][: table.grouped] != table.rows[n - 1][: table.grouped]:
+            lines.insert(first + n, r"\midrule")
+    notes = [rf"\smallskip{{\footnotesize {tex(note)}}}" for note in (*table.notes, *table.remarks)]
+    below = [line for note in notes for line in ("", note)]
+    if long:
+        return "\n".join([r"{\small", *lines, "}", *below]) + "\n"
+    return "\n".join([lines[0], r"\small", *lines[1:-1], *below, lines[-1]]) + "\n"
+
+
+def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows of plain values as CSV, with every column that any of them has; None and NaN are empty."""
+    import pandas
+
+    return str(pandas.DataFrame(records, dtype=object).to_csv(index=False))

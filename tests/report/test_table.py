@@ -1,0 +1,86 @@
+"""One kind of table: the same cells on a terminal, in a page, in a paper and in a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from html.parser import HTMLParser
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from equivox.report.table import Cell, Table, as_csv, as_html, as_latex, print_tables
+
+HOSTILE = "{} [bold]</td><script>alert(1)</script> & 50 % \\input{x} {0}"
+
+
+class Page(HTMLParser):
+    """Collects the tags and texts of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.texts: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def table(text: str = "x", **more: object) -> Table:
+    rows = [[text, "1.50*", Cell(text, text, "above-1")], [text, "10.25", "—"], ["other", "3.00**", "—"]]
+    fields = {"caption": text, "columns": [text, text, Cell(text, text)], "align": "lrr", "rows": rows, **more}
+    return Table(**fields)  # type: ignore[arg-type]
+
+
+def printed(*tables: Table) -> list[str]:
+    console = Console(file=io.StringIO(), width=400, highlight=False)
+    print_tables(console, tables)
+    return console.file.getvalue().splitlines()  # type: ignore[attr-defined,no-any-return]
+
+
+@settings(deadline=None)
+@given(st.one_of(st.just(HOSTILE), st.text(min_size=1)))
+def test_whatever_a_cell_holds_is_text_on_a_page(text: str) -> None:
+    page = Page(as_html(table(text, remarks=[text], notes=[text])))
+    assert set(page.tags) <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "small", "span", "p"}
+    # No style and no handler: the page's Content-Security-Policy stays as strict as it is.
+    assert page.attributes <= {"class", "tabindex", "role", "aria-label"}
+    if text == HOSTILE:
+        assert page.texts.count(HOSTILE) == 11
+
+
+def test_a_terminal_aligns_digits_and_leaves_out_repeats() -> None:
+    lines = printed(
+        table("a", grouped=1, remarks=["— missing"], notes=["what it means"]), table(notes=["what it means"])
+    )
+    assert lines[0] == "a"
+    assert [line.index(".") for line in lines[2:5]] == [lines[2].index(".")] * 3
+    assert lines[3].startswith(" ")
+    assert lines[5] == "  — missing"
+    assert [line for line in lines if line == "what it means"] == [lines[-1]]
+    assert any(HOSTILE in line for line in printed(table(HOSTILE)))
+
+
+def test_latex_prints_braces_in_headings_and_rules_off_groups() -> None:
+    text = as_latex([table(HOSTILE, grouped=1)])
+    heading = next(line for line in text.splitlines() if line.endswith(r" \\"))
+    assert heading.count(r"\{\} {[}bold{]}") == 4
+    assert text.count(r"\midrule") == 2
+    assert r"\input{" not in text.replace(r"\textbackslash{}input", "")
+    assert as_latex([table(rows=[])]) == ""
+
+
+def test_csv_has_every_column_and_full_precision() -> None:
+    text = as_csv([{"a": 0.1 + 0.2, "n": 1}, {"a": float("nan"), "b": HOSTILE, "n": None}])
+    assert list(csv.DictReader(io.StringIO(text))) == [
+        {"a": "0.30000000000000004", "n": "1", "b": ""},
+        {"a": "", "n": "", "b": HOSTILE},
+    ]
