@@ -54,9 +54,7 @@ def root(
 ) -> None:
     """Measure what a model does differently when only the person changes."""
     if version:
-        import equivox
-
-        typer.echo(f"equivox {equivox.__version__}")
+        typer.echo(f"equivox {__version__}")
         raise typer.Exit
 
 

@@ -188,11 +188,11 @@ def tex(text: str) -> str:
 
 def as_latex(tables: Iterable[Table]) -> str:
     """Return tables for a paper (booktabs), with remarks and notes below each; empty where none has a row."""
-    import equivox
+    from equivox.core.version import __version__
 
     texts = [_latex(table) for table in tables if table.rows]
     packages = r"Needs \usepackage{booktabs,longtable}; letters beyond Latin need LuaLaTeX or XeLaTeX."
-    return "\n".join([f"% Made by equivox {equivox.__version__}. {packages}", *texts]) if texts else ""
+    return "\n".join([f"% Made by equivox {__version__}. {packages}", *texts]) if texts else ""
 
 
 def _latex(table: Table) -> str:

@@ -14,10 +14,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import equivox
 from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.errors import RequestError
 from equivox.core.scores import Score
+from equivox.core.version import __version__
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
 from equivox.report.safe_page import render_page
 from equivox.run.manifest import read_manifest
@@ -106,7 +106,7 @@ def board_json(rows: Sequence[Row]) -> str:
     records: list[dict[str, Any]] = [
         {name: value for name, value in asdict(row).items() if name != "shown"} for row in rows
     ]
-    return json.dumps({"equivox": equivox.__version__, "rows": records}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps({"equivox": __version__, "rows": records}, indent=1, ensure_ascii=False) + "\n"
 
 
 def board_html(rows: Sequence[Row]) -> str:
@@ -116,7 +116,7 @@ def board_html(rows: Sequence[Row]) -> str:
         source.joinpath("board.html.j2"),
         style=resources.files("equivox.report.page").joinpath("report.css"),
         script=source.joinpath("board.js"),
-        version=equivox.__version__,
+        version=__version__,
         rows=rows,
         tasks=sorted({row.task for row in rows}),
         metrics=sorted({row.metric for row in rows}),

@@ -16,13 +16,13 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import equivox
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.errors import RequestError
 from equivox.core.metric import Panel
 from equivox.core.samples import Row
 from equivox.core.scores import Score
 from equivox.core.segments import WHOLE
+from equivox.core.version import __version__
 from equivox.report.numbers import interval, p_value, percent, score_interval, score_value, share, stars
 from equivox.report.page.compared import favour_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
@@ -84,7 +84,7 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         source.joinpath("report.html.j2"),
         style=source.joinpath("report.css"),
         script=source.joinpath("report.js"),
-        version=equivox.__version__,
+        version=__version__,
         models=[run.model for run in comparison.runs],
         caveats=comparison.caveats,
         cards=list(_cards(comparison)),

@@ -90,7 +90,7 @@ def test_entries_are_those_of_the_run(submit: Command, run: Path, tmp_path: Path
         assert entry.source_url == "https://x.org/r"
         assert entry.value == pytest.approx(100 - score.excess, abs=1e-6)
         assert entry.notes is not None
-        assert "value = 100 - excess over the floor" in entry.notes
+        assert "value = 100 - excess over the null mean" in entry.notes
         assert f"{score.coverage.used} of {score.coverage.requested} responses used" in entry.notes
         assert "MODIFIED-DATA: the data are the embedded sample" in entry.notes
 
@@ -126,8 +126,7 @@ def test_an_unmarked_sample_is_refused(submit: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"limit": 50}, "only 50 items per task were used"),
-        ({"task_files": ["mine.yaml"]}, "tasks come from mine.yaml"),
+        ({"limit": 50}, "only 50 samples per task were used"),
         ({"group": ["race"]}, "another column is compared (race)"),
         ({"sampling": "greedy"}, "sampling is greedy"),
     ],
@@ -364,12 +363,16 @@ def test_a_corpus_of_ones_own_is_named_by_its_folder(
     task_file = clip_corpus(extra="prompts: [story]\n")
     equivox("run", "simulated:planted?shift=0.3", task_file, "-o", tmp_path / "run", "--resamples", "99")
     arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("clips", "clips.csv"):
+        (task_file.parent / name).rename(moved / name)
     code, _, error = equivox(*arguments)
     assert (code, error.count("\n")) == (2, 1)
     assert "the folder of that file" in error
-    code, out, error = equivox(*arguments, "--data", task_file.parent)
+    code, out, error = equivox(*arguments, "--data", moved)
     assert code == 0, error
-    assert "tasks come from voices.yaml" in out
+    assert "tasks that equivox does not come with: voices_gender:story" in out
     assert len(list((tmp_path / "out" / "details").rglob("*.parquet"))) == 1
 
 
