@@ -4,37 +4,46 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
-Cli = Callable[..., tuple[int, str, str]]
+from docs_pages import (
+    PAGES,
+    ROOT,
+    WORKED,
+    Cli,
+    all_blocks,
+    blocks,
+    commands,
+    commands_in,
+    file_named,
+    install,
+    uninstall,
+    unknown_options,
+)
 
 ELSEWHERE = ("--push", "--data data", "--data-dir data", "--hub", "--source ", "pip install", "labels")
 """What only somebody with a model, a corpus, an account or labels can run; their options and names are checked."""
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text("utf-8"), flags=re.DOTALL)
+QUICKLY = {
+    "run": ("--resamples", "199"),
+    "score": ("--resamples", "199"),
+    "compare": ("--resamples", "199"),
+    "power": ("--simulations", "200"),
+}
 
 
-def commands(page: Path) -> Iterator[str]:
-    for block in blocks(page, "console"):
-        for line in block.replace("\\\n", " ").splitlines():
-            if line.startswith("$ equivox "):
-                yield line.removeprefix("$ equivox ").partition("  #")[0].strip()
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT / "docs").as_posix()
 
 
-def can_run(words: list[str], command: str) -> bool:
+def can_run(words: list[str]) -> bool:
     """Whether all that a command needs is here: simulated models, the sample, and runs made before on the page."""
-    if any(mark in f"{command} " for mark in ELSEWHERE):
+    if any(mark in f"{' '.join(words)} " for mark in ELSEWHERE):
         return False
     runs = [word for word in words[1:] if re.match(r"(runs|hub)/", word) and not _is_output(words, word)]
     if words[0] == "run":
@@ -55,43 +64,60 @@ def _are_here(runs: list[str]) -> bool:
     return all(Path(run).exists() for run in runs)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in commands(page):
-        words = shlex.split(command)
-        named = words[:2] if words[0] in {"data", "tasks", "audit"} else words[:1]
-        code, out, _ = equivox(*named, "--help")
-        assert code == 0, command
-        unknown = [word for word in words if word.startswith("--") and word.partition("=")[0] not in out]
-        assert not unknown, command
-        if can_run(words, command):
-            extra = ["--resamples", "99"] if words[0] == "run" else []
-            code, _, error = equivox(*words, *extra)
+    for words in commands(page):
+        assert not unknown_options(words), words
+        if page not in WORKED and can_run(words):
+            code, _, error = equivox(*words, *(["--resamples", "99"] if words[0] == "run" else []))
             # Simulated models that say one thing only leave scores undefined: 1 is an answer, 2 is a wrong command.
-            assert code in {0, 1}, f"{command}: {error}"
+            assert code in {0, 1}, f"{words}: {error}"
 
 
 def test_enough_commands_run() -> None:
     runnable = [
-        command
+        words
         for page in PAGES
-        for command in commands(page)
-        if command.startswith("run simulated:") and can_run(shlex.split(command), command)
+        for words in commands(page)
+        if words[0] == "run" and words[1].startswith("simulated:") and (page in WORKED or can_run(words))
     ]
-    assert len(runnable) >= 2
+    assert len(runnable) >= 10
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", WORKED, ids=name_of)
+def test_worked_pages(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worked change works as printed: its files, its Python and its commands, from top to bottom."""
+    install(page, tmp_path, monkeypatch)
+    namespace: dict[str, object] = {}
+    done = 0
+    try:
+        for language, block in all_blocks(page):
+            if language == "python" and not file_named(block):
+                exec(compile(block, str(page), "exec", dont_inherit=True), namespace)
+                done += 1
+            for words in commands_in(block) if language == "console" else []:
+                if any(mark in f"{' '.join(words)} " for mark in ELSEWHERE):
+                    continue
+                code, out, error = equivox(*words, *QUICKLY.get(words[0], ()))
+                assert code == 0, f"{words}: {error}"
+                assert out, words
+                done += 1
+    finally:
+        uninstall(page)
+    assert done >= 3
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python") and p not in WORKED], ids=name_of)
 def test_python(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every block runs, in order; one that the text says stops with an error does."""
     pytest.importorskip("evaluate")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
     (tmp_path / "metrics").symlink_to(ROOT / "metrics")
     monkeypatch.chdir(tmp_path)
-    for command in commands(page):
-        if command.startswith("data push") and "--data sample" in command:
-            assert equivox(*shlex.split(command))[0] == 0
+    for words in commands(page):
+        if words[:2] == ["data", "push"] and "sample" in words:
+            assert equivox(*words)[0] == 0
     namespace: dict[str, object] = {}
     text = page.read_text("utf-8")
     for block in blocks(page, "python"):
@@ -104,7 +130,7 @@ def test_python(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.Mo
             exec(code, namespace)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_yaml_is_yaml_and_links_lead_somewhere(page: Path) -> None:
     for block in blocks(page, "yaml"):
         assert yaml.safe_load(block)
