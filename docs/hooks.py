@@ -5,11 +5,13 @@ A hook of mkdocs (`mkdocs.yml`); nothing is fetched.
 
 from __future__ import annotations
 
+import posixpath
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 METRICS = ("ntvd", "spoken_stereoset", "genres", "concept_associations")
@@ -31,16 +33,23 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: object, config: MkDocsConfig, files: Files) -> str:
-    """Write links to files that are no pages as the names of those files."""
-    return re.sub(r"\[([^\]]+)\]\((?:\.\./)+(?!docs/)[^)]*\)", r"\1", markdown)
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Write links that lead out of `docs/` as the names of those files."""
+    folder = PurePosixPath(page.file.src_uri).parent
+
+    def inside(link: re.Match[str]) -> str:
+        leads_out = posixpath.normpath(folder / link[2]).startswith("..")
+        return link[1] if leads_out else link[0]
+
+    return re.sub(r"\[([^\]]+)\]\(((?:\.\./)+[^)]*)\)", inside, markdown)
 
 
 def from_docs(readme: str) -> str:
     """Return the README as a page of `docs/`: its links start there, those to other files become plain words."""
     text = re.sub(r"\]\(docs/", "](", readme)
-    text = text.replace("](CHANGELOG.md)", "](changelog.md)").replace("[CONTRIBUTING](CONTRIBUTING.md)", "CONTRIBUTING")
-    pages = r"(?:https?:|#|[\w/]+\.(?:md|png|svg))"
+    text = text.replace("](CHANGELOG.md)", "](changelog.md)")
+    text = re.sub(r"\[(CONTRIBUTING|SECURITY)\]\(\1\.md\)", r"\1", text)
+    pages = r"(?:https?:|#|[\w/]+\.(?:md|png|svg)\b)"
     return re.sub(rf"(?<!!)\[([^\]]+)\]\((?!{pages})[^)]*\)", r"\1", text)
 
 
