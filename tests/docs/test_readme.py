@@ -1,4 +1,4 @@
-"""The README says what is true: its commands run, its examples work."""
+"""The README says what is true: its commands run, its table is what they print, its task is a task."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from docs_pages import DOCS, ROOT, Cli, blocks, commands, unknown_options
 
 from equivox.annotate import annotator_names
 from equivox.core.task import Task
@@ -17,59 +18,87 @@ from equivox.engines import model_names
 from equivox.run.run_files import open_run_file
 from equivox.tasks.registry import resolve_tasks
 
-ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text("utf-8")
-Cli = Callable[..., tuple[int, str, str]]
+README = ROOT / "README.md"
+QUICKSTART = DOCS / "quickstart.md"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def on_a_real_model(words: list[str]) -> bool:
+    return any(mark in words for mark in ("--data-dir", "labels.csv"))
 
 
-def commands() -> list[str]:
-    text = "\n".join(blocks("console")).replace("\\\n", " ")
-    lines = [line for line in text.splitlines() if line.startswith("$ equivox")]
-    return [line.removeprefix("$ equivox ").partition("  #")[0] for line in lines]
+def test_it_is_short_and_its_first_screen_holds_what_a_newcomer_needs() -> None:
+    lines = README.read_text("utf-8").splitlines()
+    assert len(lines) <= 120
+    first = "\n".join(lines[:45])
+    assert "pip install" in first and "$ equivox run" in first and "```python" in first and "VIBE" in first
 
 
-def on_a_real_model(command: str) -> bool:
-    return any(mark in command for mark in ("--data-dir", "runs/omni", "labels.csv"))
+def test_the_two_commands_stand_in_it() -> None:
+    (block,) = (block for block in blocks(README, "console") if "make" in block)
+    assert [line.split("#")[0].strip() for line in block.splitlines()] == ["$ make demo", "$ make test"]
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert all(f"\n{target}:" in makefile for target in ("demo", "test", "check", "docs"))
 
 
-def test_commands_on_real_models_know_their_options_and_names(equivox: Cli) -> None:
+@pytest.mark.parametrize("page", [README, QUICKSTART], ids=lambda page: page.stem)
+def test_commands_on_real_models_know_their_options_and_names(page: Path) -> None:
     """Without the models: each option, task, annotator and model that is named exists."""
-    ours = [command for command in commands() if on_a_real_model(command)]
-    assert len(ours) == 6
-    for command in ours:
-        words = shlex.split(command)
-        code, out, _ = equivox(*(words[:2] if words[0] == "audit" else words[:1]), "--help")
-        assert code == 0
-        assert all(word in out for word in words if word.startswith("--"))
+    ours = [words for words in commands(page) if on_a_real_model(words)]
+    assert len(ours) >= 2
+    for words in ours:
+        assert not unknown_options(words), words
         if words[0] == "run":
             assert words[1] in model_names()
         if "--annotator" in words:
             assert words[words.index("--annotator") + 1] in annotator_names()
         if words[0] == "reproduce":
             assert open_run_file(words[1])
-        elif words[0] != "audit" and len(words) > 2:
+        elif words[0] != "audit":
             assert resolve_tasks(words[2])
 
 
-def test_commands_on_the_sample_run_in_the_order_given(
+def test_the_table_is_what_the_commands_print(equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (command,) = (words for words in commands(README) if words[0] == "run")
+    header, *rows = blocks(README, "text")[0].splitlines()
+    assert len(rows) == 3 and command[1] in rows[1]
+    for row in rows:
+        model, ntvd, floor, interval, p_cluster, p_paper = row.split()
+        code, out, error = equivox("run", model, *command[2:-1], f"runs/{len(model)}")
+        assert code == 0, error
+        title, printed = out.splitlines()[1:3]
+        found = dict(zip(re.split(r"\s{2,}", title.strip()), re.split(r"\s{2,}", printed.strip()), strict=True))
+        assert found["nTVD"].rstrip("*") == ntvd
+        assert [found[name] for name in ("floor", "interval", "p cluster", "p paper")] == [
+            floor, interval, p_cluster, p_paper,
+        ]  # fmt: skip
+        assert set(re.split(r"\s{2,}", header)) <= set(found)
+
+
+def test_the_python_example_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {}
+    example = blocks(README, "python")[0]
+    assert len([line for line in example.splitlines() if line]) <= 5
+    exec(compile(example, "README.md", "exec", dont_inherit=True), namespace)
+    assert len(namespace["scores"]) > 5
+    assert len(namespace["answers"]) == 288
+
+
+def test_the_task_example_is_short_is_a_task_and_runs_as_printed(
     equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    *_, example = blocks(README, "python")
+    assert len(example.splitlines()) < 25
     monkeypatch.chdir(tmp_path)
-    elsewhere = ("--source", "--data data", "my_voices")
-    on_sample = [
-        command
-        for command in commands()
-        if not on_a_real_model(command) and not any(word in command for word in elsewhere)
-    ]
-    assert len(on_sample) >= 6
-    for command in on_sample:
-        code, out, err = equivox(*shlex.split(command))
-        assert code == 0, f"{command}: {err}"
-        assert out
+    Path("my_tasks.py").write_text(example)
+    (task,) = resolve_tasks("my_tasks.py")
+    assert isinstance(task, Task)
+    assert "Cannot say" in task.card
+    run = ("run", "simulated:biased", "my_tasks.py", "--data", "sample", "--limit", 24, "--resamples", 99)
+    code, out, error = equivox(*run, "--output", "run")
+    assert code == 0, error
+    assert "greeting:address" in out and "100.00" in out
 
 
 def test_building_the_corpora_as_written_and_running_on_them(
@@ -81,68 +110,39 @@ def test_building_the_corpora_as_written_and_running_on_them(
     (tmp_path / "CREMA-D").symlink_to(sample / "crema_d")
     (tmp_path / "l2arctic_v5").symlink_to(sample / "l2_arctic")
     (tmp_path / "spoken_stereoset").symlink_to(sample / "spoken_stereoset")
-    chosen = [command for command in commands() if "--source" in command or "--data data" in command]
+    chosen = [
+        words
+        for words in commands(QUICKSTART)
+        if "--source" in words or ("--data" in words and words[words.index("--data") + 1] == "data")
+    ]
     assert len(chosen) == 4
-    for command in chosen:
-        code, _, err = equivox(*shlex.split(command))
-        assert code == 0, f"{command}: {err}"
-
-
-def test_the_corpus_example_is_short_and_works(
-    equivox: Cli, clip_corpus: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (example,) = blocks("yaml")
-    assert len(example.splitlines()) < 15
-    monkeypatch.chdir(tmp_path)
-    clip_corpus()
-    # The fixture keeps its clips in a folder of their own; everything else is as printed.
-    Path("my_voices.yaml").write_text(example + "folder: clips\n")
-    (command,) = [command for command in commands() if "my_voices.yaml" in command]
-    code, out, err = equivox(*shlex.split(command))
-    assert code == 0, err
-    names = [f"my_voices_gender:{prompt}" for prompt in yaml.safe_load(example)["prompts"]]
-    assert all(name in out for name in names)
-
-
-def test_the_task_example_is_short_and_is_a_task() -> None:
-    *_, example = blocks("python")
-    assert len(example.splitlines()) < 25
-    namespace: dict[str, object] = {}
-    exec(compile(example, "README.md", "exec", dont_inherit=True), namespace)
-    (task,) = namespace["TASKS"]  # type: ignore[misc]
-    assert isinstance(task, Task)
-    assert "Cannot say" in task.card
-
-
-def test_the_python_example_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, Any] = {}
-    exec(compile(blocks("python")[0], "README.md", "exec", dont_inherit=True), namespace)
-    assert len(namespace["scores"]) > 5
-    assert len(namespace["answers"]) == 288
+    for words in chosen:
+        code, _, err = equivox(*words, *(["--resamples", "199"] if words[0] == "run" else []))
+        assert code == 0, f"{words}: {err}"
 
 
 def test_every_file_that_is_linked_exists() -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", README):
-        assert (ROOT / target.partition("#")[0]).exists(), target
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", README.read_text("utf-8")):
+        file, _, anchor = target.partition("#")
+        assert (ROOT / file).exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", (ROOT / file).read_text("utf-8"), flags=re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w]+", "-", heading.lower()).strip("-") for heading in headings}, target
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "benchmarks").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted((DOCS / "benchmarks").glob("*.md")), ids=lambda page: page.stem)
 def test_a_benchmarks_page_names_commands_files_and_examples_that_exist(
-    page: Path, equivox: Cli, clip_corpus: Callable[..., Path], tmp_path: Path
+    page: Path, clip_corpus: Callable[..., Path]
 ) -> None:
     text = page.read_text("utf-8")
     for command in re.findall(r"^\$ equivox (.*?)(?:  #.*)?$", text, flags=re.MULTILINE):
-        words = shlex.split(command.replace("\\", ""))
-        named = words[:2] if words[0] in {"data", "tasks", "audit"} else words[:1]
-        code, out, _ = equivox(*named, "--help")
-        assert code == 0, command
-        assert all(word in out for word in words if word.startswith("--")), command
+        assert not unknown_options(shlex.split(command.replace("\\", ""))), command
     for file in re.findall(r"`((?:tests|tasks|configs|dataset_builders|metrics)/[\w/.-]+)`", text):
         assert (ROOT / file).exists(), file
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (page.parent / target).exists(), target
     for number, example in enumerate(re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)):
+        assert yaml.safe_load(example)
         if "questions:" in example:
             file = clip_corpus().parent / f"example-{number}.yaml"
             file.write_text(example)
