@@ -2,6 +2,7 @@
 #   make demo   every benchmark on the embedded sample, with models whose bias is known
 #   make test   linting, types, doctests and all tests, those on real vLLM included
 #   make docs   the documentation as a site, in site/
+#   make check   the short loop: linting, types and the quick tests, about 90 s
 #   make unit   the tests that need no vLLM
 #   make test-browser   the report and the blind sheet in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
@@ -16,7 +17,7 @@ export UV_FIND_LINKS
 endif
 INSTALL := $(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo docs test test-browser test-engine test-lighteval check lint types unit constraints constraints-engine \
+.PHONY: help demo docs test test-browser test-engine test-lighteval check lint types quick unit constraints constraints-engine \
   constraints-lighteval clean
 
 help:
@@ -27,17 +28,25 @@ demo: $(VENV)/.installed
 
 test: lint types unit test-browser test-engine test-lighteval
 
-check: test
+check: lint types quick
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.installed-dev
 	$(BIN)/pytest -n auto --dist worksteal --ignore=tests/browser
+
+# Without the tests that render pages, build packages, run whole documents or simulate at length.
+QUICKLY := -m 'not slow' --ignore=tests/browser --ignore=tests/docs --ignore=tests/examples --ignore=tests/tasks \
+  --ignore=tests/statistics/test_levels.py --ignore=tests/dataset_builders/test_full_size.py --ignore=tests/run/test_resume.py
+
+quick: $(VENV)/.installed-dev
+	$(BIN)/pytest -n auto --dist worksteal $(QUICKLY)
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site

@@ -1,0 +1,56 @@
+"""What contributors are told, what hooks run and what continuous integration runs are the same commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+
+
+def recipe(target: str) -> list[str]:
+    (found,) = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, flags=re.MULTILINE)
+    return [line.strip() for line in found.splitlines()]
+
+
+def test_the_hooks_run_what_make_lint_runs() -> None:
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"]
+    assert repository["repo"] == "local"
+    assert all(hook["language"] == "system" and not hook["pass_filenames"] for hook in repository["hooks"])
+    entries = [hook["entry"].replace(".venv/bin/", "$(BIN)/") for hook in repository["hooks"]]
+    assert entries == recipe("lint")
+
+
+def test_continuous_integration_runs_make_alone() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8"))["jobs"]
+    runs = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
+    assert runs == {"check": ["make check"], "test": ["make test"]}
+    assert jobs["check"]["strategy"]["matrix"]["python"] == ["3.11", "3.13"]
+    assert "make test" in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+def test_the_targets_that_pages_name_exist() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    named = {name for page in pages for name in re.findall(r"[`$ ]make ([a-z][a-z-]+)`", page.read_text("utf-8"))}
+    assert {"check", "test", "lint"} <= named
+    for name in named:
+        assert re.search(rf"^{name}:", MAKEFILE, flags=re.MULTILINE), name
+
+
+def test_the_files_that_contributing_and_security_name_exist() -> None:
+    for page in ("CONTRIBUTING.md", "SECURITY.md"):
+        text = (ROOT / page).read_text("utf-8")
+        named = re.findall(r"`((?:equivox|tests|tasks|configs|dataset_builders|metrics|docs|examples)/[\w/.-]+)`", text)
+        named += re.findall(r"\]\((?!https?:)([^)#]+)", text)
+        for file in named:
+            assert (ROOT / file).exists(), f"{page}: {file}"
+
+
+def test_the_changelog_has_the_headings_of_keep_a_changelog() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    unreleased = text.split("## [Unreleased]")[1]
+    headings = re.findall(r"^### (\w+)$", unreleased.split("\n## ")[0], flags=re.MULTILINE)
+    assert headings == ["Added", "Changed", "Removed"]
