@@ -18,8 +18,8 @@ from equivox.integrations.lighteval.settings import ANNOTATOR, DATA, LIMIT, MODE
 PAGE = (Path(__file__).parents[3] / "docs" / "lighteval.md").read_text("utf-8")
 
 
-def test_the_reference_models_numbers_are_those_shown(lighteval: Callable[..., Evaluated]) -> None:
-    (command,) = re.findall(r"^\$ (lighteval custom \"reference.*)$", PAGE, re.MULTILINE)
+def test_the_simulated_models_numbers_are_those_shown(lighteval: Callable[..., Evaluated]) -> None:
+    (command,) = re.findall(r"^\$ (lighteval custom \"simulated.*)$", PAGE, re.MULTILINE)
     arguments = [MODEL_FILE if word == "$MODEL" else word for word in shlex.split(command)[1:]]
     given = arguments[: arguments.index("--custom-tasks")]
     (limit,) = re.findall(r"EQUIVOX_LIMIT=(\d+)", PAGE)
