@@ -275,7 +275,7 @@ def choice_table(runs: int, seed: int) -> Iterator[str]:
 
 def planted_table(runs: int, seed: int) -> Iterator[str]:
     """Coverage of the public function on the planted reference: 24 × 12 answers, 8 values, true nTVD 20."""
-    yield "| planted reference | true nTVD | interval holds it |"
+    yield "| planted shift | true nTVD | interval holds it |"
     yield "|---|---|---|"
     base = World(clusters=24, responses=12, values=8, groups=2, shift=0.2)
     for name, world, clustered in (
@@ -297,13 +297,13 @@ def planted_table(runs: int, seed: int) -> Iterator[str]:
         yield f"| {name} | 20 | {100 * held / runs:.1f} % |"
 
 
-PAGE = """# Do the numbers hold?
+PAGE = """# Validity: do the numbers hold?
 
 This page is written by `python -m benchmarks.validity` ({runs} null runs, {interval_runs} runs per interval,
 seed {seed}). Every table simulates a population whose truth is known and counts how often a number is right
 about it.
 
-## Tests: how often is a difference reported where there is none?
+## Tests: how often do they report a difference when there is none?
 
 At a level of 5 % a valid test rejects in 5 % of runs without a group effect; with {runs} runs, chance leaves
 about ±{error:.1f} points. Speakers differ by a Dirichlet distribution around the common one; "speaker effect"
@@ -311,35 +311,36 @@ means that two answers of one speaker are correlated by 0.02.
 
 {nulls}
 
-`p_cluster` deals labels to whole speakers and keeps its level as long as speakers are exchangeable. `p_response`
-deals labels to single answers, which is right only when speakers do not differ; with a speaker effect it counts
-every answer of a speaker as new evidence about the group. In the `strata` row the strata answer differently and
-hold the groups in unequal numbers; labels dealt within strata are valid, labels dealt over everything are not.
+`p_cluster` permutes the groups over whole speakers and keeps its level as long as speakers are exchangeable.
+`p_response` permutes them over single answers, which is right only when speakers do not differ. With a speaker
+effect it counts every answer of a speaker as new evidence about the group. In the `strata` row the strata answer
+differently and hold the groups in unequal numbers; permutations within strata are valid, permutations over
+everything are not.
 
 The last row shows the limit of the test. There the smallest group also has the smallest clusters (a quarter of
-the largest), so that its noise is of another size and speakers are not exchangeable even without a group effect.
-Give every speaker about the same number of answers; the result carries a note when the groups' mean cluster sizes
-differ by more than half.
+the largest). Its noise is of another size, so speakers are not exchangeable even without a group effect. Give every
+speaker about the same number of answers. The result has a note when the groups' mean cluster sizes differ by more
+than half.
 
-## Interval: does it hold the population's nTVD?
+## Intervals: how often do they hold the population's nTVD?
 
 ### Why not a bootstrap interval
 
-The nTVD of a sample is longer than that of the population: every value contributes the absolute size of its
-noise. A bootstrap sample has the noise of the sample and its own on top, so percentile intervals lie too high;
-correcting by what resampling adds removes only part of what sampling added, since a deviation that is already
-mostly noise hardly grows by more of it. How much is left depends on how the true shift is spread over the
-values, and that is known only roughly: the absolute value has a kink at zero, and no estimator of a sum of
-absolute values can be both accurate for sparse and for dense shifts (Cai & Low 2011, doi:10.1214/10-AOS849).
+The nTVD of a sample is larger than that of the population: every value contributes the absolute size of its
+noise. A bootstrap sample has the noise of the sample plus further noise, so percentile intervals lie too high. A
+correction by what resampling adds removes only part of what sampling added, because a deviation that is mostly
+noise hardly grows with more noise. How much is left depends on how the true shift is spread over the values, and
+the data show that only roughly. The absolute value has a kink at zero, and no estimator of a sum of absolute values
+is accurate for both sparse and dense shifts (Cai & Low 2011, doi:10.1214/10-AOS849).
 
-The interval therefore inverts a test and takes each limit under the spread that is least favourable to it among
-those the data leave open (`equivox/statistics/intervals.py`):
+The interval therefore inverts a test. It takes each limit under the least favourable spread that the data leave open
+(`equivox/statistics/intervals.py`):
 
 1. The sampling error of P_g is drawn with the covariance of the cluster residuals (inflated by m/(m−1)) and
    scaled by √(df/χ²) for having been estimated.
-2. Lower limit: deviations within 2.5 standard errors are taken to be zero, the others as observed. This spread
+2. Lower limit: deviations within 2.5 standard errors are set to zero, the others stay as observed. This spread
    has the largest bias, so the smallest truth.
-3. Upper limit: deviations beyond three standard errors stand; all others get one common size, the largest
+3. Upper limit: deviations beyond three standard errors stay; all others get one common size, the largest
    (one-sided 95 %) that their mean square allows. This spread has the smallest bias, so the largest truth.
 4. Along each spread, the limit is the scale at which the observed nTVD becomes a 2.5 % tail event.
 
@@ -350,72 +351,71 @@ Coverage of 95 % intervals on the same samples ({interval_runs} runs each):
 ### Coverage by design
 
 `too low` and `too high` are the shares of runs whose interval lies wholly below or above the truth. A shift of
-0 sits on the edge of what is possible: only `too high` can happen there, and coverage of 97.5 % or more is what
-the construction promises. Of {n} designs, {below} below 93 %, {inside} within 93–97 %, {above} above 97 %; in a
+0 is at the edge of what is possible: only `too high` can happen there, and the construction promises a coverage of
+97.5 % or more. Of {n} designs, {below} below 93 %, {inside} within 93–97 %, {above} above 97 %; in a
 single row, chance leaves about ±{interval_error:.1f} points.
 
 {intervals}
 
 Coverage above 97 % is the price of not knowing the spread: {above} of {n} designs, mainly shifts of 0 and 5,
-many values per answer, or shifts on one value. There the interval is wider than one that knew the spread; it
-does not claim more than the data hold. {verdict}
+many values per answer, or shifts on one value. There it is wider than an interval that knew the spread. {verdict}
 
-### Planted reference
+### Planted shift
 
-The simulated model moves a fifth of each group's answers to a value of its own, so that the truth is 20
-exactly. Through `distribution_shift` itself:
+The simulated model moves a fifth of each group's answers to a value that no other group has, so the truth is exactly
+20. The intervals come from `distribution_shift`:
 
 {planted}
 
-## Two models: how often is one called further from parity where both are equally far?
+## Two models: how often is one called further from parity when both are equally far?
 
-Two models answer the same items, in two attributes; how far each is from parity is known by construction
+Two models answer the same samples, in two attributes. Their distances from parity are known by construction
 (`python -m benchmarks.comparison`, 400 runs per row, 100 in the last). The columns say how often each p is up to
-5 %. In the first ten rows the models are equally far, so that a valid test stays at or below 5 % (chance leaves about
+5 %. In the first ten rows the models are equally far, so a valid test stays at or below 5 % (chance leaves about
 ±2.1 points); in the others they are not. With 5–80 responses, speakers differ in how many they gave and in how much
-they vary, and the second model lacks 30 % of them, of some speakers more than half; where that leaves a group with one
-speaker there is no interval, which counts as one that does not hold.
+they vary. The second model lacks 30 % of the responses, for some speakers more than half. When that leaves a group with
+one speaker there is no interval, which counts as an interval that does not hold.
 
 | models, nTVD | speakers × responses | groups | p (exchangeable) | p_distance | p_both | interval holds |
 |---|---|---|---|---|---|---|
 {pairs}
 
-`p` is right about models that are exchangeable, and about those alone: it tells two models of equal bias apart when
-one has more different answers, since noise adds more to its nTVD. `p_both`, which decides in `equivox compare`, also
-asks whether the largest part that noise may have added explains the difference; it is conservative, and a difference of
-10 needs a larger design than the small one here.
+`p` is right about exchangeable models only. It tells two models of equal bias apart when one has more different
+answers, because noise adds more to its nTVD. `p_both` decides in `equivox compare`. It also asks whether the largest
+part that noise may have added explains the difference. It is conservative: a difference of 10 needs a larger design
+than the small one here.
 
 ### Scores of sums over clusters
 
-Two models that are equally far from the target (1,200 runs per row, chance leaves ±1.2 points): how often `p_further`
-is up to 5 % and up to 1 %, and how often the interval of the difference of distances holds zero. Uneven clusters have 1
-to 29 answers, spreads that differ up to a hundredfold, and errors that follow an exponential distribution.
+Two models are equally far from the target (1,200 runs per row, chance leaves ±1.2 points). The table says how often
+`p_further` is up to 5 % and up to 1 %, and how often the interval of the difference of distances holds zero. Uneven
+clusters have 1 to 29 answers, spreads that differ up to a hundredfold, and errors from an exponential distribution.
 
 | models | clusters | clusters are | p_further ≤ .05 | ≤ .01 | interval holds 0 |
 |---|---|---|---|---|---|
 {totals}
 
-Signs that flip suppose symmetric differences. Of strongly skewed and uneven clusters p is right at 5 %, and up to 1.8
-times too frequent at 1 %.
+Sign flips assume symmetric differences. With strongly skewed and uneven clusters p is right at 5 %, and up to 1.8 times
+too frequent at 1 %.
 
 ### Ranks
 
-Models with known distances, on both sides of the target, in the uneven and skewed clusters of the table above, some
-spreading four times as widely as others: how often the intervals of ranks hold the population's of all models at once
-(400 runs, chance leaves ±2.1 points), and how many of the pairs are told apart on average.
+Models have known distances on both sides of the target, in the uneven and skewed clusters of the table above; some
+vary four times as widely as others. The table says how often the rank intervals hold the population's ranks of all
+models at once (400 runs, chance leaves ±2.1 points), and how many of the pairs are told apart on average.
 
 | models | clusters | all intervals hold | pairs told apart |
 |---|---|---|---|
 {ranks}
 
-With few clusters hardly anything is told apart. Where all models are equally far, the intervals hold less often than
+With few clusters hardly any pair is told apart. When all models are equally far, the intervals hold less often than
 95 % with 40 such clusters: Holm's correction looks at small p, which skewed clusters give too often.
 
-## Where not to lean on this
+## Limits of these simulations
 
-- Fewer than four clusters per group were not simulated. The cluster-level test stays exact (labellings are
-  enumerated) but cannot reach small p; the interval leans on a covariance estimated from very few clusters.
-- With one cluster per group, or none given, the interval treats answers as independent and is too narrow
+- Fewer than four clusters per group were not simulated. The cluster-level test stays exact (permutations are
+  enumerated) but cannot reach small p. The interval rests on a covariance that is estimated from very few clusters.
+- With one cluster per group, or without clusters, the interval treats answers as independent and is too narrow
   whenever speakers differ. The result's notes say so.
 - Values removed by `min_count` are removed from the truth, too: the interval is about the distribution over
   kept values.
