@@ -54,6 +54,8 @@ def root(
 ) -> None:
     """Measure what a model does differently when only the person changes."""
     if version:
+        from equivox.core.version import __version__
+
         typer.echo(f"equivox {__version__}")
         raise typer.Exit
 

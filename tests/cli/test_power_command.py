@@ -77,4 +77,4 @@ def test_wrong_requests_are_one_line(arguments: list[str], hint: str, equivox: C
 def test_power_is_of_ntvd_alone(equivox: Cli) -> None:
     code, _, err = equivox("power", "--task", "spoken_stereoset:gender")
     assert code == 2
-    assert "cannot reckon what the metric spoken_stereoset" in err
+    assert "is not scored by nTVD" in err

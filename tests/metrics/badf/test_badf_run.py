@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 
 from equivox.annotate.model import ModelAnnotator
 from equivox.core.scores import Score, ScoringOptions
@@ -54,9 +55,9 @@ def one(scores: Sequence[Score], name: str, task: str, subset: str = "") -> Scor
 def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
     three_places: str, tmp_path: Path
 ) -> None:
-    """Recall ≥ .95 of what is planted; of the unplanted phrases at most 5 % survive q, and of all finds at most 5 %."""
+    """Recall ≥ .95 of what is planted; of the unplanted phrases at most 5 % survive q, and of all finds 5 % up to chance."""
     tasks = "badf_two:gender,badf_two:religion"
-    scores = run("simulated:planted?shift=0.35&seed=1", tasks, tmp_path, three_places)
+    scores = run("simulated:planted?shift=0.35", tasks, tmp_path, three_places)
     grid = read_grid()
     rows = table(tmp_path, "badf_two", "associations")
     found = {(row["task"], row["category"], row["identity"], row["phrase"]) for row in rows if row["survives_q"]}
@@ -73,7 +74,9 @@ def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
     unplanted = [row for row in tested if (row["task"], row["phrase"]) not in own]
     wrong = [row for row in unplanted if row["q"] <= 0.05]
     assert len(wrong) / len(unplanted) <= 0.05
-    assert len(wrong) / max(1, sum(row["q"] <= 0.05 for row in tested)) <= 0.05
+    # q bounds the expected share of wrong finds by .05; this is one draw of it.
+    finds = sum(row["q"] <= 0.05 for row in tested)
+    assert len(wrong) <= stats.binom.ppf(0.99, finds, 0.05)
     # Where a planted phrase is kept for another identity too, which the published rule does, it does not stand out.
     stray = [
         r for r in rows if r["survives_q"] and (r["task"], r["category"], r["identity"], r["phrase"]) not in planted

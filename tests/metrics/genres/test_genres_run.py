@@ -90,7 +90,7 @@ def test_stand_ins_are_named_wherever_they_feed_a_number(equivox: Cli, tmp_path:
     code, out, _ = equivox(
         "run", "simulated:random", "genres_standin:cs", "--data", "sample", "--output", tmp_path / "run"
     )
-    assert code == 0 and "read by stand-ins (parser, sentiment)" in out and "genres_standin:cs" in out
+    assert code == 0 and "annotated by stand-ins (parser, sentiment)" in out and "genres_standin:cs" in out
     for name in ("metrics", "levels"):
         lines = table(tmp_path / "run", "genres_standin-cs", name)
         assert lines and all("stand-in" in line["tools"] for line in lines)
