@@ -55,7 +55,7 @@ def one(scores: Sequence[Score], name: str, task: str, subset: str = "") -> Scor
 def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
     three_places: str, tmp_path: Path
 ) -> None:
-    """Recall ≥ .95 of what is planted; of the unplanted phrases at most 5 % survive q, and of all finds 5 % up to chance."""
+    """Recall ≥ .95 of what is planted; of the unplanted phrases at most 5 % survive q, and of all finds 5 %."""
     tasks = "badf_two:gender,badf_two:religion"
     scores = run("simulated:planted?shift=0.35", tasks, tmp_path, three_places)
     grid = read_grid()

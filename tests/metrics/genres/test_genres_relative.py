@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +19,8 @@ from equivox.metrics.genres.cohort import METRICS, total_bias
 from equivox.metrics.genres.measures import METRIC_OF, Pair, measure
 from equivox.metrics.genres.paired import aligned, value_of_sums
 from equivox.metrics.genres.simulated import PLANTED
-from equivox.report.page.compared import genres_panels, panel_cell
+from equivox.report.figures import favoured
+from equivox.report.page.compared import favour_panels
 from equivox.run.pipeline import RunSpec, execute
 from equivox.tasks.registry import resolve_tasks
 
@@ -113,7 +114,7 @@ def test_compare_names_the_cohort(equivox: Cli, runs: Sequence[Path], tmp_path: 
     code, out, err = equivox("compare", *runs, *folders, "--resamples", 199)
     assert code == 0, err
     assert "cohort: 3 runs: simulated:oracle" in out
-    assert "read by stand-ins" in out
+    assert "annotated by stand-ins" in out
     with (tmp_path / "csv" / "cohort.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["model"].partition("?")[0] for row in rows] == [
@@ -123,27 +124,25 @@ def test_compare_names_the_cohort(equivox: Cli, runs: Sequence[Path], tmp_path: 
 
 
 def test_who_is_favoured_is_said_in_words(runs: Sequence[Path]) -> None:
-    comparison = open_comparison(runs)
-    (panel,) = genres_panels(comparison)
-    titles = [relationship["title"] for relationship in panel["relationships"]]
-    assert titles[0] == "all relationships" and "authority ranking (ar)" in titles
-    planted: dict[str, Any] = panel["relationships"][0]["rows"][1]
-    assert planted["model"] == "simulated:planted?shift=0.6"
-    for metric, cell in zip(METRICS, planted["cells"], strict=True):
-        side = "male" if PLANTED[metric] > 0 else "female"
-        assert cell["side"].endswith(f" {side}")
-        assert cell["shade"] in {f"{side}-{step}" for step in (1, 2, 3, 4)}
-        assert not cell["value"].startswith("-")
-    undefined = next(s for _, s in comparison.scores() if s.name == "M1" and s.is_whole)
-    assert panel_cell(None, 1.0) == {"value": "—", "side": "", "shade": ""}
-    from dataclasses import replace
+    (panel,) = favour_panels(open_comparison(runs))
+    captions = [re.findall(r"<caption[^>]*>(.*?)</caption>", str(table))[0] for table in panel["tables"]]
+    assert captions[0] == "all relationships" and "authority ranking (ar)" in captions
+    rows = re.findall(r"<tr>(.*?)</tr>", str(panel["tables"][0]), flags=re.DOTALL)
+    (planted,) = [row for row in rows if "simulated:planted?shift=0.6" in row]
+    cells = re.findall(r"<td[^>]*>.*?</td>", planted, flags=re.DOTALL)[-len(METRICS) :]
+    for metric, cell in zip(METRICS, cells, strict=True):
+        above = PLANTED[metric] > 0
+        assert ("▲ male" if above else "▼ female") in cell
+        assert re.search(rf"\b{'above' if above else 'below'}-[1-4]\b", cell)
 
-    lost = replace(undefined, value=math.nan, undefined="too little")
-    assert panel_cell(lost, 1.0) == {"value": "—", "side": "undefined", "shade": ""}
-    chance = replace(undefined, value=-3.0, q=0.2, undefined=None)
-    assert panel_cell(chance, 3.0)["shade"] == "" and panel_cell(chance, 3.0)["side"] == "▼ female"
-    even = replace(undefined, value=0.0, q=0.01, undefined=None)
-    assert panel_cell(even, 3.0) == {"value": "0.00", "side": "even", "shade": ""}
+
+def test_a_score_says_which_side_it_favours(runs: Sequence[Path]) -> None:
+    score = next(s for _, s in open_comparison(runs).scores() if s.name == "M1" and s.is_whole)
+    sides = ("male", "female")
+    assert favoured(None, sides) == ("—", "")
+    assert favoured(replace(score, value=math.nan, undefined="too little"), sides) == ("—", "undefined")
+    assert favoured(replace(score, value=-3.0, q=0.2, undefined=None), sides)[1] == "▼ female"
+    assert favoured(replace(score, value=0.0, q=0.01, undefined=None), sides) == ("0.00", "even")
 
 
 def test_one_relationship_has_no_total(runs: Sequence[Path]) -> None:
