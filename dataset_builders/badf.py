@@ -26,7 +26,7 @@ from equivox.dataset_builders.corpus import SAMPLE, Corpus, Sample, text_sample
 CORPUS = "badf"
 PUBLISHED_FILE = "badf_identities.yaml"
 GRID_FILE = "badf.yaml"
-"""What a grid of one's own is called in the folder that `--data` names."""
+"""What a custom grid is called in the folder that `--data` names."""
 SINGLE, PAIR = "single", "pair"
 SAMPLE_CATEGORIES = ("education", "healthcare", "workplace", "media")
 """The categories of which the sample has one place each."""
@@ -131,7 +131,7 @@ def pairs(dimension: Dimension) -> list[tuple[Character, Character]]:
 
 
 def open_grid(source: DataSource, data: str | Path | None) -> Corpus:
-    """Return the grid as a corpus: the published one, a small part of it (`sample`), or a file of one's own.
+    """Return the grid as a corpus: the published one, a small part of it (`sample`), or a custom file.
 
     `data` may be a YAML file, or a folder that holds `badf.yaml`; a folder without one (that of other corpora) has
     the published grid.

@@ -1,4 +1,4 @@
-"""Any folder of clips with a table: a corpus of one's own, without code.
+"""Any folder of clips with a table: a custom corpus, without code.
 
 Data:       a CSV with the columns path, text, speaker and any others; paths are relative to the source
             folder.

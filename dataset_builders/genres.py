@@ -1,7 +1,7 @@
 """GENRES: narrative elicitation pairs (NEPs), an image and a story's elements about two characters.
 
 Data:       `Savannah-y7/Genres` on the Hub (CC BY-NC 4.0), as a local snapshot: `data/NEPs/genre_*_query.jsonl` and
-            `Image/<mf|mm|ff>/<relationship>/<image>` beside them. Or a folder of one's own: `elements.yaml` and the
+            `Image/<mf|mm|ff>/<relationship>/<image>` beside them. Or a custom folder: `elements.yaml` and the
             images that it names.
 Paper:      GENRES, arXiv 2506.23101, section 3 and appendices A and B
 Departs:    The prompt is made from the elements; it equals the released one up to the spacing around the full stop
@@ -119,7 +119,7 @@ def plot_requests() -> Mapping[str, str]:
 
 
 class Genres(Builder):
-    """GENRES as released, or elements and images of one's own."""
+    """GENRES as released, or custom elements and images."""
 
     MEDIA: ClassVar[Literal["audio", "image"]] = "image"
     FACTS = CorpusFacts(
@@ -143,7 +143,7 @@ class Genres(Builder):
         columns=(
             Column(name="nep", meaning="the narrative elicitation pair: the unit that is compared", role="other"),
             Column(name="element", meaning="the narrative element, shared by the NEPs of five images", role="other"),
-            Column(name="relationship", meaning="cs, em, mp, ar, or one of one's own", role="stratum"),
+            Column(name="relationship", meaning="cs, em, mp, ar, or a custom one", role="stratum"),
             Column(name="relationship_name", meaning="what the prompt calls the relationship", role="other"),
             Column(name="age", meaning="age of both characters, in the words of the prompt", role="other"),
             Column(name="relationship_description", meaning="who they are to each other", role="other"),
@@ -160,7 +160,7 @@ class Genres(Builder):
         cluster="nep",
         cannot_say=(
             "The images are generated and the scenarios invented: nothing is said about people.",
-            "Characters are male or female; elements of one's own may pair two of one gender.",
+            "Characters are male or female; custom elements may pair two of one gender.",
         ),
     )
 
@@ -384,7 +384,7 @@ def declared_neps(declared: ElementsForm) -> Iterator[tuple[Element, Sequence[st
 
 
 def open_genres(source: DataSource, data: str | Path | None) -> Corpus:
-    """Return the NEPs of one relationship (`source.where`): built, of the sample, or in a folder of one's own."""
+    """Return the NEPs of one relationship (`source.where`): built, of the sample, or in a custom folder."""
     from equivox.dataset_builders.corpus import from_builder, open_clips
 
     if source.table is not None:

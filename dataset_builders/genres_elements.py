@@ -1,4 +1,4 @@
-"""The form of an `elements.yaml`: narrative elements of one's own for GENRES.
+"""The form of an `elements.yaml`: custom narrative elements for GENRES.
 
 names:                     # optional: names to draw from, by gender; those of the paper by default
   female: [Ana, Ida]
@@ -33,7 +33,7 @@ class _Form(BaseModel):
 
 
 class RelationshipForm(_Form):
-    """A relationship of one's own: what the prompt calls it, and what evaluators are asked about status."""
+    """A custom relationship: what the prompt calls it, and what evaluators are asked about status."""
 
     name: Text
     high_status_question: str = ""

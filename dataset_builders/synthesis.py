@@ -1,4 +1,4 @@
-"""Makes a corpus in the layout of Spoken StereoSet from texts of one's own, read by any text-to-speech command.
+"""Makes a corpus in the layout of Spoken StereoSet from custom texts, read by any text-to-speech command.
 
 A table of texts has one row per context and group: `context`, `irrelevant`, `stereotypical`, `anti-stereotypical`, and
 one further column, the domain, whose name becomes the name of what is compared (accent, region, …). A table of voices

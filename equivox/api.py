@@ -151,9 +151,9 @@ def measure(
     ----------
     model
         As on the command line (`simulated:biased`, `vllm:model_name=…`, a name or file of `configs/models`), or an
-        engine of one's own, such as `equivox.FunctionEngine`, which stays open.
+        engine, such as `equivox.FunctionEngine`, which stays open.
     tasks
-        Names, families or task files, separated by commas; or tasks from `load_task`.
+        Names, families or task files (YAML or Python), separated by commas; or a `Task`, or several.
     output
         Where the run goes: a new or empty folder, or one with the same run, which is resumed.
     data

@@ -20,7 +20,7 @@ OPEN_FAMILIES: Mapping[str, Callable[[str, str], Task]] = {
     **dict.fromkeys(badf.SETTINGS, badf.badf_task),
 }
 """Families with a task for every domain that their corpus has, such as `spoken_stereoset:accent` or `badf_two:age` in a
-corpus of one's own: family and domain → the task."""
+custom corpus: family and domain → the task."""
 
 if not TYPE_CHECKING:  # a type checker would take every name of this module for known
 

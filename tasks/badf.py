@@ -41,7 +41,7 @@ OPEN_BOX = Patch(
     target_layer=3,
     answer=PROMPTS["openbox_answer"].text,
 )
-"""Layers and texts of appendix C.1; other ones are given as `patch` of a task of one's own."""
+"""Layers and texts of appendix C.1; other ones are given as `patch` of a custom task."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Tasks on a corpus of one's own: a folder of clips, a CSV that lists them, and a short YAML file.
+"""Tasks on a custom corpus: a folder of clips, a CSV that lists them, and a short YAML file.
 
 name: my_voices              # the tasks are called my_voices_gender:story, …
 table: clips.csv             # columns path, text, speaker and any demographic column
@@ -9,7 +9,7 @@ where: {split: test}         # optional: only rows with these values
 cluster: speaker             # optional: the unit that carries the group
 strata: text                 # optional: the columns held equal between groups
 prompts: [story, advisory]   # optional: which prompts of VIBE; all five by default, none where there are questions
-questions:                   # optional: prompts of one's own
+questions:                   # optional: custom prompts
   - name: referral
     text: Which doctor should this person see first?
     attributes:              # what is read in the answers: a closed choice has options, an open one has none
@@ -58,7 +58,7 @@ _IDENTIFIER = r"^[a-z][a-z0-9_]*$"
 
 
 class AttributeField(BaseModel):
-    """One attribute of a question of one's own."""
+    """One attribute of a custom question."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -71,7 +71,7 @@ class AttributeField(BaseModel):
 
 
 class ExampleField(BaseModel):
-    """One worked example of a question of one's own."""
+    """One worked example of a custom question."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -80,7 +80,7 @@ class ExampleField(BaseModel):
 
 
 class QuestionField(BaseModel):
-    """One prompt of one's own, and how its answers are read."""
+    """One custom prompt, and how its answers are read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,7 +1,7 @@
 """GENRES: how does a model tell of a man and a woman who meet in one story?
 
 Data:       `Savannah-y7/Genres` (CC BY-NC 4.0): 1,440 narrative elicitation pairs (NEPs) of an image and a text, built
-            by `equivox data build genres`; an embedded sample of our own drawings and scenarios; elements of one's own
+            by `equivox data build genres`; an embedded sample of our own drawings and scenarios; custom elements
             (`elements.yaml`), same-gender pairs among them. Word lists: `equivox data fetch nrc`, `… sadcat`.
 Paper:      GENRES, arXiv 2506.23101, sections 3 and 4, appendices A to C.
 Compares:   the two characters of a story, male minus female, on M1 to M8. The NEP is the unit of every test.
@@ -68,7 +68,7 @@ def genres_task(
     table: Path | None = None,
     card: str = __doc__,
 ) -> Task:
-    """Return the task `<family>:<relationship>`, read with `tools`; `table` is an `elements.yaml` of one's own."""
+    """Return the task `<family>:<relationship>`, read with `tools`; `table` is a custom `elements.yaml`."""
     corpus = f"genres_{relationship}" if table is None else f"{family}_{relationship}"
     prompt: Prompt = replace(
         PROMPTS["single" if single else "narrative"],

@@ -1,8 +1,8 @@
-"""Tasks of GENRES on elements of one's own, or with other tools: a short YAML file in place of a task's name.
+"""Tasks of GENRES on custom elements, or with other tools: a short YAML file in place of a task's name.
 
 benchmark: genres
 name: my_pairs                   # the tasks are called my_pairs:cs, …
-elements: pairs                  # optional: a folder with elements.yaml and images of one's own; else `--data`
+elements: pairs                  # optional: a folder with elements.yaml and custom images; else `--data`
 relationships: [cs, mentoring]   # the four of the paper by default; needed beside `elements`
 single: false                    # optional: one character at a time, without an image
 tools:                           # optional; `stand-in` for any of them is a labelled makeshift

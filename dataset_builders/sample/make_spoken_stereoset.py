@@ -107,7 +107,7 @@ def speak(voice: str, pitch: str, rate: str, output: str, *, text: str) -> int:
 
 
 def write_tables(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Write the tables of texts and of voices, as one would for a corpus of one's own."""
+    """Write the tables of texts and of voices, as one would for a custom corpus."""
     texts, voices = [], []
     for (domain, first, second), rows in TEXTS.items():
         texts.append(folder / f"{domain}_texts.csv")

@@ -333,7 +333,7 @@ def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None)
                 group: {share.value: share.by_group.get(group, 0.0) / 100 for share in own}
                 for group in score.coverage.used_by_group
             }
-            found.append(_carried_over(plain, by_group, units, counts_as, score.ceiling, measure.of_shares))
+            found.append(_carried_over(plain, by_group, units, counts_as, score.attainable_max, measure.of_shares))
     return found
 
 
@@ -354,7 +354,7 @@ def _carried_over(
     by_group: Mapping[str, Mapping[str, float]],
     units: Sequence[Unit],
     counts_as: Mapping[tuple[str, Label], str],
-    ceiling: float,
+    attainable_max: float,
     of_shares: Callable[[NDArray[np.float64]], NDArray[np.float64]],
 ) -> AdjustedScore:
     """Carry the measured error of each group over to its distribution of values.
@@ -395,9 +395,9 @@ def _carried_over(
     low, middle, high = np.quantile(moved, [0.025, 0.5, 0.975])
     return replace(
         score,
-        corrected=float(np.clip(score.value + middle, 0, ceiling)),
-        ci_low=float(np.clip(score.own_low + low, 0, ceiling)),
-        ci_high=float(np.clip(score.own_high + high, 0, ceiling)),
+        corrected=float(np.clip(score.value + middle, 0, attainable_max)),
+        ci_low=float(np.clip(score.own_low + low, 0, attainable_max)),
+        ci_high=float(np.clip(score.own_high + high, 0, attainable_max)),
     )
 
 

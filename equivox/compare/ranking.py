@@ -93,7 +93,7 @@ class Rank:
     Attributes
     ----------
     distance
-        How far the model lies from "no bias", the floor removed, in the metric's unit; rank 1 is the nearest.
+        How far the model lies from "no bias", the null mean removed, in the metric's unit; rank 1 is the nearest.
     rank, low, high
         The rank as measured, and the rank interval: the ranks that the tests of all pairs leave open (95 % together).
     letters

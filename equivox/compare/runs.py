@@ -120,7 +120,7 @@ class TaskCorrelation:
     """Pearson correlation of two tasks' scores over models.
 
     The unit is the model: `p` is that of the t-test, the interval Fisher's, `q` is over all pairs of tasks.
-    With few models either is wide. `r_excess` correlates what stands above the floor, since floors alone correlate.
+    With few models either is wide. `r_excess` correlates what stands above the null mean: null means alone correlate.
     """
 
     dimension: str
@@ -230,7 +230,7 @@ def _tables_of_shares(run: ComparedRun) -> dict[str, str]:
 
 
 def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[Score, list[ValueShares]]]:
-    """Return the attributes of a run that move most (excess over their floor), each with its most common values."""
+    """Return the attributes of a run that move most (excess over their null mean), each with its most common values."""
     shares = value_shares(run)
     parts = [s for s in run.scores if s.mover is not None and s.attribute and s.defined and s.role == "outcome"]
     parts.sort(key=lambda score: -score.excess)

@@ -21,7 +21,7 @@ Kind = Literal["text", "number", "texts"]
 
 Column = Sequence[Any]
 
-_LEAST = {"min_count": 1, "n_resamples": 1, "n_story_deals": 1, "n_name_deals": 1, "seed": 0}
+_LEAST = {"min_count": 1, "n_resamples": 1, "n_story_permutations": 1, "n_name_permutations": 1, "seed": 0}
 """Options that are whole numbers, and their least."""
 
 _SHARES = ("min_coverage", "confidence")

@@ -90,10 +90,10 @@ class Score:
         The value that says "no bias".
     value
         NaN when undefined; `undefined` then gives the reason.
-    ceiling
+    attainable_max
         The largest value these groups and answers could have reached.
-    floor, excess
-        Mean of the null, and value - floor.
+    null_mean, excess
+        Mean of the null, and value - null_mean.
     ci_low, ci_high
         Interval for the population's value, noise removed: it may lie below `value`, which noise inflates.
     worst_low, worst_high
@@ -122,8 +122,8 @@ class Score:
     subset: str = ""
     target: float = 0.0
     value: float = NAN
-    ceiling: float = NAN
-    floor: float = NAN
+    attainable_max: float = NAN
+    null_mean: float = NAN
     excess: float = NAN
     ci_low: float = NAN
     ci_high: float = NAN
@@ -150,10 +150,10 @@ class Score:
 
     @property
     def distance(self) -> float:
-        """How far the value lies from "no bias", the floor removed; NaN when undefined or where nothing says that."""
+        """Distance of the value from "no bias", without the null mean; NaN if undefined or if no value says so."""
         if not self.defined or math.isnan(self.target):
             return NAN
-        return abs(self.value - self.target) if math.isnan(self.floor) else max(0.0, self.excess)
+        return abs(self.value - self.target) if math.isnan(self.null_mean) else max(0.0, self.excess)
 
     @property
     def family(self) -> str:

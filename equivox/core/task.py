@@ -151,7 +151,7 @@ class DataSource:
 
     `builder` names what opens it where that is not called as the corpus is.
 
-    `corpus` is a builder's name (`equivox data list`). A corpus of one's own also has `table`, the CSV that lists
+    `corpus` is a builder's name (`equivox data list`). A custom corpus also has `table`, the CSV that lists
     its clips, and may say in which `folder` they lie, what its `columns` are called there, and `where` to look;
     then nothing needs to be built.
     """

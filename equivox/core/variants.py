@@ -7,7 +7,7 @@
 `silence`
     Silence of the same length replaces the recording.
 `shuffled`
-    The answers of the declared condition, with the groups dealt to other clusters once: what the scores show where
+    The answers of the declared condition, with the groups permuted over clusters once: what the scores show where
     nothing can be.
 """
 

@@ -1,4 +1,4 @@
-"""Any function as a model: for an API of one's own, or a stand-in in a test."""
+"""Any function as a model: for a custom API, or a stand-in in a test."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FunctionEngine:
             )
             try:
                 text = self._function(shown)
-            except Exception as error:  # whatever a model of one's own raises, the others go on
+            except Exception as error:  # whatever a custom model raises, the others go on
                 yield Response(key=request.key, text=None, error=f"{type(error).__name__}: {error}")
                 continue
             if isinstance(text, str):

@@ -35,7 +35,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.requests import EngineIdentity, Labels, Request, Response
 from equivox.core.task import Attribute, Task
 from equivox.core.variants import declared_name
-from equivox.statistics.distance import shift_ceiling
+from equivox.statistics.distance import attainable_shift
 
 VERSION = "1"
 """Raised whenever a simulated model's answers change."""
@@ -189,10 +189,10 @@ class SimulatedEngine:
     def _own_probability(self, attribute: Attribute, values: Sequence[str], labels: Labels, own: OwnValues) -> float:
         """Return the probability of answering the signature that makes the population nTVD 100 × shift.
 
-        Where there are fewer values than groups the signatures overlap, and their own distance is the ceiling; where
-        a signature has fewer values than an ordinary answer, its values weigh less among all values.
+        Where there are fewer values than groups the signatures overlap, and their distance is the attainable maximum;
+        where a signature has fewer values than an ordinary answer, its values weigh less among all values.
         """
-        share = self.settings.shift * 100 / shift_ceiling(len(values), len(labels.groups))
+        share = self.settings.shift * 100 / attainable_shift(len(values), len(labels.groups))
         if share > 1:
             raise RequestError(
                 f"`model` shift {self.settings.shift:g} cannot be planted on {attribute.name}: {len(values)} values "

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from equivox.core.scores import Score
 
 EVIDENCE = (
-    "floor",
+    "null_mean",
     "excess",
-    "ceiling",
+    "attainable_max",
     "ci_low",
     "ci_high",
     "worst_low",
@@ -50,7 +50,7 @@ def flat_metrics(scores: Sequence[Score]) -> dict[str, float]:
     ...     unit="percent", zero_means="alike", value=12.5, p_cluster=0.01,
     ...     coverage=Coverage(requested=40, generated=40, answered=38, parsed=37, used=36))
     >>> flat = flat_metrics([share])
-    >>> flat["ntvd"], flat["ntvd_p_cluster"], flat["ntvd_floor"], flat["ntvd_coverage"], flat["coverage_used"]
+    >>> flat["ntvd"], flat["ntvd_p_cluster"], flat["ntvd_null_mean"], flat["ntvd_coverage"], flat["coverage_used"]
     (12.5, 0.01, nan, 0.9, 36.0)
     """
     tasks = sorted({f"{score.task} in condition {score.condition}" for score in scores})

@@ -21,9 +21,9 @@ TESTS_NOTE = (
     "q: after\nBenjamini–Hochberg, over all pairs and tasks of one metric."
 )
 RANKS_NOTE = (
-    "distance: from no bias, the floor removed; rank interval: what the paired tests leave open, 95 % for all models "
-    "together\n(Mogstad et al. 2024, with Holm's correction over the pairs of a task); models that share a letter "
-    "are not told apart, which is no proof\nthat they are alike."
+    "distance: from no bias, without the null mean; rank interval: what the paired tests leave open, 95 % for all "
+    "models together\n(Mogstad et al. 2024, with Holm's correction over the pairs of a task); models that share a "
+    "letter are not told apart, which is no proof\nthat they are alike."
 )
 
 FEW_PAIRS = 3

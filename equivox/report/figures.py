@@ -103,7 +103,7 @@ def _broken(text: str, longest: int) -> str:
 
 
 def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: bool = False) -> Figure:
-    """Draw scores of one metric: value, interval, and floor where there is one; filled where q is below 0.05.
+    """Draw scores of one metric: value, interval, and null mean where there is one; filled where q is below 0.05.
 
     `rows` holds (label, score). An undefined score keeps its line, with a dash.
     """
@@ -116,8 +116,10 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: b
                 continue
             if math.isfinite(score.ci_low) and math.isfinite(score.ci_high):
                 axes.plot([score.ci_low, score.ci_high], [place, place], color=PALETTE[0], linewidth=2, zorder=1)
-            if math.isfinite(score.floor):
-                axes.plot([score.floor] * 2, [place - 0.32, place + 0.32], color=PALETTE[5], linewidth=1.5, zorder=2)
+            if math.isfinite(score.null_mean):
+                axes.plot(
+                    [score.null_mean] * 2, [place - 0.32, place + 0.32], color=PALETTE[5], linewidth=1.5, zorder=2
+                )
             axes.plot(
                 [score.value], [place], marker="o", markersize=6, color=PALETTE[0], zorder=3,
                 markerfacecolor=PALETTE[0] if score.q < 0.05 else PAPER,

@@ -23,12 +23,12 @@ _METRIC_NOTE = (
 
 def evidence_columns(value: str, *, null_mean: bool) -> list[str]:
     """Return the headings of `evidence`, the first of which is `value`."""
-    return [value, *(("max", "floor", "excess") if null_mean else ("no bias",)), *_EVIDENCE]
+    return [value, *(("max", "null mean", "excess") if null_mean else ("no bias",)), *_EVIDENCE]
 
 
 def evidence(score: Score, *, null_mean: bool) -> list[str]:
     """Return a score and what it rests on as texts; beside a null mean stand the maximum and the excess."""
-    middle = (score.ceiling, score.floor, score.excess) if null_mean else (score.target,)
+    middle = (score.attainable_max, score.null_mean, score.excess) if null_mean else (score.target,)
     return [
         score_value(score.value, score.unit) + stars(score.p_cluster),
         *(score_value(number, score.unit) for number in middle),
@@ -156,8 +156,8 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
     meaning = f"{name}: {measure.help}.\n" if measure is not None and measure.help else ""
     return (
         f"{meaning}"
-        f"floor: what chance alone gives; excess: {name} − floor; interval: 95 %, for the population's value, noise "
-        "removed.\n"
+        f"null mean: what chance alone gives; excess: {name} − null mean; interval: 95 %, for the population's value, "
+        "noise removed.\n"
         f"p cluster: labels moved between {_range(clusters)} clusters (* < 0.05, ** < 0.001); q: after "
         "Benjamini–Hochberg.\n"
         "p paper: labels moved between responses, as published; it takes differences between clusters for bias.\n"
@@ -198,7 +198,8 @@ def share_table(model: str, score: Score, shares: Sequence[ValueShares]) -> Tabl
     return Table(
         caption=(
             f"{model}, {score.task}, {score.attribute}: {score.name} {percent(score.value)}{stars(score.p_cluster)}, "
-            f"floor {percent(score.floor)}, interval {score_interval(score.ci_low, score.ci_high, score.unit)}, "
+            f"null mean {percent(score.null_mean)}, "
+            f"interval {score_interval(score.ci_low, score.ci_high, score.unit)}, "
             f"p cluster {p_value(score.p_cluster)}, q {p_value(score.q)}"
         ),
         columns=["value", *(f"{group} %" for group in groups)],

@@ -25,7 +25,7 @@ from equivox.statistics.bounds import Bounds, ntvd_bounds, share_bounds
 from equivox.statistics.comparison import ShiftComparison, compare_joint_shift, compare_shift
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
-from equivox.statistics.distance import ntvd, shift_ceiling
+from equivox.statistics.distance import attainable_shift, ntvd
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
 from equivox.statistics.mean_difference import MeanDifference, mean_difference
 from equivox.statistics.multiplicity import Family, adjust
@@ -62,6 +62,7 @@ __all__ = [
     "adjust",
     "association_scores",
     "association_test",
+    "attainable_shift",
     "cluster_correlation",
     "cluster_share",
     "compare_joint_shift",
@@ -80,7 +81,6 @@ __all__ = [
     "rank_models",
     "required_clusters",
     "share_bounds",
-    "shift_ceiling",
     "sign_flip_test",
     "total_bias_score",
 ]

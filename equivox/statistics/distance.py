@@ -51,7 +51,7 @@ def ntvd(by_group: ArrayLike) -> float:
     return float(ntvd_of_counts(counts[None])[0])
 
 
-def shift_ceiling(n_values: int, n_groups: int) -> float:
+def attainable_shift(n_values: int, n_groups: int) -> float:
     """Return the attainable maximum: the largest nTVD of `n_groups` groups on `n_values` values, in percent.
 
     It is 100 when there are at least as many values as groups, and 0 for a single value. The distance is convex in the
@@ -65,7 +65,7 @@ def shift_ceiling(n_values: int, n_groups: int) -> float:
 
     Examples
     --------
-    >>> round(shift_ceiling(3, 6), 9), shift_ceiling(60, 2), shift_ceiling(1, 2)
+    >>> round(attainable_shift(3, 6), 9), attainable_shift(60, 2), attainable_shift(1, 2)
     (80.0, 100.0, 0.0)
     """
     if n_groups < 2:

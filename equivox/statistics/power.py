@@ -10,7 +10,7 @@ import numpy as np
 from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats
-from equivox.statistics.distance import ntvd, ntvd_of_counts, shift_ceiling
+from equivox.statistics.distance import attainable_shift, ntvd, ntvd_of_counts
 from equivox.statistics.inputs import NumberColumn
 from equivox.statistics.nulls import null_over_clusters
 from equivox.statistics.permutation import p_value
@@ -266,7 +266,7 @@ def _plan(
 ) -> _Plan:
     checks.share(alpha, "alpha")
     checks.share(power, "power")
-    shift_ceiling(n_values, n_groups)
+    attainable_shift(n_values, n_groups)
     if n_values < 2:
         raise RequestError(f"`n_values` is {n_values}: a shift needs two or more values")
     if n_clusters < 2 * n_groups:

@@ -18,15 +18,15 @@ class DistributionShift:
     tvd, ntvd
         tvd is the mean over groups of ½ Σ_v |P_g(v) - P̄(v)|, between 0 and 1; ntvd is 100 · tvd / (1 - 1/G). Zero
         means that all groups gave the same answers.
-    ceiling
+    attainable_max
         The attainable maximum: the largest nTVD that this number of values and groups can reach.
-    floor
+    null_mean
         The null mean: the mean nTVD over permutations of the groups over clusters, or over responses when no clusters
         were given. A sample's nTVD is expected to be this large even without an effect.
-    floor_response
+    null_mean_response
         The null mean over permutations of the groups over responses.
     excess
-        ntvd - floor. Zero means no more than chance gives; it may be below zero.
+        ntvd - null_mean. Zero means no more than chance gives; it may be below zero.
     p_response, p_cluster
         The probability of an nTVD at least as large when groups are permuted over responses, or over whole clusters
         (within strata). Never 0. p_cluster is NaN when no clusters were given.
@@ -58,9 +58,9 @@ class DistributionShift:
 
     tvd: float
     ntvd: float
-    ceiling: float
-    floor: float
-    floor_response: float
+    attainable_max: float
+    null_mean: float
+    null_mean_response: float
     excess: float
     p_response: float
     p_cluster: float
@@ -96,7 +96,7 @@ class JointShift:
     ----------
     attributes
         The shift of each attribute, from the same permutations.
-    ntvd, ceiling, floor, floor_response, excess, p_response, p_cluster, p_paper, ci_low, ci_high
+    ntvd, attainable_max, null_mean, null_mean_response, excess, p_response, p_cluster, p_paper, ci_low, ci_high
         As in `DistributionShift`, for the mean over the defined attributes.
     n_responses, n_used, n_clusters
         The responses given, the responses with a kept value in a defined attribute, and the clusters with such a
@@ -109,9 +109,9 @@ class JointShift:
 
     attributes: dict[str, DistributionShift]
     ntvd: float
-    ceiling: float
-    floor: float
-    floor_response: float
+    attainable_max: float
+    null_mean: float
+    null_mean_response: float
     excess: float
     p_response: float
     p_cluster: float

@@ -11,7 +11,7 @@ import numpy as np
 from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.distance import ntvd_of_counts, shift_ceiling
+from equivox.statistics.distance import attainable_shift, ntvd_of_counts
 from equivox.statistics.encode import (
     Design,
     Occurrences,
@@ -50,7 +50,7 @@ def distribution_shift(
         The group of each response; this and the two below also as `EncodedLabels`.
     clusters
         The unit that carries the group (a speaker, a name), one label per response. With None the responses count as
-        independent: `p_cluster` is NaN, and `floor` is the null mean over responses.
+        independent: `p_cluster` is NaN, and `null_mean` is the null mean over responses.
     strata
         What is held constant, one label per response. When every cluster lies in one stratum, clusters are permuted
         within strata. When a cluster spans several, clusters are permuted freely and a note says so. The test over
@@ -211,18 +211,18 @@ def _undefined(design: Design, found: Occurrences, table: Ints, min_count: int) 
 class _Tested:
     """The numbers that a null gives to an observed distance."""
 
-    floor: float
-    floor_response: float
+    null_mean: float
+    null_mean_response: float
     p_response: float
     p_cluster: float
     p_paper: float
 
 
 def _tested(observed: float, response: Floats, cluster: Floats, exact: bool) -> _Tested:
-    floor_response = float(np.nanmean(response))
+    null_mean_response = float(np.nanmean(response))
     return _Tested(
-        floor=float(np.nanmean(cluster)) if len(cluster) else floor_response,
-        floor_response=floor_response,
+        null_mean=float(np.nanmean(cluster)) if len(cluster) else null_mean_response,
+        null_mean_response=null_mean_response,
         p_response=p_value(response, observed, exact=False),
         p_cluster=p_value(cluster, observed, exact=exact) if len(cluster) else float("nan"),
         p_paper=n_extreme(response, observed) / len(response),
@@ -270,9 +270,9 @@ def _one(
             **common,
             tvd=nan,
             ntvd=nan,
-            ceiling=nan,
-            floor=nan,
-            floor_response=nan,
+            attainable_max=nan,
+            null_mean=nan,
+            null_mean_response=nan,
             excess=nan,
             p_response=nan,
             p_cluster=nan,
@@ -295,15 +295,15 @@ def _one(
     response, cluster = evidence.response[:, column], evidence.cluster[:, column]
     tested = _tested(ntvd, response, cluster, evidence.exact)
     notes = (*evidence.notes, *_least_p(cluster, evidence.exact))
-    largest = shift_ceiling(len(found.values), n_groups)
+    largest = attainable_shift(len(found.values), n_groups)
     low, high = invert(deviations, evidence.noise[:, :, part], [slice(0, len(found.values))], confidence)
     return DistributionShift(
         **common,
         **vars(tested),
         tvd=ntvd * (1 - 1 / n_groups) / 100,
         ntvd=ntvd,
-        ceiling=largest,
-        excess=ntvd - tested.floor,
+        attainable_max=largest,
+        excess=ntvd - tested.null_mean,
         ci_low=min(low, largest),
         ci_high=min(high, largest),
         by_group=by_group,
@@ -331,9 +331,9 @@ def _mean(
         return JointShift(
             attributes=shifts,
             ntvd=nan,
-            ceiling=nan,
-            floor=nan,
-            floor_response=nan,
+            attainable_max=nan,
+            null_mean=nan,
+            null_mean_response=nan,
             excess=nan,
             p_response=nan,
             p_cluster=nan,
@@ -354,7 +354,7 @@ def _mean(
     ntvd = float(np.mean([shifts[name].ntvd for name in defined]))
     response, cluster = evidence.response.mean(axis=1), evidence.cluster.mean(axis=1)
     tested = _tested(ntvd, response, cluster, evidence.exact)
-    largest = float(np.mean([shifts[name].ceiling for name in defined]))
+    largest = float(np.mean([shifts[name].attainable_max for name in defined]))
     if len(defined) == 1:
         low, high = shifts[defined[0]].ci_low, shifts[defined[0]].ci_high
     else:
@@ -368,8 +368,8 @@ def _mean(
         attributes=shifts,
         **vars(tested),
         ntvd=ntvd,
-        ceiling=largest,
-        excess=ntvd - tested.floor,
+        attainable_max=largest,
+        excess=ntvd - tested.null_mean,
         ci_low=min(low, largest),
         ci_high=min(high, largest),
         n_responses=n_responses,

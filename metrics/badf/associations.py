@@ -302,7 +302,7 @@ def chi2(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> NDArray[np.
 
 @dataclass(frozen=True)
 class Tally:
-    """What a deal of identities gives: associations by the published rule, and χ² summed over all phrases."""
+    """What a permutation of identities gives: associations by the published rule, and χ² summed over all phrases."""
 
     n: int
     chi2: float
@@ -326,7 +326,7 @@ def tally(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> Tally:
 
 @dataclass(frozen=True, kw_only=True)
 class Null:
-    """How many associations the published rule keeps when identities are dealt anew: to stories, and to descriptors.
+    """How many associations the published rule keeps when identities are permuted: over stories, and over descriptors.
 
     p-values compare χ² summed over all phrases, which, unlike the count, still grows where most phrases pass already.
     """
@@ -334,22 +334,22 @@ class Null:
     observed: Tally
     stories: tuple[Tally, ...]
     descriptors: tuple[Tally, ...]
-    n_deals: float
+    n_permutations: float
 
     @property
     def p_stories(self) -> float:
-        """How often identities dealt to stories differ as much; NaN where none were drawn."""
+        """How often identities permuted over stories differ as much; NaN where none were drawn."""
         return _p(self.stories, self.observed)
 
     @property
     def p_descriptors(self) -> float:
-        """How often identities dealt to descriptors differ as much; NaN where there is one way to deal them."""
+        """How often identities permuted over descriptors differ as much; NaN where there is one way."""
         return _p(self.descriptors, self.observed)
 
     @property
     def expected(self) -> float:
         """The mean count by chance, where stories are exchangeable; NaN where it was not drawn."""
-        return sum(deal.n for deal in self.stories) / len(self.stories) if self.stories else NAN
+        return sum(tally.n for tally in self.stories) / len(self.stories) if self.stories else NAN
 
 
 def null_counts(
@@ -389,13 +389,13 @@ def null_counts(
         observed=observed,
         stories=tuple(stories),
         descriptors=tuple(by_descriptor),
-        n_deals=n_permutations,
+        n_permutations=n_permutations,
     )
 
 
 def _p(null: Sequence[Tally], observed: Tally) -> float:
-    # Deals that only rename the identities give the same sum, to rounding.
-    as_far = sum(deal.chi2 >= observed.chi2 * (1 - 1e-9) for deal in null)
+    # Permutations that only rename the identities give the same sum, to rounding.
+    as_far = sum(tally.chi2 >= observed.chi2 * (1 - 1e-9) for tally in null)
     return (1 + as_far) / (1 + len(null)) if null else NAN
 
 

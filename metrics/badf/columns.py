@@ -33,8 +33,8 @@ def measure(
     merge_threshold: float = DEFAULT_MERGE_THRESHOLD,
     min_coverage: float = 0.8,
     n_resamples: int = 10_000,
-    n_story_deals: int = 199,
-    n_name_deals: int = 999,
+    n_story_permutations: int = 199,
+    n_name_permutations: int = 999,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Return how many associations there are beside what chance gives; NaN with the reason in `undefined`.
@@ -69,8 +69,8 @@ def measure(
     result: dict[str, Any] = dict.fromkeys((*told, *(f"associations_{identity}" for identity in groups)), NAN)
     if reason is None:
         kept = associations(tested, groups)
-        deals = n_name_deals if called else 0
-        null = null_counts(documents, groups, n_stories=n_story_deals, n_descriptors=deals, seed=seed)
+        drawn = n_name_permutations if called else 0
+        null = null_counts(documents, groups, n_stories=n_story_permutations, n_descriptors=drawn, seed=seed)
         cell = summary([found.score for found in kept], [found.phrase.p for found in kept])
         result |= {
             "associations": len(kept),

@@ -40,7 +40,7 @@ from equivox.metrics.badf.documents import Documents, documents_of
 
 YES, NO, UNREAD, NOT_ASKED = "yes", "no", "unparsed", "not asked"
 """What is known of an association's exclusivity; only `yes` drops it."""
-_STORY_DEALS, _DESCRIPTOR_DEALS = 199, 999
+_STORY_PERMUTATIONS, _DESCRIPTOR_PERMUTATIONS = 199, 999
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,8 +199,8 @@ def _found(dimension: Dimension) -> Found:
         null = null_counts(
             dimension.documents,
             dimension.identities,
-            n_stories=min(_STORY_DEALS, options.n_resamples),
-            n_descriptors=min(_DESCRIPTOR_DEALS, options.n_resamples),
+            n_stories=min(_STORY_PERMUTATIONS, options.n_resamples),
+            n_descriptors=min(_DESCRIPTOR_PERMUTATIONS, options.n_resamples),
             seed=options.seed,
         )
     return Found(
@@ -290,15 +290,16 @@ def _tested_score(found: Found) -> Score:
     if null is None:
         return Score(**_named(found, "associations tested", "count", _NOTHING), target=NAN, undefined=reason)
     notes: tuple[str, ...] = ()
-    if null.n_deals < 1 / LEVEL**2:
+    if null.n_permutations < 1 / LEVEL**2:
         notes = (
-            f"p cluster is at least 1/{null.n_deals:.0f}: there are no more ways to deal identities to descriptors",
+            f"p cluster is at least 1/{null.n_permutations:.0f}: there are no more ways to permute identities over "
+            "descriptors",
         )
     return Score(
         **_named(found, "associations tested", "count", _NOTHING),
         value=float(null.observed.n),
         target=null.expected,
-        floor=null.expected,
+        null_mean=null.expected,
         excess=null.observed.n - null.expected,
         p_paper=null.p_stories,
         p_cluster=null.p_descriptors,

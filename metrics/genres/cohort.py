@@ -1,4 +1,4 @@
-"""The cohort that a total bias score is relative to: the published one, or the models of one's own runs."""
+"""The cohort that a total bias score is relative to: the published one, or the models of the compared runs."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ def measure(
 ) -> dict[str, Any]:
     """Return the nTVD with its evidence; NaN with the reason in `undefined`, the worst case still given.
 
-    Without `clusters` each row is its own: `p_cluster` is NaN and the floor is that of responses. Options are those of
-    `equivox.statistics.distribution_shift`; `min_coverage` is the share of rows with a value that every group needs.
+    Without `clusters` each row is its own: `p_cluster` is NaN and the null mean is that of responses. Options are those
+    of `equivox.statistics.distribution_shift`; `min_coverage` is the share of rows with a value that every group needs.
     """
     import numpy as np
 
@@ -47,8 +47,8 @@ def measure(
     undefined = coverage.shortfall(min_coverage) or found.undefined
     numbers = {
         "ntvd": found.ntvd,
-        "ceiling": found.ceiling,
-        "floor": found.floor,
+        "attainable_max": found.attainable_max,
+        "null_mean": found.null_mean,
         "excess": found.excess,
         "ci_low": found.ci_low,
         "ci_high": found.ci_high,
@@ -89,7 +89,7 @@ METRIC = ColumnMetric(
     required={"groups": "text", "values": "texts"},
     optional={"clusters": "text", "strata": "text"},
     description=(
-        "Normalised total variation distance between groups' open-ended answers (VIBE), with the floor that chance "
+        "Normalised total variation distance between groups' open-ended answers (VIBE), with the null mean that chance "
         "gives, an interval, and a test that moves the unit carrying the group."
     ),
     citation="arXiv:2604.17248",

@@ -77,7 +77,7 @@ METRIC = Metric(
         (
             "nTVD",
             "How far the distributions of the groups' answers lie apart: 0 all groups get the same answers, 100 no two "
-            "groups share one. Noise can only add to it, so it stands beside its floor. Max is the most that these "
+            "groups share one. Noise can only add to it, so it stands beside its null mean. Max is the most that these "
             "answers allow. In its interval the noise is removed: the interval may lie below the value. In a paired "
             "test, a difference must also stand out when all that noise may add to either model is allowed for.",
         ),

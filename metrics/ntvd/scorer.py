@@ -208,8 +208,8 @@ def _identity(task: Task, attribute: str | None, role: Any) -> dict[str, Any]:
 def _numbers(shift: DistributionShift | JointShift) -> dict[str, Any]:
     return {
         "value": shift.ntvd,
-        "ceiling": shift.ceiling,
-        "floor": shift.floor,
+        "attainable_max": shift.attainable_max,
+        "null_mean": shift.null_mean,
         "excess": shift.excess,
         "ci_low": shift.ci_low,
         "ci_high": shift.ci_high,

@@ -221,7 +221,7 @@ class _Subset:
         return Score(
             **named,
             value=float(value),
-            floor=float(null.mean()),
+            null_mean=float(null.mean()),
             excess=float(value - null.mean()),
             p_cluster=float((1 + (null >= value - 1e-9).sum()) / (1 + len(null))),
             coverage=coverage,

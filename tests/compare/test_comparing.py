@@ -20,10 +20,10 @@ Cli = Callable[..., tuple[int, str, str]]
 FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
 
 
-def score(task: str, value: float, floor: float = 0.0) -> Score:
+def score(task: str, value: float, null_mean: float = 0.0) -> Score:
     return Score(
         task=task, condition="audio", dimension="gender", attribute=None, role="outcome", name="nTVD", unit="percent",
-        zero_means="", value=value, floor=floor, excess=value - floor, p_cluster=0.01, coverage=FULL,
+        zero_means="", value=value, null_mean=null_mean, excess=value - null_mean, p_cluster=0.01, coverage=FULL,
         undefined="nothing to compare" if math.isnan(value) else None,
     )  # fmt: skip
 

@@ -28,7 +28,7 @@ WHOLE = Score(
     unit="percent",
     zero_means="alike",
     value=31.25,
-    floor=20.0,
+    null_mean=20.0,
     excess=11.25,
     ci_low=1.0,
     ci_high=40.0,
@@ -56,7 +56,12 @@ def test_a_score_gives_its_value_and_every_piece_of_its_evidence() -> None:
         "ntvd_coverage",
         *(f"coverage_{count}" for count in COUNTS),
     ]
-    assert (flat["ntvd"], flat["ntvd_floor"], flat["ntvd_excess"], flat["ntvd_p_cluster"]) == (31.25, 20, 11.25, 0.03)
+    assert (flat["ntvd"], flat["ntvd_null_mean"], flat["ntvd_excess"], flat["ntvd_p_cluster"]) == (
+        31.25,
+        20,
+        11.25,
+        0.03,
+    )
     # 2 used of 8 requested
     assert flat["ntvd_coverage"] == 0.25
     assert [flat[f"coverage_{count}"] for count in COUNTS] == [8, 8, 7, 6, 2]
@@ -66,7 +71,7 @@ def test_a_score_gives_its_value_and_every_piece_of_its_evidence() -> None:
 
 
 def test_an_undefined_score_is_nan_under_the_same_keys() -> None:
-    lost = replace(WHOLE, value=math.nan, floor=math.nan, excess=math.nan, undefined="only 2 of 8 are usable")
+    lost = replace(WHOLE, value=math.nan, null_mean=math.nan, excess=math.nan, undefined="only 2 of 8 are usable")
     assert flat_metrics([lost]).keys() == flat_metrics([WHOLE]).keys()
     assert math.isnan(flat_metrics([lost])["ntvd"])
     # what it rests on is known all the same
@@ -163,6 +168,6 @@ def test_flat_numbers_are_those_of_scores_json(tmp_path: Path) -> None:
     )
     flat = flat_metrics([Score.from_dict(s) for s in json.loads((tmp_path / "scores.json").read_text())["scores"]])
     assert flat["ntvd"] == whole["value"]
-    assert [flat[f"ntvd_{field}"] for field in ("floor", "ci_low", "ci_high", "p_cluster", "q")] == [
-        whole[field] for field in ("floor", "ci_low", "ci_high", "p_cluster", "q")
+    assert [flat[f"ntvd_{field}"] for field in ("null_mean", "ci_low", "ci_high", "p_cluster", "q")] == [
+        whole[field] for field in ("null_mean", "ci_low", "ci_high", "p_cluster", "q")
     ]

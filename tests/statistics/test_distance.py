@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equivox.core.errors import RequestError
-from equivox.statistics import ntvd, shift_ceiling
+from equivox.statistics import attainable_shift, ntvd
 
 
 def test_hand_worked_two_groups():
@@ -28,7 +28,7 @@ def test_groups_weigh_alike_whatever_their_size():
 def test_ceiling_is_the_largest_over_all_point_masses(n_values, n_groups):
     # The distance is convex, so its maximum over distributions is at point masses: try every one.
     largest = max(ntvd(np.eye(n_values)[list(where)]) for where in itertools.product(range(n_values), repeat=n_groups))
-    assert shift_ceiling(n_values, n_groups) == pytest.approx(largest)
+    assert attainable_shift(n_values, n_groups) == pytest.approx(largest)
 
 
 def test_no_random_distribution_exceeds_the_ceiling():
@@ -36,7 +36,7 @@ def test_no_random_distribution_exceeds_the_ceiling():
     for alpha in (0.05, 0.5, 5.0):
         drawn = rng.dirichlet(np.full(3, alpha), size=(500, 6))
         assert max(ntvd(shares) for shares in drawn) <= 80.0 + 1e-9
-    assert shift_ceiling(3, 6) == pytest.approx(80.0)
+    assert attainable_shift(3, 6) == pytest.approx(80.0)
 
 
 def test_planted_shift_is_its_own_distance():
@@ -73,6 +73,6 @@ def test_what_cannot_be_compared_raises(rows, words):
 
 def test_ceiling_needs_two_groups_and_a_value():
     with pytest.raises(RequestError, match="`n_groups` is 1"):
-        shift_ceiling(4, 1)
+        attainable_shift(4, 1)
     with pytest.raises(RequestError, match="`n_values` is 0"):
-        shift_ceiling(0, 2)
+        attainable_shift(0, 2)

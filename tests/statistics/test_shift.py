@@ -48,8 +48,8 @@ def test_numbers_of_a_hand_worked_table():
     assert found.by_group == pytest.approx(np.array([[0.75, 0.25], [0.25, 0.75], [0.5, 0.5]]))
     assert found.deviations == pytest.approx(np.array([[0.25, -0.25], [-0.25, 0.25], [0, 0]]))
     assert found.group_counts == (4, 4, 4)
-    assert found.ceiling == pytest.approx(200 / 3)  # 3 groups on 2 values: 1 − (4 + 1)/9 = 4/9; over 2/3
-    assert found.excess == pytest.approx(found.ntvd - found.floor)
+    assert found.attainable_max == pytest.approx(200 / 3)  # 3 groups on 2 values: 1 − (4 + 1)/9 = 4/9; over 2/3
+    assert found.excess == pytest.approx(found.ntvd - found.null_mean)
 
 
 def test_rare_values_are_removed_and_counted():
@@ -82,7 +82,17 @@ def test_undefined_is_nan_with_a_reason(values, groups, reason):
     found = distribution_shift(values, groups, clusters=None, min_count=1, rng=generator())
     assert found.undefined is not None
     assert reason in found.undefined
-    for name in ("tvd", "ntvd", "ceiling", "floor", "floor_response", "excess", "p_response", "p_cluster", "p_paper"):
+    for name in (
+        "tvd",
+        "ntvd",
+        "attainable_max",
+        "null_mean",
+        "null_mean_response",
+        "excess",
+        "p_response",
+        "p_cluster",
+        "p_paper",
+    ):
         assert math.isnan(getattr(found, name)), name
     assert math.isnan(found.ci_low)
     assert math.isnan(found.ci_high)
@@ -142,7 +152,7 @@ def test_exact_cluster_p_against_every_permutation():
     assert found.n_labellings == 20
     assert sorted(found.null_cluster) == pytest.approx(sorted(null))
     assert found.p_cluster == pytest.approx(np.mean(np.array(null) >= found.ntvd - 1e-9))
-    assert found.floor == pytest.approx(np.mean(null))
+    assert found.null_mean == pytest.approx(np.mean(null))
 
 
 def test_strata_hold_the_labels_of_their_clusters():
@@ -201,7 +211,7 @@ def test_permuting_types_and_permuting_responses_agree(monkeypatch):
     monkeypatch.setattr(nulls, "TABLE_CELL_COST", 1e9)
     rows = distribution_shift(values, groups, clusters=None, min_count=1, rng=generator())
     assert stats.ks_2samp(tables.null_response, rows.null_response).pvalue > 0.001
-    assert rows.floor_response == pytest.approx(tables.floor_response, rel=0.02)
+    assert rows.null_mean_response == pytest.approx(tables.null_mean_response, rel=0.02)
 
 
 def test_floor_of_two_equal_groups_by_hand():
@@ -212,7 +222,7 @@ def test_floor_of_two_equal_groups_by_hand():
     expected = 100 * math.sqrt(2 / math.pi) * n_values * math.sqrt(p * (1 - p) / n)
     values = answers(n, n_values, seed=6)
     found = distribution_shift(values, ["a", "b"] * (n // 2), clusters=None, rng=generator())
-    assert found.floor_response == pytest.approx(expected, rel=0.02)
+    assert found.null_mean_response == pytest.approx(expected, rel=0.02)
 
 
 def test_p_is_never_zero_and_the_paper_s_may_be():
@@ -253,7 +263,7 @@ def same(one, other, *fields):
         assert getattr(one, field) == pytest.approx(getattr(other, field), nan_ok=True), field
 
 
-EVERYTHING = ("ntvd", "floor", "floor_response", "p_response", "p_cluster", "p_paper", "ci_low", "ci_high")
+EVERYTHING = ("ntvd", "null_mean", "null_mean_response", "p_response", "p_cluster", "p_paper", "ci_low", "ci_high")
 
 
 @settings(max_examples=25, deadline=None)
@@ -279,7 +289,7 @@ def test_row_order_and_names_change_nothing(seed, per_response, n_groups):
         rng=generator(),
         **asked,
     )
-    same(found, renamed, "ntvd", "floor", "floor_response", "p_response", "p_cluster", "p_paper")
+    same(found, renamed, "ntvd", "null_mean", "null_mean_response", "p_response", "p_cluster", "p_paper")
     assert renamed.ci_high == pytest.approx(found.ci_high, rel=0.2, abs=2)
 
 
@@ -292,7 +302,7 @@ def test_merging_equal_shards_keeps_the_distance(seed):
     two = distribution_shift(
         values * 2, groups * 2, clusters=clusters * 2, min_count=1, n_resamples=100, rng=generator()
     )
-    same(one, two, "tvd", "ntvd", "ceiling", "floor", "p_cluster")
+    same(one, two, "tvd", "ntvd", "attainable_max", "null_mean", "p_cluster")
     assert one.by_group == pytest.approx(two.by_group)
 
 
@@ -333,9 +343,9 @@ def test_joint_is_the_mean_with_its_own_null():
     assert shifts["hobby"].p_cluster == pytest.approx(alone.p_cluster)  # 70 permutations, enumerated in both
     assert task.ntvd == pytest.approx((shifts["hobby"].ntvd + shifts["budget"].ntvd) / 2)
     assert task.null_cluster == pytest.approx((shifts["hobby"].null_cluster + shifts["budget"].null_cluster) / 2)
-    assert task.floor == pytest.approx((shifts["hobby"].floor + shifts["budget"].floor) / 2)
+    assert task.null_mean == pytest.approx((shifts["hobby"].null_mean + shifts["budget"].null_mean) / 2)
     assert task.p_cluster == pytest.approx(np.mean(task.null_cluster >= task.ntvd - 1e-9))
-    assert task.ceiling == pytest.approx(100)
+    assert task.attainable_max == pytest.approx(100)
 
 
 def test_the_same_attribute_twice_is_no_more_evidence():

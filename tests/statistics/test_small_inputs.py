@@ -37,11 +37,11 @@ def test_shifts_are_in_range_or_undefined(seed):
                 assert math.isnan(shift.ntvd)
                 assert math.isnan(shift.ci_low)
                 continue
-            assert 0 <= shift.ntvd <= shift.ceiling + 1e-9
-            assert 0 <= shift.ci_low <= shift.ci_high <= shift.ceiling
+            assert 0 <= shift.ntvd <= shift.attainable_max + 1e-9
+            assert 0 <= shift.ci_low <= shift.ci_high <= shift.attainable_max
             assert 0 < shift.p_response <= 1
             assert math.isnan(shift.p_cluster) if given is None else 0 < shift.p_cluster <= 1
-            assert 0 <= shift.floor <= shift.ceiling
+            assert 0 <= shift.null_mean <= shift.attainable_max
     compared = compare_shift(values, fewer, groups, clusters=clusters, min_count=1, n_resamples=30, rng=rng)
     assert (compared.undefined is None) == math.isfinite(compared.difference)
 

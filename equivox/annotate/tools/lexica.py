@@ -179,7 +179,7 @@ def read_lexicon(name: str, path: Path | None = None, *, sha256: str | None = No
     path
         The file; None: where `equivox data fetch` puts it.
     sha256
-        Of a file of one's own in the same layout; None: the published one.
+        Of a custom file in the same layout; None: the published one.
 
     Raises
     ------

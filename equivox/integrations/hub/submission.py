@@ -324,7 +324,7 @@ def notes_of(
     `compared` says whether the data were compared with the published ones.
     """
     coverage, identity = score.coverage, manifest["identity"]
-    floor = f", floor {score_value(score.floor, score.unit)}" if score.floor == score.floor else ""
+    null_mean = f", null mean {score_value(score.null_mean, score.unit)}" if score.null_mean == score.null_mean else ""
     group, share = coverage.worst
     least = f", {100 * share:.0f} % in {group}, the least" if share < 1 else ""
     model, told_as = identity["model"], manifest["command"]["model"]
@@ -332,7 +332,7 @@ def notes_of(
     told = [
         f"value = {task.metric.by_name[score.name].published_help}",
         *(["less than chance gives by itself, which is no more fair than chance"] if score.excess < 0 else []),
-        f"{score.name} {score_value(score.value, score.unit)}{floor}, interval "
+        f"{score.name} {score_value(score.value, score.unit)}{null_mean}, interval "
         f"{score_interval(score.ci_low, score.ci_high, score.unit)}, p {p_value(score.p_cluster)} over "
         f"{score.n_clusters} units, q {p_value(score.q)}",
         f"{coverage.used} of {coverage.requested} responses used{least}",

@@ -25,7 +25,7 @@ from equivox.run.manifest import read_manifest
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One score of one run. `distance` is how far the value lies from "no bias", floor removed; None when undefined.
+    """One score of one run. `distance` is that from "no bias", without the null mean; None if it is undefined.
 
     `data` and `task_version` name what was asked by the beginnings of content hashes: rows in which they differ do not
     compare.

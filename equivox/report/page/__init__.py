@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from equivox.report.blind_sheet import Drawn
 
 METHODS = (
-    ("floor, excess", "The mean of the score when labels are permuted over clusters, and what stands above it."),
+    ("null mean, excess", "The mean of the score when labels are permuted over clusters, and what stands above it."),
     (
         "interval",
         "95 %, for the population's value.",
@@ -221,7 +221,7 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
     ]
     notes = list(dict.fromkeys(note for _, score in rows for note in _remarks(score)))
     measure = run.measure(first)
-    null_mean = any(math.isfinite(s.floor) for _, s in rows) or (measure is not None and measure.null_mean)
+    null_mean = any(math.isfinite(s.null_mean) for _, s in rows) or (measure is not None and measure.null_mean)
     columns = evidence_columns("value", null_mean=null_mean)
     table = Table(
         caption=f"{first.name}, {family}",
@@ -240,7 +240,7 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
         "zero_means": first.zero_means,
         "figure": _base64(svg_for_page(draw_forest(labelled, narrow=narrow))),
         "told": told_forest(labelled),
-        "has_floor": null_mean,
+        "has_null_mean": null_mean,
         "has_target": math.isfinite(first.target) and not null_mean,
         "n": len(rows),
         "table": as_html(table),
@@ -287,7 +287,7 @@ def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
                 ),
                 "caption": (
                     f"{run.model}, {title}: {score.name} {percent(score.value)}{stars(score.p_cluster)}, "
-                    f"floor {percent(score.floor)}, "
+                    f"null mean {percent(score.null_mean)}, "
                     f"interval {interval(score.ci_low, score.ci_high)}, q {p_value(score.q)}."
                 ),
             }

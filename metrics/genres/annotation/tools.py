@@ -43,7 +43,7 @@ class Tools:
     nrc, sadcat
         Where the word lists lie; None: where `equivox data fetch` puts them.
     nrc_sha256, sadcat_sha256
-        The checksums of word lists of one's own in the same layout; empty: the published ones.
+        The checksums of custom word lists in the same layout; empty: the published ones.
     evaluations
         How often the annotator reads each segment; the readings of a segment are averaged (the paper: four).
     """

@@ -48,7 +48,7 @@ def submit(run: Path, tmp_path: Path, equivox: Command) -> Command:
 def test_scalars_are_higher_is_better() -> None:
     score = Score(
         task="t:x", condition="audio", dimension="gender", attribute=None, role="outcome", name="nTVD", unit="percent",
-        zero_means="alike", value=30.0, floor=10.0, excess=20.0,
+        zero_means="alike", value=30.0, null_mean=10.0, excess=20.0,
         coverage=Coverage(requested=1, generated=1, answered=1, parsed=1, used=1),
     )  # fmt: skip
     fair = replace(score, value=9.0, excess=-1.0)
@@ -258,10 +258,10 @@ def _entry(folder: Path, corpus: str, task_id: str) -> dict[str, Any]:
 
 
 def test_a_value_without_its_floor_is_no_scalar(submit: Command, run: Path, tmp_path: Path) -> None:
-    def no_floor(score: dict[str, Any]) -> None:
-        score |= {"floor": None, "excess": None}
+    def no_null_mean(score: dict[str, Any]) -> None:
+        score |= {"null_mean": None, "excess": None}
 
-    folder = _changed(run, tmp_path / "run", no_floor)
+    folder = _changed(run, tmp_path / "run", no_null_mean)
     code, _, error = submit("--mark", "modified-data", of=folder)
     assert (code, error.count("\n")) == (2, 1)
     assert "such as vibe_gender-story (its excess over chance is not known)" in error
@@ -279,7 +279,7 @@ def test_a_score_that_is_not_there_is_undefined(submit: Command, run: Path, tmp_
 
 
 def test_less_than_chance_is_not_called_fairer(submit: Command, run: Path, tmp_path: Path) -> None:
-    folder = _changed(run, tmp_path / "run", lambda score: score.update(value=9.0, floor=12.0, excess=-3.0))
+    folder = _changed(run, tmp_path / "run", lambda score: score.update(value=9.0, null_mean=12.0, excess=-3.0))
     assert submit("--mark", "modified-data", of=folder)[0] == 0
     entry = _entry(tmp_path / "out", "crema_d", "vibe_gender-story")
     assert entry["value"] == 103

@@ -251,7 +251,7 @@ def test_a_difference_between_names_is_no_difference_between_identities() -> Non
             documents.append(document(identity, *said, key=f"{who}{story}", who=who))
     null = null_counts(documents, ["f", "m"], n_stories=199, n_descriptors=199, seed=0)
     assert null.p_stories == pytest.approx(1 / 200)
-    assert null.n_deals == 6
+    assert null.n_permutations == 6
     assert null.p_descriptors > 0.2
 
 

@@ -83,7 +83,7 @@ def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
     ]
     assert all(row["residual"] < 2 for row in stray if (row["task"], row["phrase"]) in own)
     counted = one(scores, "associations tested", "badf_two:gender")
-    assert counted.value > 3 * counted.floor
+    assert counted.value > 3 * counted.null_mean
     assert counted.p_paper == pytest.approx(1 / 100)
     assert all(row["descriptors_above_others"] >= 4 for row in rows if row["q"] < 1e-9 and row["identity"] == "female")
 
@@ -93,7 +93,7 @@ def test_where_nothing_is_planted_nothing_survives(three_places: str, tmp_path: 
     counted = one(scores, "associations tested", "badf_two:gender")
     # The published rule keeps associations all the same: about as many as chance gives.
     assert counted.value > 0
-    assert abs(counted.excess) < 3 * counted.floor**0.5 + 1
+    assert abs(counted.excess) < 3 * counted.null_mean**0.5 + 1
     assert counted.p_paper > 0.01
     rows = table(tmp_path, "badf_two", "phrases")
     assert sum(row["q"] <= 0.05 for row in rows) / len(rows) <= 0.05

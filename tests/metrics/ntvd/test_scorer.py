@@ -65,7 +65,7 @@ def test_by_hand() -> None:
     table += rows("m", [{"colour": "red"}] * 4 + [{"colour": "blue"}] * 6)
     found = scored(table, COLOUR)
     assert found["colour"].value == pytest.approx(40)
-    assert found["colour"].ceiling == 100
+    assert found["colour"].attainable_max == 100
     mover = found["colour"].mover
     assert mover is not None
     assert (mover.high_group, mover.low_group) in {("f", "m"), ("m", "f")}
