@@ -21,6 +21,7 @@ def run(arguments: list[str]) -> int:
     from equivox.cli.app import app
     from equivox.core.errors import EquivoxError
 
+    arguments = [_current(argument) for argument in arguments]
     debug = "--debug" in arguments or bool(os.environ.get("EQUIVOX_DEBUG"))
     try:
         code = typer.main.get_command(app).main(
@@ -41,6 +42,15 @@ def run(arguments: list[str]) -> int:
     if code == EXIT_INTERRUPTED:  # how typer reports Ctrl-C
         return _fail("interrupted; what was finished is stored: give the same command again to go on", code)
     return code if isinstance(code, int) else EXIT_DONE
+
+
+FORMERLY = {"--arms": "--conditions"}
+"""Options by the names that they had, which still work and are not shown."""
+
+
+def _current(argument: str) -> str:
+    name, equals, value = argument.partition("=")
+    return f"{FORMERLY.get(name, name)}{equals}{value}"
 
 
 def _fail(message: str, code: int) -> int:

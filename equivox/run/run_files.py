@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from equivox.annotate import RULES
 from equivox.configs import config_names, read_config_file
@@ -52,7 +52,9 @@ class RunFile(BaseModel):
     models: list[str] = Field(min_length=1)
     tasks: Annotated[str, BeforeValidator(_joined)]
     annotator: str = RULES
-    conditions: Annotated[str, BeforeValidator(_joined)] = DECLARED
+    conditions: Annotated[str, BeforeValidator(_joined)] = Field(
+        default=DECLARED, validation_alias=AliasChoices("conditions", "arms")
+    )
     data: str | None = None
     limit: int | None = Field(default=None, ge=1)
     seed: int = 0

@@ -170,3 +170,13 @@ def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
     assert refusal["coverage"]["used"] == refusal["coverage"]["requested"]
     whole = next(score for score in document["scores"] if score["attribute"] is None)
     assert whole["coverage"]["used"] < whole["coverage"]["requested"]
+
+
+def test_names_of_before_still_work_and_are_not_shown(equivox: Cli, tmp_path: Path) -> None:
+    run = ("run", "reference:oracle", "vibe_gender:story", "--data", "sample", "--limit", 24, "--resamples", 99)
+    assert equivox(*run, "--arms=text_only", "-o", tmp_path / "run")[0] in {0, 1}
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["command"]["model"] == "simulated:oracle"
+    assert manifest["command"]["conditions"] == ["text_only"]
+    shown = equivox("run", "--help")[1]
+    assert "--arms" not in shown and "--conditions" in shown and "reference:" not in shown
