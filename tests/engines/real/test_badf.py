@@ -203,7 +203,7 @@ def test_all_four_stages_and_exclusivity_in_vllm(model: Callable[[str], str], tw
                    options=replace(FEW, min_coverage=0.0, merge="none"))  # fmt: skip
     scores = execute(spec)
     records = list(stored_annotations(folder, "reader").values())
-    read = {stage: [r for r in records if r["part"] == stage] for stage in STAGES}
+    read = {stage: [r for r in records if r["segment"] == stage] for stage in STAGES}
     assert len(read["extract"]) == 10
     for before, after in itertools.pairwise(STAGES):
         with_phrases = [r for r in read[before] if r["status"] == "parsed" and r["values"]]
@@ -229,7 +229,7 @@ def test_wordings_are_merged_by_meaning_with_a_real_encoder() -> None:
         for n, phrase in enumerate(said)
     ]
     loose, strict = (
-        [d.unified[0] for d in unify_phrases(documents, merge="embedding", encoder=ENCODER, threshold=t)]
+        [d.unified[0] for d in unify_phrases(documents, merge="embedding", encoder=ENCODER, threshold=t).rows()]
         for t in (0.63, 0.99)
     )
     assert loose == ["nervous", "nervous", "nervous", "enjoys nature", "enjoys nature", "plays chess"]

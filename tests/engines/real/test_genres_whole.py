@@ -129,20 +129,20 @@ def test_evaluators_answer_under_the_schema_of_each_part(
     scores = execute(spec)
     metadata = {row["key"]: dict(row["metadata"]) for row in plan_rows(folder)}
     read = list(stored_annotations(folder, "tiny").values())
-    evaluated = [record for record in read if record["part"]]
+    evaluated = [record for record in read if record["segment"]]
     # Two profiles and one narrative of each response, twice.
     assert len(evaluated) == LIMIT * 3 * 2
     filled = [record for record in evaluated if record["status"] == "parsed"]
     assert filled
     for record in filled:
         names = (metadata[record["response_key"]]["name_1"], metadata[record["response_key"]]["name_2"])
-        attributes = PROFILE if record["part"].startswith("profile") else narrative_attributes(names)
+        attributes = PROFILE if record["segment"].startswith("profile") else narrative_attributes(names)
         response_form(attributes).model_validate_json(record["output"], strict=True)
     # What tools read is stored apart, once for all annotators, sentences by the real classifier among it.
     shared = list(stored_annotations(folder, "_tools").values())
-    kinds = {record["part"].partition("/")[0] for record in shared}
+    kinds = {record["segment"].partition("/")[0] for record in shared}
     assert {"language", "sentiment"} <= kinds
-    labels = {v["value"] for record in shared if record["part"].startswith("sentiment") for v in record["values"]}
+    labels = {v["value"] for record in shared if record["segment"].startswith("sentiment") for v in record["values"]}
     assert labels <= {"positive", "negative"} and labels
     by_name = {score.name: score for score in scores if score.task == "evaluated:mp" and not score.subset}
     assert by_name["M3"].defined and by_name["M3"].coverage.used == LIMIT
