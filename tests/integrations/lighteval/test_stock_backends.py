@@ -51,7 +51,10 @@ def replayed(lighteval: Lighteval, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def call(answers: dict[str, str], tasks: str, *, limit: int | None, **settings: object) -> Evaluated:
         (tmp_path / "answers.json").write_text(json.dumps(answers), "utf-8")
         monkeypatch.setenv("REPLAY", str(tmp_path / "answers.json"))
-        return lighteval("custom", "stock", REPLAY, tasks, limit=limit, **settings)
+        with monkeypatch.context() as patch:
+            # Stories of simulated models have rules of their own, which no other engine's responses are annotated by.
+            patch.setattr("equivox.run.annotating.SIMULATED", "lighteval")
+            return lighteval("custom", "stock", REPLAY, tasks, limit=limit, **settings)
 
     return call
 
