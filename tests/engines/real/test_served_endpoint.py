@@ -109,8 +109,10 @@ def test_a_model_behind_a_server_annotates_by_the_schema(served: str) -> None:
     task = next(task for task in TASKS if task.name == "vibe_gender:candidate")
     reader = ModelAnnotator("served", endpoint(served), sampling=GREEDY)
     # The tiny server's context is counted in bytes: without worked examples the prompt fits.
-    parts = [replace(task.annotation.whole(f"A junior novice, number {n}."), examples=()) for n in range(12)]
-    jobs = [Job(key=f"k{n}", response_key=f"r{n}", task=task.name, part=part) for n, part in enumerate(parts)]
+    segments = [replace(task.annotation.whole(f"A junior novice, number {n}."), examples=()) for n in range(12)]
+    jobs = [
+        Job(key=f"k{n}", response_key=f"r{n}", task=task.name, segment=segment) for n, segment in enumerate(segments)
+    ]
     readings = list(reader.annotate(jobs))
     assert len(readings) == 12
     assert {reading.status for reading in readings} <= {"parsed", "refused"}

@@ -65,7 +65,7 @@ def test_target_then_annotator_then_a_second_one_then_scores_without_any(
     assert (run / "scores.json").read_bytes() == kept
     capsys.readouterr()
     assert cli.run(["status", str(run)]) == 0
-    assert "read by first" in capsys.readouterr().out
+    assert "annotated by first" in capsys.readouterr().out
     assert cli.run(command) in (0, 1)
     assert len(list(Store(run / "responses", response_schema()).records())) == 24
 
