@@ -3,6 +3,7 @@
 #   make test   linting, types, doctests and all tests, those on real vLLM included
 #   make docs   the documentation as a site, in site/
 #   make check   the short loop: linting, types and the quick tests, about 90 s
+#   make dist   the release: built, checked, installed into a fresh environment, and the demo run from it
 #   make unit   the tests that need no vLLM
 #   make test-browser   the report and the blind sheet in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
@@ -17,7 +18,7 @@ export UV_FIND_LINKS
 endif
 INSTALL := $(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo docs test test-browser test-engine test-lighteval check lint types quick unit constraints constraints-engine \
+.PHONY: help demo docs dist test test-browser test-engine test-lighteval check lint types quick unit constraints constraints-engine \
   constraints-lighteval clean
 
 help:
@@ -50,6 +51,16 @@ quick: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
+
+# The sample's speakers read the same sentences, so the wheel holds equal files (W002).
+dist: $(VENV)/.uv
+	rm -rf dist .venv-dist
+	$(BIN)/python -m uv build --quiet --out-dir dist
+	$(BIN)/python -m uv tool run --quiet twine check --strict dist/*.whl dist/*.tar.gz
+	$(BIN)/python -m uv tool run --quiet check-wheel-contents --ignore W002 dist/*.whl
+	$(PYTHON) -m venv .venv-dist
+	$(BIN)/python -m uv pip install --quiet --python .venv-dist/bin/python -c constraints.txt dist/*.whl
+	cd .venv-dist && bin/equivox demo
 
 test-browser: $(VENV)/.installed-dev
 	$(BIN)/pytest tests/browser
