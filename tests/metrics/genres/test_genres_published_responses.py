@@ -10,7 +10,7 @@ import pytest
 
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import ScoringOptions
-from equivox.core.segments import WHOLE, SegmentAnnotation
+from equivox.core.segments import WHOLE, Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task
 from equivox.dataset_builders.genres import FEMALE_NAMES, MALE_NAMES, RELATIONSHIPS, plot_of
 from equivox.metrics.genres.annotation.tools import STAND_INS, Tools
@@ -37,34 +37,28 @@ def records(folder: Path, model: str, relationship: str) -> Iterator[tuple[dict[
 
 
 def read(task: Task, metadata: list[dict[str, str]], texts: list[str]) -> list[Row]:
-    """Read responses as a run does, reader by reader, without a store; what only a model could read stays unread."""
+    """Annotate responses as a run does, tool by tool, without a store; what only a model could read stays unread."""
     assert task.annotation is not None
     done: list[dict[str, SegmentAnnotation]] = [{} for _ in texts]
     while True:
-        waiting = [
-            (own, part)
-            for own, fact, text in zip(done, metadata, texts, strict=True)
-            for part in task.annotation.segments(task, fact, text, own)
-            if part.reader is not None and part.name not in own
-        ]
+        waiting: dict[str, list[tuple[dict[str, SegmentAnnotation], Segment, SegmentTool]]] = {}
+        for own, told, text in zip(done, metadata, texts, strict=True):
+            for segment in task.annotation.segments(task, told, text, own):
+                if segment.tool is not None and segment.name not in own:
+                    waiting.setdefault(type(segment.tool).__name__, []).append((own, segment, segment.tool))
         if not waiting:
             break
-        by_reader: dict[str, list[tuple[dict[str, SegmentAnnotation], object]]] = {}
-        for own, part in waiting:
-            by_reader.setdefault(type(part.reader).__name__, []).append((own, part))
-        for members in by_reader.values():
-            parts = [part for _, part in members]
-            values = parts[0].reader.read(parts)  # type: ignore[attr-defined]
-            for (own, part), found in zip(members, values, strict=True):
-                found_values = values_by_attribute([vars(value) for value in found or ()])
-                status = "unparsed" if found is None else "parsed"
-                own[part.name] = SegmentAnnotation(status, found_values)  # type: ignore[attr-defined, arg-type]
+        for members in waiting.values():
+            values = members[0][2].read([segment for _, segment, _ in members])
+            for (own, segment, _), found in zip(members, values, strict=True):
+                by_attribute = values_by_attribute([vars(value) for value in found or ()])
+                own[segment.name] = SegmentAnnotation("unparsed" if found is None else "parsed", by_attribute)
     return [
         Row(
-            group="", cluster=fact["nep"], stratum="", status=own[WHOLE].status, key=fact["nep"], metadata=fact,
-            text=text, parts=own,
+            group="", cluster=told["nep"], stratum="", status=own[WHOLE].status, values=own[WHOLE].values,
+            key=told["nep"], metadata=told, segments={name: found for name, found in own.items() if name != WHOLE},
         )
-        for own, fact, text in zip(done, metadata, texts, strict=True)
+        for own, told in zip(done, metadata, strict=True)
     ]  # fmt: skip
 
 
@@ -84,8 +78,8 @@ def scored(request: pytest.FixtureRequest) -> Mapping[str, Mapping[str, object]]
             task = genres_task("published", relationship, tools=tools)
             metadata, texts = zip(*records(Path(folder), model, relationship), strict=True)
             rows = read(task, list(metadata), list(texts))
-            members.append((task, Samples.from_rows(rows), ScoringOptions(n_resamples=199)))
-        found[model] = {"result": score_genres_family(members), "rows": [row for _, t in members for row in t.rows]}
+            members.append((task, Samples.from_rows(rows)))
+        found[model] = {"result": score_genres_family(members, ScoringOptions(n_resamples=199))}
     return found
 
 
