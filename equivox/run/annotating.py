@@ -16,7 +16,7 @@ from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Jo
 from equivox.core.errors import RequestError
 from equivox.core.progress import Progress, no_progress
 from equivox.core.samples import segment_columns
-from equivox.core.segments import Segment, SegmentAnnotation
+from equivox.core.segments import Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task, digest
 from equivox.run.plan import read_plan
 from equivox.run.store import Store, annotation_schema, response_schema, write_table, write_text
@@ -225,7 +225,7 @@ class _Stage:
             for segment in task.annotation.segments(task, row.metadata, row.text, row.done):
                 if segment.name in row.done:
                     continue
-                if self.simulated and task.simulate is not None:
+                if self.simulated:
                     segment = _with_simulated_tool(task, segment)
                 key = annotation_key(self.annotator.identity, segment, row.key)
                 if (annotation := known.get(key)) is not None:
@@ -253,20 +253,20 @@ def _of_task(plan: pa.Table, task: Task) -> pa.Table:
 
 def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
     """Yield one annotation per job: by the segment's tool where it has one that can tell, else by the annotator."""
-    left = [job for job in jobs if job.segment.tool is None]
-    by_tool: dict[str, list[Job]] = {}
+    left: list[Job] = []
+    by_tool: dict[str, tuple[SegmentTool, list[Job]]] = {}
     digests: dict[int, str] = {}
     for job in jobs:
-        if job.segment.tool is not None:
-            tool = job.segment.tool
-            by_tool.setdefault(digests.setdefault(id(tool), digest(dict(tool.identity))), []).append(job)
-    for members in by_tool.values():
-        first = members[0].segment.tool
-        if first is None:
-            continue
+        if (tool := job.segment.tool) is None:
+            left.append(job)
+        else:
+            if id(tool) not in digests:
+                digests[id(tool)] = digest(dict(tool.identity))
+            by_tool.setdefault(digests[id(tool)], (tool, []))[1].append(job)
+    for tool, members in by_tool.values():
         spoken = [job for job in members if job.segment.text.strip()]
         yield from (_by_tool(job, "empty", ()) for job in members if not job.segment.text.strip())
-        for job, values in zip(spoken, first.read([job.segment for job in spoken]), strict=True):
+        for job, values in zip(spoken, tool.read([job.segment for job in spoken]), strict=True):
             if values is not None:
                 yield _by_tool(job, _status(job.segment, values), values)
             elif job.segment.alone:
