@@ -67,7 +67,7 @@ class ModelAnnotator:
             if _words(job.segment):
                 pending[job.key] = job
             else:
-                yield _annotation(job, "empty", attempts=0)
+                yield job.annotated("empty", attempts=0)
         outputs: dict[str, str | None] = {}
         for attempt in range(self._attempts):
             for response in self._engine.generate(self._request(job, attempt) for job in list(pending.values())):
@@ -80,7 +80,7 @@ class ModelAnnotator:
             if not pending:
                 return
         for job in pending.values():
-            yield _annotation(job, "unparsed", output=outputs.get(job.key), attempts=self._attempts)
+            yield job.annotated("unparsed", output=outputs.get(job.key), attempts=self._attempts)
 
     def close(self) -> None:
         """Free the engine."""
@@ -172,18 +172,5 @@ def _read(job: Job, filled: Mapping[str, Any], output: str, attempts: int) -> An
     if refusals:
         # What a refusal mentions in passing is not an answer.
         values = [value for value in values if value.attribute in refusals]
-        return _annotation(job, "refused", values=values, output=output, attempts=attempts)
-    return _annotation(job, "parsed", values=values, output=output, attempts=attempts)
-
-
-def _annotation(job: Job, status: Any, *, attempts: int, values: Any = (), output: str | None = None) -> Annotation:
-    return Annotation(
-        key=job.key,
-        response_key=job.response_key,
-        task=job.task,
-        status=status,
-        values=tuple(values),
-        output=output,
-        attempts=attempts,
-        segment=job.segment.name,
-    )
+        return job.annotated("refused", values, output=output, attempts=attempts)
+    return job.annotated("parsed", values, output=output, attempts=attempts)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from equivox.configs.vocabulary import load_vocabulary
-from equivox.core.annotation import Annotation, AnnotatorIdentity, Job, Value
+from equivox.core.annotation import Annotation, AnnotatorIdentity, Job, Status, Value
 from equivox.core.segments import Segment
 from equivox.core.task import Task
 
@@ -39,7 +39,8 @@ class RulesAnnotator:
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield the reading of each job."""
         for job in jobs:
-            status, values = "parsed", self._values(job)
+            status: Status = "parsed"
+            values = self._values(job)
             if not job.segment.text.strip():
                 status, values = "empty", []
             elif self._vocabulary.declines(job.segment.text):
@@ -48,14 +49,7 @@ class RulesAnnotator:
                 status = "unparsed"
             else:
                 values.append(Value("refusal", "no", ""))
-            yield Annotation(
-                key=job.key,
-                response_key=job.response_key,
-                task=job.task,
-                status=status,  # type: ignore[arg-type]
-                values=tuple(values),
-                segment=job.segment.name,
-            )
+            yield job.annotated(status, values)
 
     def close(self) -> None:
         """Hold nothing, free nothing."""

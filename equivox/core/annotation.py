@@ -13,7 +13,7 @@ from equivox.core.segments import Segment, Status, Value
 if TYPE_CHECKING:
     from equivox.core.task import Task
 
-__all__ = ["Annotation", "Annotator", "AnnotatorIdentity", "Job", "Status", "Value", "annotation_key"]
+__all__ = ["Annotation", "Annotator", "AnnotatorIdentity", "Job", "Status", "Value", "annotation_key", "grouped"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,21 @@ class Job:
     response_key: str
     task: str
     segment: Segment
+
+    def annotated(
+        self, status: Status, values: Iterable[Value] = (), *, output: str | None = None, attempts: int = 1
+    ) -> Annotation:
+        """Return the annotation of this job with these contents."""
+        return Annotation(
+            key=self.key,
+            response_key=self.response_key,
+            task=self.task,
+            status=status,
+            values=tuple(values),
+            output=output,
+            attempts=attempts,
+            segment=self.segment.name,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +72,19 @@ class Annotation:
 
     def by_attribute(self) -> dict[str, tuple[str, ...]]:
         """Return the values by attribute, in the order given."""
-        grouped: dict[str, tuple[str, ...]] = {}
-        for value in self.values:
-            grouped[value.attribute] = (*grouped.get(value.attribute, ()), value.value)
-        return grouped
+        return grouped((value.attribute, value.value) for value in self.values)
+
+
+def grouped(values: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return the values of each attribute, in the order given, from pairs of an attribute and a value.
+
+    >>> grouped([("hobby", "chess"), ("job", "baker"), ("hobby", "yoga")])
+    {'hobby': ('chess', 'yoga'), 'job': ('baker',)}
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for attribute, value in values:
+        found[attribute] = (*found.get(attribute, ()), value)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job, Status, Value, annotation_key
+from equivox.core.annotation import (
+    Annotation,
+    Annotator,
+    AnnotatorIdentity,
+    Job,
+    Status,
+    Value,
+    annotation_key,
+    grouped,
+)
 from equivox.core.errors import RequestError
 from equivox.core.progress import Progress, no_progress
 from equivox.core.samples import segment_columns
@@ -265,12 +274,12 @@ def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
             by_tool.setdefault(digests[id(tool)], (tool, []))[1].append(job)
     for tool, members in by_tool.values():
         spoken = [job for job in members if job.segment.text.strip()]
-        yield from (_by_tool(job, "empty", ()) for job in members if not job.segment.text.strip())
+        yield from (job.annotated("empty") for job in members if not job.segment.text.strip())
         for job, values in zip(spoken, tool.read([job.segment for job in spoken]), strict=True):
             if values is not None:
-                yield _by_tool(job, _status(job.segment, values), values)
+                yield job.annotated(_status(job.segment, values), values)
             elif job.segment.alone:
-                yield _by_tool(job, "unparsed", ())
+                yield job.annotated("unparsed")
             else:
                 left.append(job)
     yield from annotator.annotate(left)
@@ -279,17 +288,6 @@ def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
 def _status(segment: Segment, values: Sequence[Value]) -> Status:
     refusals = {attribute.name for attribute in segment.attributes if attribute.role == "refusal"}
     return "refused" if any(v.attribute in refusals and v.value == "yes" for v in values) else "parsed"
-
-
-def _by_tool(job: Job, status: Status, values: Sequence[Value]) -> Annotation:
-    return Annotation(
-        key=job.key,
-        response_key=job.response_key,
-        task=job.task,
-        status=status,
-        values=tuple(values),
-        segment=job.segment.name,
-    )
 
 
 def _stored_segment(record: Mapping[str, Any]) -> SegmentAnnotation:
@@ -377,12 +375,9 @@ def stored_annotations(folder: Path, name: str) -> dict[str, dict[str, Any]]:
     return {record["key"]: record for record in store.records()}
 
 
-def values_by_attribute(values: Sequence[Mapping[str, str]], field: str = "value") -> dict[str, tuple[str, ...]]:
-    """Group the values of one annotation record (or, by `field`, their raw words) by attribute, in the order stored."""
-    grouped: dict[str, tuple[str, ...]] = {}
-    for value in values:
-        grouped[value["attribute"]] = (*grouped.get(value["attribute"], ()), value[field])
-    return grouped
+def values_by_attribute(values: Sequence[Mapping[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Group the values of one annotation record by attribute, in the order stored."""
+    return grouped((value["attribute"], value["value"]) for value in values)
 
 
 def stored_responses(folder: Path) -> dict[str, dict[str, Any]]:
