@@ -55,10 +55,10 @@ def score_sheet(
         return _score_stages(benchmark, [folder, *(labels or [])], annotator)
     from equivox.cli.show import console
     from equivox.compare.labels import score_labels
+    from equivox.core.files import write_text
     from equivox.report.audit_tables import audit_tables
     from equivox.report.blind_sheet import CSV_FILE
     from equivox.report.table import print_tables
-    from equivox.run.store import write_text
 
     audit = score_labels(folder, labels or [folder / CSV_FILE], annotator=annotator)
     path = folder / "audit.json"

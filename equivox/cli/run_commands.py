@@ -56,9 +56,9 @@ def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: i
     from equivox.cli.show import console
     from equivox.compare.ranking import judge, judged_records
     from equivox.compare.runs import comparison_records, open_comparison
+    from equivox.core.files import write_text
     from equivox.report.comparison_tables import comparison_tables, latex_tables, overlap_table, verdict_tables
     from equivox.report.table import as_csv, print_tables
-    from equivox.run.store import write_text
 
     for option, folder in (("csv", csv), ("latex", latex)):
         if folder is not None and folder.exists() and not folder.is_dir():
@@ -86,8 +86,8 @@ def report(folders: list[Path], output: Path, *, examples: int, data: str | None
     """Write the report of runs."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
+    from equivox.core.files import write_text
     from equivox.report.page import build_report
-    from equivox.run.store import write_text
 
     if output.is_dir():
         raise RequestError(f"`output` {output} is a folder; name the HTML file")
@@ -100,8 +100,8 @@ def leaderboard(folder: Path, output: Path) -> int:
     """Write the leaderboard of all runs below a folder."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
+    from equivox.core.files import write_text
     from equivox.report.board import board_html, board_json, board_rows
-    from equivox.run.store import write_text
 
     rows = board_rows(folder)
     write_text(output / "leaderboard.json", board_json(rows))
@@ -115,8 +115,8 @@ def plot(folder: Path, name: str, output: Path, *, beside: list[Path]) -> int:
     """Draw one figure of a run, or of it and others."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
+    from equivox.core.files import write_whole
     from equivox.report.figures import figure_of, rendered
-    from equivox.run.store import write_whole
 
     kind = output.suffix.removeprefix(".")
     if kind not in ("svg", "png", "pdf"):

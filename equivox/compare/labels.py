@@ -20,7 +20,7 @@ from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
 from equivox.engines import model_label
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
-from equivox.run.scoring import read_scores, sample_rows, table_path
+from equivox.run.scoring import read_records, read_scores, sample_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -339,14 +339,8 @@ def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None)
 
 def _counts_as(run: Path, annotator: str | None) -> dict[tuple[str, Label], str]:
     """Return, for each open attribute and comparable label, the wording that the run's scores count it as."""
-    import pyarrow.parquet as pq
-
-    path = table_path(run, "", "open_values", annotator)
-    if not path.is_file():
-        return {}
-    return {
-        (row["attribute"], _comparable([row["value"]])): row["counts_as"] for row in pq.read_table(path).to_pylist()
-    }
+    rows = read_records(run, "", "open_values", annotator) or []
+    return {(row["attribute"], _comparable([row["value"]])): row["counts_as"] for row in rows}
 
 
 def _carried_over(

@@ -7,7 +7,6 @@ is kept.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import RequestError
+from equivox.core.files import read_document
 from equivox.core.metric import Measure, PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Score
@@ -140,17 +140,14 @@ def _with_q(tests: Sequence[PairedTest]) -> list[PairedTest]:
 
 
 def _open(run: ComparedRun) -> OpenedRun:
-    import pyarrow.parquet as pq
-
     from equivox.annotate.merging import as_scored
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import run_tasks
-    from equivox.run.scoring import open_samples, table_path
+    from equivox.run.scoring import open_samples, read_records
 
-    document = json.loads((run.folder / "scores.json").read_text("utf-8"))
+    document = read_document(run.folder / "scores.json")
     identity = read_manifest(run.folder)["identity"]
-    merged = table_path(run.folder, "", "open_values")
-    records = pq.read_table(merged).to_pylist() if merged.is_file() else []
+    records = read_records(run.folder, "", "open_values") or []
     try:
         tasks = run_tasks(run.folder)
         samples = open_samples(run.folder, tasks, run.annotator)

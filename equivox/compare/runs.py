@@ -21,7 +21,7 @@ from equivox.core.scores import NAN, Score
 from equivox.engines import model_label
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
-from equivox.run.scoring import families, read_scores, table_path
+from equivox.run.scoring import families, read_records, read_scores
 
 CORRELATED = 4
 """Models that a correlation between tasks needs for an interval."""
@@ -204,16 +204,13 @@ class ValueShares:
 
 def value_shares(run: ComparedRun, *, annotator: str | None = None) -> list[ValueShares]:
     """Return the shares of every value of every attribute of a run, the most common first."""
-    import pyarrow.parquet as pq
-
     found = []
     for task, table in _tables_of_shares(run).items():
-        path = table_path(run.folder, task, table, annotator)
-        if not path.is_file():
-            raise RequestError(f"{run.folder} has no {path.name}; make it with `equivox score {run.folder}`")
+        if (rows := read_records(run.folder, task, table, annotator)) is None:
+            raise RequestError(f"{run.folder} has no {table}.parquet; make it with `equivox score {run.folder}`")
         shares: dict[tuple[str, str], dict[str, float]] = {}
         counts: Counter[tuple[str, str]] = Counter()
-        for row in pq.read_table(path).to_pylist():
+        for row in rows:
             shares.setdefault((row["attribute"], row["value"]), {})[row["group"]] = row["percent"]
             counts[row["attribute"], row["value"]] += row["n"]
         found += [

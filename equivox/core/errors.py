@@ -32,6 +32,10 @@ class StorageError(RunError):
     """The disk refused a write (full, read-only, over quota); what was stored before is whole."""
 
 
+class DamageError(RequestError):
+    """A file of a run is not what was written: cut short, changed or foreign."""
+
+
 def nearest(word: str, known: Iterable[str], limit: int = 3) -> str:
     """Return `"; did you mean a, b or c"` for the known words nearest to `word`, or `""` when none is near.
 

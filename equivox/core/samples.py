@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.files import read_schema, read_table
 from equivox.core.segments import WHOLE, SegmentAnnotation
 
 if TYPE_CHECKING:
@@ -112,16 +113,12 @@ class Samples:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of all columns."""
-        import pyarrow.parquet as pq
-
-        return tuple(pq.read_schema(self.source).names if isinstance(self.source, Path) else self.source.column_names)
+        return tuple(read_schema(self.source).names if isinstance(self.source, Path) else self.source.column_names)
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Return some columns as an Arrow table."""
-        import pyarrow.parquet as pq
-
         if isinstance(self.source, Path):
-            return pq.read_table(self.source, columns=list(columns), memory_map=True)
+            return read_table(self.source, columns, memory_map=True)
         return self.source.select(list(columns))
 
     def label(self, column: str) -> EncodedLabels:

@@ -16,6 +16,7 @@ from typing import Any
 
 from equivox.compare.labels import KEY_FILE
 from equivox.core.errors import RequestError, nearest
+from equivox.core.files import write_text
 from equivox.core.media import MediaError, checked_image, decode_audio
 from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
@@ -25,7 +26,6 @@ from equivox.run.annotating import stored_texts
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import open_samples
-from equivox.run.store import write_whole
 
 PER = ("model", "task", "condition", "group")
 """What a sheet can be spread over."""
@@ -145,7 +145,7 @@ def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, med
         (HTML_FILE, sheet_html(drawn, sent)),
         (KEY_FILE, json.dumps(key, indent=1, ensure_ascii=False) + "\n"),
     ):
-        write_whole(output / name, lambda temporary, text=text: temporary.write_text(text, "utf-8", newline=""))
+        write_text(output / name, text)
         written.append(output / name)
     return written
 

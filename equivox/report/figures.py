@@ -28,7 +28,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Panel
 from equivox.core.scores import Score
 from equivox.report.numbers import p_value, score_value, stars
-from equivox.run.scoring import table_path
+from equivox.run.scoring import read_records
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -351,12 +351,9 @@ def panels_of(run: ComparedRun, kind: str) -> dict[str, Panel]:
 
 def heat_maps(run: ComparedRun) -> dict[str, tuple[Panel, list[dict[str, Any]]]]:
     """Return the rows of every table of counts of a run with its panel, by task."""
-    import pyarrow.parquet as pq
-
     found: dict[str, tuple[Panel, list[dict[str, Any]]]] = {}
     for family, panel in panels_of(run, "heat").items():
-        path = table_path(run.folder, family, panel.table)
-        for row in pq.read_table(path).to_pylist() if path.is_file() else ():
+        for row in read_records(run.folder, family, panel.table) or ():
             found.setdefault(row["task"], (panel, []))[1].append(row)
     return found
 

@@ -23,12 +23,13 @@ from equivox.core.annotation import (
     grouped,
 )
 from equivox.core.errors import RequestError
+from equivox.core.files import read_document, write_document, write_table
 from equivox.core.progress import Progress, no_progress
 from equivox.core.samples import segment_columns
 from equivox.core.segments import Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task, digest
 from equivox.run.plan import read_plan
-from equivox.run.store import Store, annotation_schema, response_schema, write_table, write_text
+from equivox.run.store import Store, annotation_schema, response_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,7 @@ def annotate(
     by another version of the same annotator stay in the store and no longer count.
     """
     name = annotator.identity.name
-    write_text(annotations_folder(folder, name) / "annotator.json", _json(annotator.identity.as_dict()))
+    write_document(annotations_folder(folder, name) / "annotator.json", annotator.identity.as_dict())
     plan = read_plan(folder)
     responses = Responses.of(folder)
     progress("annotate", 0, 0)
@@ -359,8 +360,8 @@ def annotators_of(folder: Path) -> list[str]:
 def stored_annotator(folder: Path, name: str) -> AnnotatorIdentity:
     """Return the identity of the annotator `name`; RequestError if it has not annotated this run."""
     try:
-        record = json.loads((annotations_folder(folder, name) / "annotator.json").read_text("utf-8"))
-    except OSError:
+        record = read_document(annotations_folder(folder, name) / "annotator.json")
+    except FileNotFoundError:
         known = ", ".join(annotators_of(folder)) or "none"
         raise RequestError(
             f"{folder} has no annotations by {name!r} (there: {known}); make them with "
@@ -404,7 +405,3 @@ def plan_rows(folder: Path) -> list[dict[str, Any]]:
         plain = {k: v for k, v in record.items() if not k.startswith("metadata.")}
         rows.append({**plain, "metadata": {k: v for k, v in metadata.items() if v is not None}})
     return rows
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=1) + "\n"

@@ -11,7 +11,6 @@ import dataclasses
 import hashlib
 import importlib
 import importlib.util
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,10 +18,10 @@ from types import ModuleType
 from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.files import read_document, write_document
 from equivox.core.metric import Metric
 from equivox.core.plugins import plugin_packages
 from equivox.core.task import Task
-from equivox.run.store import write_text
 
 TASKS_FILE = "tasks.json"
 FILE_MODULE = "equivox_task_files"
@@ -33,18 +32,16 @@ def write_tasks(folder: Path, tasks: Sequence[Task]) -> None:
     """Write the tasks of a run; RequestError, naming it, for code that no other process could find again."""
     files: dict[str, dict[str, str]] = {}
     document = {"tasks": [encode(task, files) for task in tasks]}
-    write_text(folder / TASKS_FILE, json.dumps(document | {"files": files}, indent=1, ensure_ascii=False) + "\n")
+    write_document(folder / TASKS_FILE, document | {"files": files})
 
 
 def read_tasks(folder: Path) -> list[Task]:
     """Return the tasks of the run in `folder`; RequestError for code that cannot be found any more."""
     path = folder / TASKS_FILE
     try:
-        document = json.loads(path.read_text("utf-8"))
-    except OSError:
+        document = read_document(path)
+    except FileNotFoundError:
         raise RequestError(f"{folder} has no {TASKS_FILE}: the run was stopped before it began; run it again") from None
-    except ValueError as error:
-        raise RequestError(f"{path} is not JSON ({error}); restore it or make the run again") from error
     try:
         return [decode(entry, document.get("files", {})) for entry in document["tasks"]]
     except (KeyError, TypeError, AttributeError) as error:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.files import read_document, write_document
 from equivox.core.requests import EngineIdentity
 from equivox.core.task import Task
 from equivox.core.version import __version__
 from equivox.dataset_builders.corpus import Corpus
-from equivox.run.store import write_text
 
 FORMAT = 2
 """Raised when the layout of a run directory changes."""
@@ -83,13 +83,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of the run in `folder`; RequestError if there is none that this version reads."""
     path = folder / "manifest.json"
     try:
-        manifest = json.loads(path.read_text("utf-8"))
-    except OSError:
+        manifest = read_document(path)
+    except FileNotFoundError:
         raise RequestError(
             f"{folder} is not a run: it has no manifest.json; give the folder that a run wrote"
         ) from None
-    except ValueError as error:
-        raise RequestError(f"{path} is not JSON ({error}); restore it or make the run again") from error
     if manifest.get("format") != FORMAT:
         raise RequestError(
             f"{path} has format {manifest.get('format')!r}, this version reads {FORMAT}; "
@@ -100,7 +98,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write `manifest` to `folder`, whole or not at all."""
-    write_text(folder / "manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    write_document(folder / "manifest.json", manifest)
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any], prefix: str = "") -> list[str]:

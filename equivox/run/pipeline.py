@@ -11,7 +11,6 @@ RUN/tasks.json      the tasks
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -22,6 +21,7 @@ from typing import Any
 
 from equivox.annotate import Annotator, open_annotator
 from equivox.core.errors import RequestError, RunError
+from equivox.core.files import read_document, write_document, write_table
 from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.segments import check_tools
@@ -34,7 +34,7 @@ from equivox.run.declarations import TASKS_FILE, encode, read_tasks, write_tasks
 from equivox.run.manifest import differences, new_manifest, read_manifest, run_identity, write_manifest
 from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
 from equivox.run.scoring import follow_up, score
-from equivox.run.store import Store, response_schema, write_table, write_text
+from equivox.run.store import Store, response_schema
 
 DEFAULT_OPTIONS = ScoringOptions()
 PATCHING = ("simulated", "transformers")
@@ -163,8 +163,10 @@ def run_tasks(folder: Path) -> list[Task]:
 
 def read_usage(folder: Path) -> dict[str, float]:
     """Return what the run in `folder` used of a server over all its starts: requests, tokens, cost; empty if none."""
-    path = folder / "usage.json"
-    return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
+    try:
+        return read_document(folder / "usage.json")
+    except FileNotFoundError:
+        return {}
 
 
 def add_usage(folder: Path, engine: Engine) -> None:
@@ -174,7 +176,7 @@ def add_usage(folder: Path, engine: Engine) -> None:
         return
     before = read_usage(folder)
     total = {name: value + before.get(name, 0) for name, value in vars(usage).items()}
-    write_text(folder / "usage.json", json.dumps(total, indent=1) + "\n")
+    write_document(folder / "usage.json", total)
 
 
 def count_failures(folder: Path) -> Counter[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from equivox.core.errors import RequestError
+from equivox.core.files import read_table
 from equivox.core.media import silent_wav
 from equivox.core.requests import EngineIdentity, Labels, MediaPart, Patching, Request, request_key
 from equivox.core.task import Media, Task, digest
@@ -398,12 +399,10 @@ def _table(columns: Mapping[str, list[Any]], sequence: NDArray[np.int64]) -> pa.
 
 def read_plan(folder: Path) -> pa.Table:
     """Return the plan of the run in `folder`; RequestError if the run was stopped before it was written."""
-    import pyarrow.parquet as pq
-
-    path = folder / PLAN_FILE
-    if not path.is_file():
-        raise RequestError(f"{folder} has no {PLAN_FILE}: the run was stopped before it began; run it again")
-    return pq.read_table(path)
+    try:
+        return read_table(folder / PLAN_FILE)
+    except FileNotFoundError:
+        raise RequestError(f"{folder} has no {PLAN_FILE}: the run was stopped before it began; run it again") from None
 
 
 def _permuted_groups(samples: Sequence[Sample], task: Task, seed: int) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.annotate import RULES
 from equivox.core.annotation import Annotator
 from equivox.core.errors import RequestError
+from equivox.core.files import read_document, read_schema, read_table, write_document, write_table, write_whole
 from equivox.core.progress import Progress, no_progress
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
@@ -27,7 +28,6 @@ from equivox.run.annotating import (
 )
 from equivox.run.manifest import read_manifest
 from equivox.run.q_values import with_q
-from equivox.run.store import write_table, write_text, write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,8 +41,6 @@ def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[st
     RequestError where `annotator` has not annotated the run, and, with the word "stale", where the way of annotating
     has changed since or responses came later.
     """
-    import pyarrow.parquet as pq
-
     stored_annotator(folder, annotator)
     answered = Responses.of(folder).n_answered
     again = f"give the run's command again, or `equivox annotate {folder} --annotator {annotator}`"
@@ -50,8 +48,8 @@ def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[st
     for task in tasks:
         path = samples_path(folder, annotator, task.name)
         try:
-            metadata = pq.read_schema(path).metadata or {}
-        except OSError:
+            metadata = read_schema(path).metadata or {}
+        except FileNotFoundError:
             raise RequestError(f"{folder}: {annotator} has not annotated all of {task.name}; {again}") from None
         described = json.loads(metadata.get(b"equivox", b"{}"))
         if described.get("scheme") != scheme_digest(task):
@@ -110,7 +108,6 @@ def score(
         "answered": Responses.of(folder).n_answered,
         "scores": [entry.as_dict() for entry in scores],
     }
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     path = scores_path(folder, annotator)
     if merged:
         kept[""] = {"open_values": [vars(value) for value in merged]}
@@ -122,7 +119,7 @@ def score(
     for left in _tables_folder(path).rglob("*.*"):
         if left.suffix in {".parquet", ".csv"} and left not in written:
             left.unlink()
-    write_text(path, text + "\n")
+    write_document(path, document)
     return scores
 
 
@@ -161,6 +158,14 @@ def table_path(folder: Path, task: str, table: str, annotator: str | None = None
     """Return where a table of `task` lies in the run in `folder`, as scored by its own annotator or another."""
     path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
     return _tables_folder(path) / file_name(task) / f"{table}.parquet"
+
+
+def read_records(folder: Path, task: str, table: str, annotator: str | None = None) -> list[dict[str, Any]] | None:
+    """Return the rows of a table of `task` in the run in `folder`; None where it has none."""
+    try:
+        return list(read_table(table_path(folder, task, table, annotator)).to_pylist())
+    except FileNotFoundError:
+        return None
 
 
 def _tables_folder(scores: Path) -> Path:
@@ -224,7 +229,7 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
     """Return the scores that were last computed for the run in `folder`, by its own annotator or another."""
     path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
     try:
-        document = json.loads(path.read_text("utf-8"))
-    except OSError:
+        document = read_document(path)
+    except FileNotFoundError:
         raise RequestError(f"{folder} has no {path.name}; compute it with `equivox score {folder}`") from None
     return [Score.from_dict(record) for record in document["scores"]]

@@ -1,98 +1,80 @@
-"""Append-only parquet shards: each written whole under a temporary name, flushed to disk, then renamed.
+"""Stored records: a journal that each record reaches before it counts as finished, gathered into parquet shards.
 
-Whatever kills the process, a shard is there entirely or not at all. Of two records with one key the later counts, so
-that a merged shard and the shards it was merged from say the same.
+A record is one line of the journal, with its checksum, handed to the operating system at once: a kill of the process
+loses nothing. The journal is flushed to disk every `sync_seconds` against a loss of power. Every `shard_rows` records
+it becomes a parquet shard, which is written whole under a temporary name and renamed. Of two records with one key the
+later counts, so that a merged shard and what it was merged from say the same.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import StorageError
+from equivox.core.files import TEMPORARY, damaged, read_table, refused, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_TEMPORARY = ".writing-"
 _SHARD = "shard-{:06d}.parquet"
+_JOURNAL = "journal-{:06d}.jsonl"
 _LARGE = 1024
 """Rows from which a shard is not worth merging."""
-
-
-def write_whole(path: Path, write: Any) -> None:
-    """Call `write(temporary)` and rename the result to `path`; on any failure nothing is left behind.
-
-    Raises StorageError when the disk refuses (full, read-only, over quota).
-    """
-    temporary = path.with_name(_TEMPORARY + path.name)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(temporary)
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise StorageError(
-            f"cannot write {path}: {error.strerror or error}; nothing half-written was left; "
-            "free space or permissions there, then give the same command again to go on"
-        ) from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path` whole or not at all."""
-    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
-
-
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write `table` as parquet to `path`, whole or not at all."""
-    import pyarrow.parquet as pq
-
-    write_whole(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
+_JOURNAL_BYTES = 64 * 2**20
+"""A journal of this size becomes a shard, however few its records are."""
 
 
 class Store:
-    """One folder of shards with one schema; records are dictionaries with a unique `key`.
+    """One folder of records with one schema; records are dictionaries with a unique `key`.
 
-    Records are buffered and written as a shard after `shard_rows` of them or `shard_seconds` after the first, whichever
-    comes first; leaving the `with` block writes the rest.
+    Only one process may append; any number may read meanwhile. Leaving the `with` block turns the journal into a
+    shard; entering it does so with a journal that a killed process left.
     """
 
-    def __init__(self, folder: Path, schema: pa.Schema, *, shard_rows: int = 4096, shard_seconds: float = 5.0) -> None:
+    def __init__(self, folder: Path, schema: pa.Schema, *, shard_rows: int = 4096, sync_seconds: float = 1.0) -> None:
         self.folder = folder
         self.schema = schema
         self._shard_rows = shard_rows
-        self._shard_seconds = shard_seconds
+        self._sync_seconds = sync_seconds
+        self._fits = {name: _fit_for(schema.field(name)) for name in schema.names}
         self._buffer: list[Mapping[str, Any]] = []
-        self._oldest = 0.0
-        self._next = 1 + max((int(p.stem.rpartition("-")[2]) for p in self.shards()), default=0)
+        self._journal = -1
+        self._written = 0
+        self._synced = 0.0
+        self._next = 1 + max((_number(path) for path in (*self.shards(), *self.journals())), default=0)
 
     def shards(self) -> list[Path]:
-        """Return the shards, oldest first."""
-        return sorted(self.folder.glob("shard-*.parquet"))
+        """Return the shards, oldest first; DamageError for a file of another name among them."""
+        return self._numbered("shard-*.parquet")
+
+    def journals(self) -> list[Path]:
+        """Return the journals that have not become shards, oldest first; without a live writer there is none or one."""
+        return self._numbered("journal-*.jsonl")
+
+    def _numbered(self, pattern: str) -> list[Path]:
+        return sorted(self.folder.glob(pattern), key=_number)
 
     def keys(self) -> set[str]:
         """Return the keys of all stored records."""
         return set(self.table(("key",))["key"].to_pylist())
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return all records, or some columns of them: one row per key, the latest, in order of first occurrence."""
+        """Return all records, or some columns of them: one row per key, the latest, in order of first occurrence.
+
+        Raises DamageError, naming the file, where one was cut short or changed.
+        """
         import numpy as np
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         wanted = list(self.schema.names if columns is None else dict.fromkeys((*columns, "key")))
-        schema = pa.schema([self.schema.field(name) for name in wanted])
-        shards = [pq.read_table(shard, columns=wanted).cast(schema) for shard in self.shards()]
-        table = pa.concat_tables([schema.empty_table(), *shards])
+        table = self._all(pa.schema([self.schema.field(name) for name in wanted]))
         keys = table["key"].combine_chunks().dictionary_encode()
         if isinstance(keys, pa.ChunkedArray):
             keys = keys.chunk(0) if keys.num_chunks else pa.array([], keys.type)
@@ -103,30 +85,79 @@ class Store:
             table = table.take(pa.array(last))
         return table if columns is None else table.select(list(columns))
 
+    def _all(self, schema: pa.Schema) -> pa.Table:
+        """Return everything stored, later records last, whatever a writer does meanwhile."""
+        import pyarrow as pa
+
+        for attempt in range(20):
+            try:
+                # A journal is read before the shards are listed: when it becomes one in between, it is met twice
+                # rather than not at all.
+                journals = [self._from_journal(path, schema) for path in self.journals()]
+                shards = [_cast(path, read_table(path, schema.names), schema) for path in self.shards()]
+                return pa.concat_tables([schema.empty_table(), *shards, *journals])
+            except FileNotFoundError:
+                time.sleep(0.01 * attempt)
+        raise StorageError(f"{self.folder}: its files change faster than they can be read; try again")
+
+    def _from_journal(self, path: Path, schema: pa.Schema) -> pa.Table:
+        return _table(read_journal(path), schema)
+
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield every stored record once, the latest of each key, in the order in which keys first came."""
         for batch in self.table().to_batches(max_chunksize=4096):
             yield from batch.to_pylist()
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Take one record; it is on disk within `shard_seconds` as long as records keep coming."""
-        now = time.monotonic()
-        if not self._buffer:
-            self._oldest = now
-        self._buffer.append(record)
-        if len(self._buffer) >= self._shard_rows or now - self._oldest >= self._shard_seconds:
+        """Store one record: a kill of the process after this returns does not lose it.
+
+        Whatever the record holds can be stored: lone surrogates become U+FFFD, a number where a text belongs becomes
+        its text, a count that is none becomes null. Raises StorageError when the disk refuses; what was stored before
+        is whole.
+        """
+        fitted = {name: fit(record.get(name)) for name, fit in self._fits.items()}
+        text = json.dumps(fitted)
+        line = f"{zlib.crc32(text.encode('ascii')):08x} {text}\n".encode("ascii")
+        try:
+            self._write(line)
+        except OSError as error:
+            raise refused(self.folder / _JOURNAL.format(self._next), error) from error
+        self._buffer.append(fitted)
+        if len(self._buffer) >= self._shard_rows or self._written >= _JOURNAL_BYTES:
             self.flush()
 
+    def _write(self, line: bytes) -> None:
+        if self._journal < 0:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path = self.folder / _JOURNAL.format(self._next)
+            self._journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            self._written, self._synced = 0, time.monotonic()
+        try:
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.write(self._journal, rest) :]
+        except OSError:
+            os.ftruncate(self._journal, self._written)
+            raise
+        self._written += len(line)
+        if (now := time.monotonic()) - self._synced >= self._sync_seconds:
+            os.fsync(self._journal)
+            self._synced = now
+
     def flush(self) -> None:
-        """Write the buffered records as one shard."""
+        """Turn the journal into a shard."""
         if not self._buffer:
             return
-        import pyarrow as pa
-
-        columns = {name: [record.get(name) for record in self._buffer] for name in self.schema.names}
-        write_table(self.folder / _SHARD.format(self._next), pa.table(columns, schema=self.schema))
+        self._close()
+        write_table(self.folder / _SHARD.format(self._next), _table(self._buffer, self.schema))
+        (self.folder / _JOURNAL.format(self._next)).unlink()
         self._next += 1
         self._buffer = []
+
+    def _close(self) -> None:
+        if self._journal >= 0:
+            os.close(self._journal)
+            self._journal = -1
 
     def compact(self, *, above: int = 32) -> None:
         """Merge the shards into one if there are more than `above` and they are small.
@@ -146,16 +177,97 @@ class Store:
             shard.unlink()
 
     def __enter__(self) -> Store:
-        for leftover in self.folder.glob(f"{_TEMPORARY}*"):
+        for leftover in self.folder.glob(f"{TEMPORARY}*"):
             leftover.unlink()
+        for journal in self.journals():
+            shard = self.folder / _SHARD.format(_number(journal))
+            if not shard.exists() and (records := read_journal(journal)):
+                write_table(shard, _table(records, self.schema))
+            journal.unlink()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A write that the disk refused is not tried again while its own error travels up.
-        if not isinstance(error, StorageError):
+        # What the disk refused is not tried again while its own error travels up: the journal holds it.
+        if isinstance(error, StorageError):
+            self._close()
+        else:
             self.flush()
+
+
+def read_journal(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a journal; a last line that a kill cut short is not one.
+
+    Raises DamageError for a line that was changed, and FileNotFoundError if there is no journal.
+    """
+    records = []
+    # After a loss of power the end of a file may be there in length alone.
+    *lines, _ = path.read_bytes().rstrip(b"\0").split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        checksum, _, text = line.partition(b" ")
+        if checksum != b"%08x" % zlib.crc32(text):
+            raise damaged(path, f"line {number} does not fit its checksum")
+        records.append(json.loads(text))
+    return records
+
+
+def _number(path: Path) -> int:
+    number = path.stem.rpartition("-")[2]
+    if not (number.isascii() and number.isdigit()):
+        raise damaged(path, "equivox writes no file of this name")
+    return int(number)
+
+
+def _table(records: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+
+    columns = {name: [record.get(name) for record in records] for name in schema.names}
+    return pa.table(columns, schema=schema)
+
+
+def _cast(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        return table.cast(schema)
+    except (pa.ArrowException, ValueError) as error:
+        raise damaged(path, str(error)) from error
+
+
+def _fit_for(field: pa.Field) -> Any:
+    """Return the function that makes a value storable in this column."""
+    import pyarrow as pa
+
+    if pa.types.is_string(field.type):
+        return _text if field.nullable else lambda value: _text(value) or ""
+    if pa.types.is_integer(field.type):
+        most = 2 ** (field.type.bit_width - 1) - 1
+        missing = None if field.nullable else 0
+        return lambda value: value if type(value) is int and -most <= value <= most else missing
+    if pa.types.is_struct(field.type):
+        fits = {inner.name: _fit_for(inner) for inner in field.type}
+        return lambda value: {name: fit(value.get(name)) for name, fit in fits.items()}
+    fit = _fit_for(field.type.value_field)
+    return lambda value: [fit(entry) for entry in value or ()]
+
+
+def _text(value: Any) -> str | None:
+    r"""Return a text that UTF-8 can hold.
+
+    >>> _text("caf\u00e9"), _text("half \ud83d of a pair"), _text(7), _text(None)
+    ('café', 'half � of a pair', '7', None)
+    """
+    if value is None:
+        return None
+    text = value if type(value) is str else str(value)
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def response_schema() -> pa.Schema:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.annotate.merging import lemmas
+from equivox.core.files import read_table
 from equivox.core.metric import Overlap
 from equivox.core.scores import NAN
 
@@ -63,14 +64,12 @@ def overlaps_of_runs(runs: Sequence[tuple[str, Path]]) -> list[Overlap]:
 
     Only settings that were scored take part; one whose coverage was too small for a score does not.
     """
-    import pyarrow.parquet as pq
-
     sets: list[tuple[str, dict[str, dict[Key, float]]]] = []
     for label, folder in runs:
         for summary in sorted(folder.glob("tables/badf_*/summary.parquet")):
-            scored = {r["task"].partition(":")[2] for r in pq.read_table(summary).to_pylist() if not r["undefined"]}
+            scored = {r["task"].partition(":")[2] for r in read_table(summary).to_pylist() if not r["undefined"]}
             table = summary.parent / "associations.parquet"
-            found = association_sets(pq.read_table(table).to_pylist()) if table.exists() else {}
+            found = association_sets(read_table(table).to_pylist()) if table.exists() else {}
             sets.append((f"{label} {summary.parent.name}", {name: found.get(name, {}) for name in sorted(scored)}))
     return [
         overlap(dimension, one, own, other, others[dimension])

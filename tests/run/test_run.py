@@ -9,6 +9,7 @@ import pytest
 
 from equivox.annotate.rules import RulesAnnotator
 from equivox.core.errors import RequestError, RunError
+from equivox.core.files import write_table
 from equivox.core.task import AnnotationScheme
 from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response
@@ -17,7 +18,7 @@ from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.pipeline import RunSpec, execute, generate, reread, rescore
 from equivox.run.plan import make_plan
 from equivox.run.scoring import sample_rows
-from equivox.run.store import Store, response_schema, write_table
+from equivox.run.store import Store, response_schema
 from equivox.tasks import ALL_TASKS
 from equivox.tasks.registry import resolve_tasks
 

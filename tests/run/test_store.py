@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from equivox.core.errors import RunError, StorageError
-from equivox.run.store import Store, response_schema, write_whole
+from equivox.core.files import write_whole
+from equivox.run.store import Store, response_schema
 
 
 def record(key: str, text: str | None = "words") -> dict[str, object]:
@@ -59,10 +61,66 @@ def test_a_reopened_store_appends_after_what_is_there(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_records_wait_no_longer_than_asked(tmp_path: Path) -> None:
-    with Store(tmp_path, response_schema(), shard_seconds=0.0) as store:
-        store.append(record("a"))
+def test_a_record_is_stored_when_append_returns(tmp_path: Path) -> None:
+    store = Store(tmp_path, response_schema())
+    for number in range(3):
+        store.append(record(f"k{number}"))
+        assert len(texts(tmp_path)) == number + 1
+    # The process is killed here: nothing is closed. Another one turns what it left into a shard.
+    with Store(tmp_path, response_schema()):
+        assert [path.name for path in tmp_path.iterdir()] == ["shard-000001.parquet"]
+    assert texts(tmp_path) == {"k0": "words", "k1": "words", "k2": "words"}
+
+
+def test_a_last_line_that_was_cut_short_is_no_record(tmp_path: Path) -> None:
+    store = Store(tmp_path, response_schema())
+    store.append(record("a"))
+    store.append(record("b"))
+    (journal,) = store.journals()
+    whole = journal.read_bytes()
+    first = whole.index(b"\n") + 1
+    for end in range(first, len(whole)):
+        journal.write_bytes(whole[:end])
         assert texts(tmp_path) == {"a": "words"}
+    journal.write_bytes(whole + bytes(512))
+    assert texts(tmp_path) == {"a": "words", "b": "words"}
+
+
+def test_a_journal_that_became_a_shard_counts_once(tmp_path: Path) -> None:
+    store = Store(tmp_path, response_schema())
+    store.append(record("a"))
+    (journal,) = store.journals()
+    lines = journal.read_bytes()
+    store.flush()
+    journal.write_bytes(lines)  # killed between the two
+    assert texts(tmp_path) == {"a": "words"}
+    with Store(tmp_path, response_schema()) as store:
+        store.append(record("b"))
+    assert texts(tmp_path) == {"a": "words", "b": "words"}
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({"text": "half \ud83d of a pair"}, {"text": "half \ufffd of a pair"}),
+        ({"text": "a\0b\u202e"}, {"text": "a\0b\u202e"}),
+        ({"text": 7}, {"text": "7"}),
+        ({"text": "x" * 20_000_000}, {"text": "x" * 20_000_000}),
+        ({"finish_reason": 3}, {"finish_reason": "3"}),
+        ({"prompt_tokens": 10**30}, {"prompt_tokens": None}),
+        ({"completion_tokens": "12"}, {"completion_tokens": None}),
+        ({"completion_tokens": float("nan")}, {"completion_tokens": None}),
+        ({"thinking": ["a", 1]}, {"thinking": "['a', 1]"}),
+        ({"media_items": None}, {"media_items": 0}),
+    ],
+)
+def test_whatever_a_server_sends_is_stored(tmp_path: Path, given: dict[str, Any], stored: dict[str, Any]) -> None:
+    with Store(tmp_path, response_schema()) as store:
+        store.append(record("a") | given)
+        (journaled,) = Store(tmp_path, response_schema()).records()
+    (kept,) = Store(tmp_path, response_schema()).records()
+    assert kept == journaled
+    assert kept | stored == kept
 
 
 def test_half_a_shard_left_by_a_kill_is_not_read_and_goes_away(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.files import write_text, write_whole
 from equivox.core.redact import redacted_text
 from equivox.core.task import Task
 from equivox.engines import EngineIdentity, Response
@@ -32,7 +33,6 @@ from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import open_corpora, run_tasks
 from equivox.run.plan import PlannedRequest, make_plan, read_plan
 from equivox.run.scoring import read_scores
-from equivox.run.store import write_text, write_whole
 
 _GENERATION_PARAMETERS = (
     "num_blocks",

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.files import read_document, read_table, write_document, write_table
 from equivox.core.redact import known_secrets, redacted, redacted_text
 from equivox.core.task import digest
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
 from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written, put_in_place
 from equivox.run.declarations import TASKS_FILE
-from equivox.run.manifest import read_manifest
+from equivox.run.manifest import read_manifest, write_manifest
 
 PLAN = "data/plan.parquet"
 
@@ -62,7 +63,7 @@ def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
             copy = partial / path.relative_to(run)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
-        (partial / "manifest.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        write_manifest(partial, manifest)
         _redact_files(partial)
         _refuse_secrets(partial)
         _write_readable_plan(partial)
@@ -101,7 +102,7 @@ def refuse_unfinished(run: Path) -> None:
     """Raise RequestError where the scores are not those of the responses: the run went on and was stopped."""
     from equivox.run.annotating import Responses
 
-    scored = json.loads((run / "scores.json").read_text("utf-8")).get("answered")
+    scored = read_document(run / "scores.json").get("answered")
     answered = Responses.of(run).n_answered
     if scored is not None and scored != answered:
         raise RequestError(
@@ -117,19 +118,18 @@ def _run_files(run: Path) -> list[Path]:
 def _redact_files(folder: Path) -> None:
     """Cut what is private out of the copies of task files and of the errors of failed responses."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     declared = folder / TASKS_FILE
-    declared.write_text(json.dumps(_without_places(json.loads(declared.read_text("utf-8"))), indent=1) + "\n", "utf-8")
+    write_document(declared, _without_places(read_document(declared)))
     for path in folder.glob("responses/*.parquet"):
-        table = pq.read_table(path)
+        table = read_table(path)
         errors = table.column("error").to_pylist()
         public = [error if error is None else redacted_text(error) for error in errors]
         if public != errors:
             place = table.schema.get_field_index("error")
-            pq.write_table(table.set_column(place, "error", pa.array(public, pa.string())), path, compression="zstd")
+            write_table(path, table.set_column(place, "error", pa.array(public, pa.string())))
     for path in folder.glob("annotations/*/annotator.json"):
-        identity = json.loads(path.read_text("utf-8"))
+        identity = read_document(path)
         if redacted(identity["settings"]) != identity["settings"]:
             raise RequestError(
                 f"the annotator {identity['name']} of this run has settings that are private (a URL with credentials, "

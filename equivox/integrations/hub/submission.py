@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.files import read_document
 from equivox.core.redact import redacted
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Task
@@ -261,7 +262,7 @@ def departures(
 
 def _other_options(run: Path) -> list[str]:
     """Say which options the scores were computed with that change what they mean."""
-    options = json.loads((run / "scores.json").read_text("utf-8"))["options"]
+    options = read_document(run / "scores.json")["options"]
     usual = ScoringOptions()
     named = ("min_count", "min_coverage", "merge") + (
         ("encoder", "merge_threshold") if options.get("merge") == "embedding" else ()

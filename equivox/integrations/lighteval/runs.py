@@ -16,6 +16,7 @@ from pathlib import Path
 
 from equivox.annotate import open_annotator
 from equivox.core.errors import RequestError
+from equivox.core.files import write_table
 from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import Score
 from equivox.core.segments import check_tools
@@ -42,7 +43,6 @@ from equivox.run.pipeline import (
 )
 from equivox.run.plan import Plan, make_plan
 from equivox.run.run_files import folder_name
-from equivox.run.store import write_table
 
 _LOG = logging.getLogger(__name__)
 

@@ -259,7 +259,8 @@ def _remarks(score: Score) -> tuple[str, ...]:
 
 
 def _task_cards(comparison: Comparison) -> dict[str, str]:
-    from equivox.run.pipeline import run_tasks
+    from equivox.run.manifest import read_manifest
+from equivox.run.pipeline import run_tasks
 
     cards: dict[str, str] = {}
     for run in comparison.runs:
@@ -322,12 +323,10 @@ def _heat_maps(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def _strongest(run: ComparedRun, task: str, panel: Panel) -> Table:
-    import pyarrow.parquet as pq
-
-    from equivox.run.scoring import table_path
+    from equivox.run.scoring import read_records
 
     family = task.partition(":")[0] + "".join(task.partition("@")[1:])
-    rows = [r for r in pq.read_table(table_path(run.folder, family, panel.top)).to_pylist() if r["task"] == task]
+    rows = [r for r in read_records(run.folder, family, panel.top) or () if r["task"] == task]
     return Table(
         caption=f"{run.model}, {task}: the strongest {panel.unit}",
         columns=list(panel.top_columns.values()),
@@ -399,8 +398,8 @@ def _failures(comparison: Comparison) -> Iterator[str]:
 
 def _manifests(comparison: Comparison) -> Iterator[dict[str, str]]:
     for run in comparison.runs:
-        text = (run.folder / "manifest.json").read_text("utf-8")
-        yield {"model": run.model, "text": json.dumps(json.loads(text), indent=1, ensure_ascii=False)}
+        text = json.dumps(read_manifest(run.folder), indent=1, ensure_ascii=False)
+        yield {"model": run.model, "text": text}
 
 
 def _examples(comparison: Comparison, wanted: int, data: str | None) -> Iterator[dict[str, Any]]:

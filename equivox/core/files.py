@@ -1,0 +1,147 @@
+"""Files that are whole or absent, and that show damage when they are read.
+
+Every file of a run is written under a temporary name, flushed to disk and renamed. Tables carry checksums of their
+pages, documents a checksum of their text: a file that was cut short or changed afterwards is refused by one line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equivox.core.errors import DamageError, StorageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TEMPORARY = ".writing-"
+"""How the name of a file begins while it is being written."""
+
+CHECKSUM = "sha256"
+"""The entry of a document that holds the checksum of the others."""
+
+
+def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
+    """Call `write(temporary)` and rename the result to `path`; on any failure nothing is left behind.
+
+    Raises StorageError when the disk refuses (full, read-only, over quota).
+    """
+    temporary = path.with_name(TEMPORARY + path.name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(temporary)
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        _forget(temporary)
+        raise refused(path, error) from error
+    except BaseException:
+        _forget(temporary)
+        raise
+
+
+def refused(path: Path, error: OSError) -> StorageError:
+    """Return the error of a disk that did not take what was to be written to `path`."""
+    return StorageError(
+        f"cannot write {path}: {error.strerror or error}; nothing half-written was left; "
+        "free space or permissions there, then give the same command again to go on"
+    )
+
+
+def _forget(temporary: Path) -> None:
+    try:
+        temporary.unlink(missing_ok=True)
+    except OSError:  # a read-only disk refuses this too
+        return
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` to `path` whole or not at all."""
+    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
+
+
+def write_document(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a JSON object with the checksum of its entries; `read_document` refuses it once it was changed."""
+    plain = json.loads(json.dumps(dict(document), allow_nan=False))
+    plain.pop(CHECKSUM, None)
+    write_text(path, json.dumps(plain | {CHECKSUM: _checksum(plain)}, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Return the JSON object that `write_document` wrote, without its checksum.
+
+    Raises DamageError, naming the file, for one that was cut short or changed, and FileNotFoundError if there is none.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise damaged(path, error.strerror or str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, f"it is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise damaged(path, f"it holds {type(document).__name__} where an object belongs")
+    stated = document.pop(CHECKSUM, None)
+    try:
+        found = _checksum(document)
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, str(error)) from error
+    if stated != found:
+        raise damaged(path, "its checksum does not fit its contents")
+    return document
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    text = json.dumps(document, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def damaged(path: Path, why: str) -> DamageError:
+    """Return the error of a file that is not what was written."""
+    return DamageError(
+        f"{path} is damaged ({' '.join(why.split())[:200]}); restore it from a copy, or delete it and give the run's "
+        "command again: what it held is made again"
+    )
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write `table` as parquet with checksums to `path`, whole or not at all."""
+    import pyarrow.parquet as pq
+
+    write_whole(path, lambda temporary: pq.write_table(table, temporary, compression="zstd", write_page_checksum=True))
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None, *, memory_map: bool = False) -> pa.Table:
+    """Return the table in a parquet file, or some of its columns; its checksums are verified.
+
+    Raises DamageError, naming the file, for one that was cut short or changed, and FileNotFoundError if there is none.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    wanted = None if columns is None else list(columns)
+    try:
+        return pq.ParquetFile(path, memory_map=memory_map, page_checksum_verification=True).read(wanted)
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+        raise damaged(path, str(error)) from error
+
+
+def read_schema(path: Path) -> pa.Schema:
+    """Return the columns of a parquet file and what it says of itself, as `read_table` does."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_schema(path)
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException, ValueError) as error:
+        raise damaged(path, str(error)) from error
