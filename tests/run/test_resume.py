@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
+import multiprocessing
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from killed_run import run_killed
 
 from equivox.engines import Request, Response
 from equivox.engines.function import FunctionEngine
@@ -23,45 +21,31 @@ from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.tasks.registry import resolve_tasks
 
 ARGUMENTS = ["simulated:random?refusal=0.05&fail=0.02", "vibe_gender:advisory,vibe_gender:casting"]
-OPTIONS = ["--data", "sample", "--limit", "96", "--resamples", "199"]
+OPTIONS = ["--data", "sample", "--limit", "96", "--resamples", "99"]
 
-# Shards of 16 records, and a kill -9 of the process itself just before or just after its n-th rename or sync:
-# the moments at which what is on disk changes.
-KILLER = """
-import functools, os, signal, sys
-import equivox.run.store as store
-from equivox import cli
-store.Store.__init__.__kwdefaults__["shard_rows"] = 16
-target, when, arguments = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
-calls = 0
-def dying(original):
-    @functools.wraps(original)
-    def call(*a, **k):
-        global calls
-        calls += 1
-        if calls == target and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = original(*a, **k)
-        if calls == target and when == "after":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-    return call
-os.replace, os.fsync = dying(os.replace), dying(os.fsync)
-code = cli.run(arguments)
-print("calls", calls)
-sys.exit(code)
-"""
+CONTEXT = multiprocessing.get_context("forkserver")
+# What every run imports is imported once.
+CONTEXT.set_forkserver_preload(
+    ["equivox.run.pipeline", "equivox.cli.run_commands", "equivox.tasks.vibe", "equivox.metrics.ntvd", "equivox.annotate.merging", "scipy.stats", "pandas", "pyarrow.parquet", "soundfile", "simplemma", "pydantic", "filelock", "typer"]
+)
 
 
-def run(folder: Path, *, kill_at: int = 0, when: str = "before") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", KILLER, str(kill_at), when, "run", *ARGUMENTS, *OPTIONS, "--output", str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def run(folder: Path, *, kill_at: int = 0, when: str = "before") -> tuple[int, int]:
+    """Return the exit code of a run (minus the signal that killed it) and how often it changed what is on disk."""
+    counted = CONTEXT.Value("i", 0)
+    arguments = ["run", *ARGUMENTS, *OPTIONS, "--output", str(folder)]
+    process = CONTEXT.Process(target=run_killed, args=(arguments, kill_at, when, counted))
+    process.start()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode, counted.value
 
 
 def final_state(folder: Path) -> tuple[Any, ...]:
     """Everything a reader sees, apart from when the run was begun."""
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest.pop("created")
+    for entry in ("created", "sha256"):
+        manifest.pop(entry)
     responses = {r["key"]: r for r in Store(folder / "responses", response_schema()).records()}
     annotations = {r["key"]: r for r in Store(folder / "annotations" / "rules", annotation_schema()).records()}
     return (
@@ -74,30 +58,23 @@ def final_state(folder: Path) -> tuple[Any, ...]:
 
 
 def test_killed_anywhere_the_run_ends_the_same(tmp_path: Path) -> None:
-    whole = run(tmp_path / "whole")
-    assert whole.returncode == 0, whole.stderr
-    calls = int(whole.stdout.rpartition("calls ")[2])
-    assert calls > 30
+    code, calls = run(tmp_path / "whole")
+    assert code == 0
+    assert calls > 400  # each of 192 responses and as many annotations
     expected = final_state(tmp_path / "whole")
-    # One random moment in each eighth of the run, so that every stage of it is cut short once.
+    # One random moment in each part of the run, so that every stage of it is cut short.
     rng, parts = random.Random(20), 8
     edges = [1 + part * calls // parts for part in range(parts + 1)]
-    points = [(rng.randrange(low, high), rng.choice(["before", "after"])) for low, high in pairwise(edges)]
-
-    def survive(number: int) -> None:
+    points = [(rng.randrange(low, high), rng.choice(["before", "torn", "after"])) for low, high in pairwise(edges)]
+    for number, (kill_at, when) in enumerate(points):
         folder = tmp_path / f"killed{number}"
-        kill_at, when = points[number]
-        killed = run(folder, kill_at=kill_at, when=when)
-        assert killed.returncode == -signal.SIGKILL
-        stored = set(Store(folder / "responses", response_schema()).keys())
-        resumed = run(folder)
-        assert resumed.returncode == 0, resumed.stderr
-        assert final_state(folder) == expected, f"killed {when} write {kill_at}"
-        assert stored <= set(expected[3])
-        assert not list(folder.rglob(".writing-*"))
-
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        list(pool.map(survive, range(len(points))))
+        assert run(folder, kill_at=kill_at, when=when)[0] == -signal.SIGKILL
+        stored = {record["key"]: record for record in Store(folder / "responses", response_schema()).records()}
+        assert run(folder)[0] == 0
+        assert final_state(folder) == expected, f"killed {when} change {kill_at}"
+        assert stored.items() <= expected[3].items()
+        left = [path.name for path in folder.rglob("*") if path.name.startswith((".writing-", "journal-"))]
+        assert left == []
 
 
 def test_only_what_is_missing_is_generated(tmp_path: Path, equivox: Callable[..., tuple[int, str, str]]) -> None:

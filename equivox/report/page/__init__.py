@@ -28,6 +28,7 @@ from equivox.report.page.compared import favour_panels, side_by_side, speaker_pa
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import evidence, evidence_columns
 from equivox.report.table import Table, as_html, split_by
+from equivox.run.manifest import read_manifest
 
 if TYPE_CHECKING:
     from equivox.report.blind_sheet import Drawn
@@ -259,8 +260,7 @@ def _remarks(score: Score) -> tuple[str, ...]:
 
 
 def _task_cards(comparison: Comparison) -> dict[str, str]:
-    from equivox.run.manifest import read_manifest
-from equivox.run.pipeline import run_tasks
+    from equivox.run.pipeline import run_tasks
 
     cards: dict[str, str] = {}
     for run in comparison.runs:

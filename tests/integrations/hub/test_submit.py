@@ -14,6 +14,7 @@ import yaml
 
 import equivox as package
 from equivox.core.coverage import Coverage
+from equivox.core.files import read_document, write_document
 from equivox.core.scores import Score
 from equivox.integrations.hub.measures import scalar, submitted_metrics
 from equivox.run.scoring import read_scores
@@ -184,12 +185,12 @@ def test_low_coverage_is_refused_and_marked(run: Path, tmp_path: Path, equivox: 
 
     thin = tmp_path / "thin"
     shutil.copytree(run, thin)
-    document = json.loads((thin / "scores.json").read_text())
+    document = read_document(thin / "scores.json")
     for score in document["scores"]:
         if score["task"] == "vibe_gender:story" and score["attribute"] is None and score["role"] == "outcome":
             groups = score["coverage"]["requested_by_group"]
             score["coverage"]["used_by_group"] = {group: int(0.9 * n) for group, n in groups.items()}
-    (thin / "scores.json").write_text(json.dumps(document))
+    write_document(thin / "scores.json", document)
     arguments = ["submit", thin, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
     code, _, error = equivox(*arguments)
     assert code == 2
@@ -242,13 +243,13 @@ def _changed(run: Path, folder: Path, change: Callable[[dict[str, Any]], None]) 
     import shutil
 
     shutil.copytree(run, folder)
-    document = json.loads((folder / "scores.json").read_text())
+    document = read_document(folder / "scores.json")
     for score in document["scores"]:
         whole = score["attribute"] is None and score["role"] == "outcome"
         if whole and (score["task"], score["name"]) == ("vibe_gender:story", "nTVD"):
             change(score)
     document["scores"] = [score for score in document["scores"] if not score.get("gone")]
-    (folder / "scores.json").write_text(json.dumps(document))
+    write_document(folder / "scores.json", document)
     return folder
 
 
