@@ -29,7 +29,21 @@ from equivox.run.store import Store, annotation_schema, response_schema
 
 TASKS = "badf_two:gender"
 CONCURRENCY = 8
-PRELOAD = ["equivox.cli.run_commands", "equivox.run.pipeline", "equivox.engines.endpoint", "equivox.tasks.badf", "equivox.metrics.badf", "openai", "scipy.stats", "pandas", "pyarrow.parquet", "pydantic", "filelock", "typer", "statsmodels.stats.multitest"]
+PRELOAD = [
+    "equivox.cli.run_commands",
+    "equivox.run.pipeline",
+    "equivox.engines.endpoint",
+    "equivox.tasks.badf",
+    "equivox.metrics.badf",
+    "openai",
+    "scipy.stats",
+    "pandas",
+    "pyarrow.parquet",
+    "pydantic",
+    "filelock",
+    "typer",
+    "statsmodels.stats.multitest",
+]
 WORDS = ("a baker from the harbour", "a doctor in the old town", "a teacher who sings", "a pilot with a garden")
 
 

@@ -26,7 +26,21 @@ OPTIONS = ["--data", "sample", "--limit", "96", "--resamples", "99"]
 CONTEXT = multiprocessing.get_context("forkserver")
 # What every run imports is imported once.
 CONTEXT.set_forkserver_preload(
-    ["equivox.run.pipeline", "equivox.cli.run_commands", "equivox.tasks.vibe", "equivox.metrics.ntvd", "equivox.annotate.merging", "scipy.stats", "pandas", "pyarrow.parquet", "soundfile", "simplemma", "pydantic", "filelock", "typer"]
+    [
+        "equivox.run.pipeline",
+        "equivox.cli.run_commands",
+        "equivox.tasks.vibe",
+        "equivox.metrics.ntvd",
+        "equivox.annotate.merging",
+        "scipy.stats",
+        "pandas",
+        "pyarrow.parquet",
+        "soundfile",
+        "simplemma",
+        "pydantic",
+        "filelock",
+        "typer",
+    ]
 )
 
 
