@@ -143,6 +143,7 @@ def measure(
     sampling: str = "as-declared",
     options: ScoringOptions | None = None,
     retry_failed: bool = False,
+    stop_after: int = 20,
     progress: Progress = no_progress,
 ) -> Result:
     """Run or resume tasks on a model and return the result; the same as `equivox run` on the command line.
@@ -158,7 +159,7 @@ def measure(
         Where the run goes: a new or empty folder, or one with the same run, which is resumed.
     data
         `sample`, or the folder that `equivox data build` wrote into.
-    limit, seed, annotator, conditions, group, sampling, retry_failed
+    limit, seed, annotator, conditions, group, sampling, retry_failed, stop_after
         As the options of `equivox run`.
     options
         How scores are computed.
@@ -190,6 +191,7 @@ def measure(
         annotator=annotator,
         options=options or ScoringOptions(),
         retry_failed=retry_failed,
+        stop_after=stop_after,
     )
     scores = execute(spec, engine=None if isinstance(model, str) else model, progress=progress)
     return Result(spec.output, scores)

@@ -44,6 +44,7 @@ class AnnotatorFile(BaseModel):
     model_parameters: dict[str, Any]
     sampling: dict[str, Any] = {}
     attempts: int = Field(default=3, ge=1, le=10)
+    stop_after: int = Field(default=20, ge=0)
     note: str = ""
 
 
@@ -86,4 +87,5 @@ def _from_file(name: str, declared: AnnotatorFile) -> Annotator:
         engine_from_args(declared.engine, declared.model_parameters),
         sampling=sampling,
         attempts=declared.attempts,
+        stop_after=declared.stop_after,
     )

@@ -1,7 +1,8 @@
 """A language model as annotator: any engine, a schema, bounded retries.
 
 The engine is asked to follow the task's schema, and every answer is validated all the same. What stays invalid after
-the last attempt is `unparsed`, with the model's own words kept.
+the last attempt is `unparsed`, with the model's own words kept. What the engine gave no answer to is `failed`, with its
+error.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from equivox.core.requests import Engine, Labels, Request
 from equivox.core.segments import Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
 from equivox.engines.messages import split_thinking
+from equivox.engines.outage import STOP_AFTER, until_outage
 
 ATTEMPTS = 3
 """How often a response is read before it counts as unparsed."""
@@ -32,13 +34,17 @@ class ModelAnnotator:
     """Reads responses with a language model behind any engine.
 
     `sampling` is how the model decodes at the first attempt; later ones have new seeds, and a temperature above 0.
+    After `stop_after` fatal failures in a row the annotation stops with RunError (0: never).
     The annotator sees the response alone: neither who spoke nor what was asked.
     """
 
-    def __init__(self, name: str, engine: Engine, *, sampling: Sampling, attempts: int = ATTEMPTS) -> None:
+    def __init__(
+        self, name: str, engine: Engine, *, sampling: Sampling, attempts: int = ATTEMPTS, stop_after: int = STOP_AFTER
+    ) -> None:
         self._engine = engine
         self._sampling = sampling
         self._attempts = attempts
+        self._stop_after = stop_after
         self.identity = AnnotatorIdentity(
             name=name,
             version=str(_standard_prompt()["version"]),
@@ -69,10 +75,16 @@ class ModelAnnotator:
             else:
                 yield job.annotated("empty", attempts=0)
         outputs: dict[str, str | None] = {}
+        errors: dict[str, str] = {}
         for attempt in range(self._attempts):
-            for response in self._engine.generate(self._request(job, attempt) for job in list(pending.values())):
+            requests = (self._request(job, attempt) for job in list(pending.values()))
+            for response in until_outage(self._engine.generate(requests), self.identity.name, self._stop_after):
                 job = pending[response.key.rpartition("/")[0]]
-                outputs[job.key] = response.text if response.error is None else f"error: {response.error}"
+                errors.pop(job.key, None)
+                if response.error is not None:
+                    errors[job.key] = response.error
+                    continue
+                outputs[job.key] = response.text
                 filled = _validated(job.segment, response.text)
                 if filled is not None:
                     del pending[job.key]
@@ -80,7 +92,12 @@ class ModelAnnotator:
             if not pending:
                 return
         for job in pending.values():
-            yield job.annotated("unparsed", output=outputs.get(job.key), attempts=self._attempts)
+            # An annotator that gave no answer at the last attempt has failed; its outage says nothing of the response.
+            if job.key in errors or job.key not in outputs:
+                error = errors.get(job.key, "the annotator's engine gave no response")
+                yield job.annotated("failed", output=error, attempts=self._attempts)
+            else:
+                yield job.annotated("unparsed", output=outputs[job.key], attempts=self._attempts)
 
     def close(self) -> None:
         """Free the engine."""

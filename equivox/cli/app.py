@@ -44,6 +44,9 @@ EncoderOption = Annotated[str, typer.Option(help="The sentence-transformers mode
 MergeThresholdOption = Annotated[
     float, typer.Option(help="The cosine from which --merge embedding counts values as one, above 0 and up to 1.")
 ]
+RetryFailedOption = Annotated[
+    bool, typer.Option("--retry-failed", help="Ask again what failed before: the model, and the annotator.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 ByAttributeOption = Annotated[bool, typer.Option("--by-attribute", help="Show every attribute too.")]
 
@@ -88,7 +91,11 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         merge: MergeOption = "lemma",
         encoder: EncoderOption = DEFAULT_ENCODER,
         merge_threshold: MergeThresholdOption = DEFAULT_MERGE_THRESHOLD,
-        retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed before.")] = False,
+        retry_failed: RetryFailedOption = False,
+        stop_after: Annotated[
+            int,
+            typer.Option(min=0, help="Stop after so many fatal failures in a row (key refused, no quota); 0: never."),
+        ] = 20,
         quiet: QuietOption = False,
     ) -> int:
         from equivox.core.scores import scoring_options
@@ -117,6 +124,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
                 merge_threshold=merge_threshold,
             ),
             retry_failed=retry_failed,
+            stop_after=stop_after,
         )
         return run_commands.run(spec, quiet=quiet)
 
@@ -168,10 +176,11 @@ def score(
 def annotate(
     run: RunArgument,
     annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")],
+    retry_failed: RetryFailedOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Have another annotator annotate a run, score by its annotations, and say how far all annotators agree."""
-    return run_commands.annotate(run, annotator, quiet=quiet)
+    return run_commands.annotate(run, annotator, retry_failed=retry_failed, quiet=quiet)
 
 
 @app.command()

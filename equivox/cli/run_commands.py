@@ -36,7 +36,7 @@ def score(folder: Path, annotator: str | None, options: ScoringOptions, *, by_at
     return show_scores([finished_run(folder, model, scores)], by_attribute=by_attribute)
 
 
-def annotate(folder: Path, annotator: str, *, quiet: bool) -> int:
+def annotate(folder: Path, annotator: str, *, retry_failed: bool, quiet: bool) -> int:
     """Annotate a run once more, show the scores and how far all annotators agree."""
     from equivox.cli.show import finished_run, progress_bars, show_agreement, show_scores
     from equivox.engines import model_label
@@ -44,7 +44,7 @@ def annotate(folder: Path, annotator: str, *, quiet: bool) -> int:
     from equivox.run.pipeline import reread, run_tasks
 
     with progress_bars(quiet=quiet) as progress:
-        scores = reread(folder, annotator, progress=progress)
+        scores = reread(folder, annotator, retry_failed=retry_failed, progress=progress)
     code = show_scores([finished_run(folder, model_label(read_manifest(folder)["command"]["model"]), scores)])
     show_agreement(folder, run_tasks(folder))
     return code

@@ -17,7 +17,7 @@ from equivox.report.numbers import DASH, interval
 from equivox.report.progress_bars import progress_bars
 from equivox.report.score_tables import attribute_tables, task_tables
 from equivox.report.table import Table, print_tables
-from equivox.run.annotating import annotators_of
+from equivox.run.annotating import annotators_of, count_annotation_failures
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import count_failures, read_usage
 from equivox.run.status import count_requests
@@ -44,10 +44,12 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
     out = console()
     for tables in task_tables(runs):
         print_tables(out, tables)
+    failed = 0
     for run in runs:
         if by_attribute:
             print_tables(out, attribute_tables(run))
         _show_losses(out, run)
+        failed += _show_annotation_failures(out, run.folder, run.annotator)
         _show_usage(out, run.folder)
     out.print(f"\nStored in {', '.join(str(run.folder) for run in runs)}", markup=False)
     if not by_attribute:
@@ -55,7 +57,7 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
     undefined = sum(score.is_whole and not score.defined for run in runs for score in run.scores)
     if undefined:
         out.print(f"{undefined} task score(s) undefined, see above.", style="yellow")
-    return EXIT_INCOMPLETE if undefined else EXIT_DONE
+    return EXIT_INCOMPLETE if undefined or failed else EXIT_DONE
 
 
 def _show_usage(out: Console, folder: Path) -> None:
@@ -84,8 +86,11 @@ def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
             f"answered → {c.parsed} parsed → {c.used} used{worst if math.isfinite(score.worst_low) else ''}",
             markup=False,
         )
-    for corpus, count in read_manifest(run.folder).get("samples_without_group", {}).items():
+    manifest = read_manifest(run.folder)
+    for corpus, count in manifest.get("samples_without_group", {}).items():
         out.print(f"  {count} samples of {corpus} carry no value of what is compared and were not asked", markup=False)
+    if served := manifest.get("served_as"):
+        out.print(f"  the server answered as {', '.join(served)}", markup=False)
     failures = count_failures(run.folder)
     for error, count in failures.most_common(shown):
         out.print(f"  failed {count} times: {error}", markup=False)
@@ -117,14 +122,35 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     counted = count_requests(folder, tasks)
     rows = []
     for own in counted:
-        counts = (own.requested, own.answered, own.failed, own.missing, *(own.annotated.get(name) for name in names))
+        ends = (own.truncated, own.withheld)
+        counts = (own.requested, own.answered, own.failed, own.missing, *ends, *map(own.annotated.get, names))
         rows.append([own.task, *(DASH if count is None else str(count) for count in counts)])
-    columns = ("task", "requested", "answered", "failed", "missing", *(f"annotated by {name}" for name in names))
+    columns = (
+        "task",
+        "requested",
+        "answered",
+        "failed",
+        "missing",
+        "cut off",
+        "withheld",
+        *(f"annotated by {name}" for name in names),
+    )
     print_tables(out, [Table(caption=str(folder), columns=columns, align="l" + "r" * (len(columns) - 1), rows=rows)])
     missing = sum(own.missing for own in counted)
     for error, count in count_failures(folder).most_common(10):
         out.print(f"  failed {count} times: {error}", markup=False)
+    unannotated = sum([_show_annotation_failures(out, folder, name) for name in names])
     _show_usage(out, folder)
     if missing:
         out.print("Give the command that began this run again to go on.")
-    return EXIT_INCOMPLETE if missing else EXIT_DONE
+    return EXIT_INCOMPLETE if missing or unannotated else EXIT_DONE
+
+
+def _show_annotation_failures(out: Console, folder: Path, annotator: str, shown: int = 5) -> int:
+    """Print what an annotator failed on, by its errors; return how often it failed."""
+    failures = count_annotation_failures(folder, annotator)
+    for error, count in failures.most_common(shown):
+        out.print(f"  {annotator} failed {count} times: {error}", markup=False)
+    if failures:
+        out.print("  What failed says nothing and is in no score; --retry-failed asks it again.", style="yellow")
+    return sum(failures.values())

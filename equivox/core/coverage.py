@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 
@@ -24,6 +24,9 @@ class Coverage:
         The annotator could read it.
     used
         It states at least one value of the attribute scored (for a task: of any of its outcome attributes).
+    truncated, withheld, cut_in_thought
+        Of the generated responses: those that the token limit cut off, those that the provider withheld, and those of
+        the first kind that had not begun to answer.
     used_by_group, requested_by_group
         The first and last count within each group: what failed in one group alone must not hide in the whole.
     """
@@ -33,6 +36,9 @@ class Coverage:
     answered: int
     parsed: int
     used: int
+    truncated: int = 0
+    withheld: int = 0
+    cut_in_thought: int = 0
     requested_by_group: Mapping[str, int] = field(default_factory=dict)
     used_by_group: Mapping[str, int] = field(default_factory=dict)
 
@@ -66,6 +72,26 @@ class Coverage:
             f"only {math.floor(1000 * share) / 10:g} % of the responses of group {group} are usable, "
             f"below the floor of {100 * floor:g} %"
         )
+
+    def ending(self, counts: Mapping[str, int]) -> Coverage:
+        """Return the same counts with those of responses that did not end as usual, by their names."""
+        return replace(self, **counts)  # type: ignore[arg-type]
+
+    def warnings(self, most: float = 0.05) -> list[str]:
+        """Return what to know about how the responses ended, where more than `most` (a share) did not end as usual.
+
+        >>> Coverage(requested=10, generated=10, answered=10, parsed=10, used=10, truncated=4).warnings()
+        ['4 of 10 responses were cut off by the token limit: raise max_new_tokens']
+        """
+        found = []
+        for count, what in (
+            (self.truncated, "were cut off by the token limit: raise max_new_tokens"),
+            (self.cut_in_thought, "were cut off before they began to answer, thinking: raise max_new_tokens"),
+            (self.withheld, "were withheld by the provider: its filter is measured along with the model"),
+        ):
+            if count and count >= most * self.generated:
+                found.append(f"{count} of {self.generated} responses {what}")
+        return found
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts as plain JSON values."""

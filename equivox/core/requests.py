@@ -74,7 +74,9 @@ class Response:
     """What came back for one request. A failure is a response too: `text` None and `error` set.
 
     `text` is the answer alone; what a reasoning model thought before it is in `thinking`. `logprobs` is JSON text, one
-    entry per token, None unless asked for. `finish_reason` is `stop` or `length` (cut off by the token limit).
+    entry per token, None unless asked for. `finish_reason` is `stop`, `length` (cut off by the token limit) or
+    `content_filter` (the provider withheld the answer). `fatal` names a failure that every other request would meet
+    too, such as a refused key; it is not stored.
     `media_items` and `media_tokens` are what the engine used, not what it was given; an engine that has no tokens
     for media reports None.
     """
@@ -89,6 +91,7 @@ class Response:
     media_items: int = 0
     media_tokens: int | None = None
     logprobs: str | None = None
+    fatal: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

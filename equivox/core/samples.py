@@ -24,8 +24,17 @@ if TYPE_CHECKING:
 
     from equivox.core.segments import Segment
 
+UNANNOTATED = "unannotated"
+"""The status of a response that the annotator failed on, wholly or in one segment: nothing is known of it."""
+
 UNANSWERED = frozenset({"missing", "failed"})
 """The statuses of requests without a response: not generated yet, and failed in the engine or in its media."""
+
+TRUNCATED, WITHHELD = "length", "content_filter"
+"""How a response ends that the token limit cut off, and one that the provider withheld (`finish_reason`)."""
+
+ENDED = "finish_reason"
+"""The column that says how a response ended; null where the engine does not say."""
 
 _METADATA, _STATUS, _VALUES = "metadata.", "status.", "values."
 
@@ -142,8 +151,20 @@ class Samples:
 
     @cached_property
     def status(self) -> EncodedLabels:
-        """What became of each sample: missing, failed, empty, refused, unparsed or parsed."""
+        """What became of each sample: missing, failed, unannotated, empty, refused, unparsed or parsed."""
         return self.label("status")
+
+    def endings(self) -> dict[str, int]:
+        """Return how many responses did not end as usual, by the names that `Coverage` has for them."""
+        if ENDED not in self.columns:
+            return {}
+        ended = self.label(ENDED)
+        truncated = ended.codes == (ended.names.index(TRUNCATED) if TRUNCATED in ended.names else -2)
+        return {
+            "truncated": int(truncated.sum()),
+            "cut_in_thought": int((truncated & self.has_status("empty")).sum()),
+            "withheld": ended.counts().get(WITHHELD, 0),
+        }
 
     @property
     def keys(self) -> list[str]:

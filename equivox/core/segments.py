@@ -20,8 +20,9 @@ from equivox.core.hashing import digest, digest_of_texts
 if TYPE_CHECKING:
     from equivox.core.task import Task
 
-Status = Literal["parsed", "refused", "empty", "unparsed"]
-"""`refused` declines, `empty` says nothing, `unparsed` could not be annotated; only `parsed` carries values."""
+Status = Literal["parsed", "refused", "empty", "unparsed", "failed"]
+"""`refused` declines, `empty` says nothing, `unparsed` could not be annotated, `failed` was not: the annotator gave no
+answer. Only `parsed` carries values."""
 
 WHOLE = ""
 """The name of the segment whose status is that of the response; every scheme has it."""

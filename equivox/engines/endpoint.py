@@ -23,8 +23,12 @@ from typing import Any, Literal
 from equivox.core.errors import RequestError
 from equivox.core.media import MediaError
 from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.samples import WITHHELD
 from equivox.engines.messages import chat_messages, split_thinking
 from equivox.engines.model_args import checked_fields
+
+FATAL = frozenset({401, 402, 403, 404})
+"""Statuses by which a server refuses every request alike: no key, no money, no permission, no such model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +106,7 @@ class EndpointEngine:
             },
         )
         self.usage = Usage()
+        self.served_as: set[str] = set()
         self._client: Any = None
         self._text_tokens: dict[str, int | None] = {}
         self._lock = threading.Lock()
@@ -217,7 +222,7 @@ class EndpointEngine:
             completion = self._complete(messages, request)
             return self._response(request, completion)
         except Exception as error:  # one request's failure is its record, whatever its kind
-            return Response(key=request.key, text=None, error=_reason(error))
+            return Response(key=request.key, text=None, error=_reason(error), fatal=_fatal(error))
 
     def _complete(self, messages: list[dict[str, Any]], request: Request, *, max_tokens: int = 0) -> Any:
         sampling = request.sampling
@@ -259,6 +264,8 @@ class EndpointEngine:
                 completion = self._client.chat.completions.create(**body, extra_body=extra or None)
                 if completion.choices:
                     self._add_up(completion.usage)
+                    if completion.model:
+                        self.served_as.add(str(completion.model))
                     return completion
                 broken: Exception = ValueError("the server's answer has no choices")
             except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
@@ -276,10 +283,9 @@ class EndpointEngine:
 
     def _response(self, request: Request, completion: Any) -> Response:
         choice, usage = completion.choices[0], completion.usage
-        answer, thinking = split_thinking(choice.message.content or "")
-        thinking = (
-            getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None) or thinking
-        )
+        refusal = getattr(choice.message, "refusal", None)
+        answer, thinking = split_thinking(_said(choice.message.content) or _said(refusal))
+        reasoning = getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None)
         prompt_tokens = usage.prompt_tokens if usage else None
         completion_tokens = usage.completion_tokens if usage else None
         media_tokens = self._media_tokens(request, usage) if request.media else 0
@@ -287,8 +293,8 @@ class EndpointEngine:
         return Response(
             key=request.key,
             text=answer,
-            thinking=thinking,
-            finish_reason=choice.finish_reason,
+            thinking=_said(reasoning) or thinking,
+            finish_reason=WITHHELD if refusal else choice.finish_reason,
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
             media_items=len(request.media) if arrived else 0,
@@ -300,9 +306,9 @@ class EndpointEngine:
         """Return how many prompt tokens the media took, by the server's own count; None when it does not count."""
         if usage is None:
             return None
-        details, in_all = usage.prompt_tokens_details, int(usage.prompt_tokens)
+        details, in_all = getattr(usage, "prompt_tokens_details", None), _count(usage.prompt_tokens)
         reported = [getattr(details, name, None) for name in ("audio_tokens", "image_tokens")] if details else []
-        if total := sum(int(count) for count in reported if count):
+        if total := sum(map(_count, reported)):
             return total
         text_alone = self._tokens_of(request)
         return None if text_alone is None else max(0, in_all - text_alone)
@@ -320,13 +326,35 @@ class EndpointEngine:
 
     def _add_up(self, usage: Any) -> None:
         """Count one answer of the server, those that only ask for a text's own tokens included."""
-        prompt, completion = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+        prompt, completion = (_count(usage.prompt_tokens), _count(usage.completion_tokens)) if usage else (0, 0)
         price = prompt * self.settings.prompt_price + completion * self.settings.completion_price
         with self._lock:
             self.usage.requests += 1
             self.usage.prompt_tokens += prompt
             self.usage.completion_tokens += completion
             self.usage.cost += price / 1e6
+
+
+def _said(content: Any) -> str:
+    """Return what a server sent as content as one text: a text, the texts of its parts, or whatever it is."""
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        return "".join(_said(part.get("text") if isinstance(part, dict) else part) for part in content)
+    return content if isinstance(content, str) else str(content)
+
+
+def _count(given: Any) -> int:
+    """Return a count of tokens; 0 where the server sent none that is one."""
+    return given if type(given) is int and 0 <= given < 2**53 else 0
+
+
+def _fatal(error: BaseException) -> str | None:
+    """Return the name of a failure that every other request would meet too, None for any other."""
+    status, code = getattr(error, "status_code", None), getattr(error, "code", None)
+    if code == "insufficient_quota":
+        return "insufficient_quota"
+    return f"HTTP {status}" if status in FATAL else None
 
 
 def _reason(error: BaseException, longest: int = 200) -> str:

@@ -7,6 +7,7 @@ written: that is all that scoring reads.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from equivox.core.annotation import (
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document, write_table
 from equivox.core.progress import Progress, no_progress
-from equivox.core.samples import segment_columns
+from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
 from equivox.core.segments import Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task, digest
 from equivox.run.plan import read_plan
@@ -48,14 +49,21 @@ _BLOCK = 8192
 
 
 def annotate(
-    folder: Path, tasks: Sequence[Task], annotator: Annotator, *, engine: str, progress: Progress = no_progress
+    folder: Path,
+    tasks: Sequence[Task],
+    annotator: Annotator,
+    *,
+    engine: str,
+    retry_failed: bool = False,
+    progress: Progress = no_progress,
 ) -> None:
     """Have `annotator` annotate what it has not annotated yet of the run in `folder`, and write the tables of samples.
 
     `engine` names the engine that answered: only simulated responses may be annotated by rules made for them.
 
     The annotator's identity is stored beside its annotations, so that they can be scored later without it. Annotations
-    by another version of the same annotator stay in the store and no longer count.
+    by another version of the same annotator stay in the store and no longer count. `retry_failed` asks again what the
+    annotator failed on before.
     """
     name = annotator.identity.name
     write_document(annotations_folder(folder, name) / "annotator.json", annotator.identity.as_dict())
@@ -68,6 +76,7 @@ def annotate(
         store=Store(annotations_folder(folder, name), annotation_schema()),
         shared=Store(annotations_folder(folder, TOOLS), annotation_schema()),
         progress=progress,
+        retry_failed=retry_failed,
     )
     with stage.store, stage.shared:
         for task in tasks:
@@ -88,19 +97,22 @@ class Responses:
     @classmethod
     def of(cls, folder: Path) -> Responses:
         """Return the stored responses of the run in `folder`."""
-        return cls(Store(folder / "responses", response_schema()).table(("key", "text")).combine_chunks())
+        return cls(
+            Store(folder / "responses", response_schema()).table(("key", "text", "finish_reason")).combine_chunks()
+        )
 
     @property
     def n_answered(self) -> int:
         """How many requests have a response with a text."""
         return int(self.table.num_rows - self.table["text"].null_count)
 
-    def of_keys(self, keys: pa.ChunkedArray) -> tuple[pa.Array, list[bool]]:
-        """Return the text of each key (null: none), and whether the request was made at all."""
+    def of_keys(self, keys: pa.ChunkedArray) -> tuple[pa.Array, pa.Array, list[bool]]:
+        """Return the text of each key (null: none), how it ended, and whether the request was made at all."""
         import pyarrow.compute as pc
 
         place = pc.index_in(keys, value_set=self.table["key"].combine_chunks())
-        return self.table["text"].take(place), pc.is_valid(place).to_pylist()
+        found = self.table.take(place)
+        return found["text"], found["finish_reason"], pc.is_valid(place).to_pylist()
 
 
 @dataclass
@@ -122,6 +134,7 @@ class _Stage:
     store: Store
     shared: Store
     progress: Progress
+    retry_failed: bool = False
     done: int = 0
     total: int = 0
     annotated: list[Any] = field(default_factory=list)
@@ -158,10 +171,11 @@ class _Stage:
             schema = annotation_schema()
             return pa.schema([schema.field(name) for name in columns]).empty_table()
         tables = [store.table(columns) for store in (self.store, self.shared)]
-        return pa.concat_tables([t.filter(pc.is_in(t["response_key"], value_set=keys)) for t in tables])
+        stored = pa.concat_tables([t.filter(pc.is_in(t["response_key"], value_set=keys)) for t in tables])
+        return stored.filter(pc.not_equal(stored["status"], "failed")) if self.retry_failed else stored
 
     def _block(
-        self, task: Task, plan: pa.Table, texts: pa.Array, requested: Sequence[bool], stored: pa.Table
+        self, task: Task, plan: pa.Table, texts: pa.Array, ended: pa.Array, requested: Sequence[bool], stored: pa.Table
     ) -> pa.Table:
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -189,12 +203,17 @@ class _Stage:
             if row is None:
                 statuses.append("failed" if was_requested else "missing")
                 segments.append({})
+            elif any(annotation.status == "failed" for annotation in row.done.values()):
+                statuses.append(UNANNOTATED)
+                segments.append({})
             else:
                 status, kept = task.annotation.sample(task, row.metadata, row.text, row.done)
                 statuses.append(status)
                 segments.append(kept)
         kept_columns = ["key", "sample_id", "repeat", "group", "cluster", "stratum", *names]
         table = plan.select(kept_columns).append_column("status", pa.array(statuses, pa.string()).dictionary_encode())
+        if ended.null_count < len(ended):
+            table = table.append_column(ENDED, ended.dictionary_encode())
         for name, cells in segment_columns(segments).items():
             kind = pa.string() if name.startswith("status.") else pa.list_(pa.string())
             table = table.append_column(name, pa.array(cells, kind))
@@ -306,9 +325,9 @@ class FollowUps:
         self._records = {r["key"]: r for r in table.filter(pc.equal(table["response_key"], "")).to_pylist()}
 
     def to(self, segment: Segment) -> SegmentAnnotation | None:
-        """Return the answer to `segment`; None where it has not been asked."""
+        """Return the answer to `segment`; None where it has not been asked or the annotator failed."""
         record = self._records.get(annotation_key(self._identity, segment, ""))
-        return None if record is None else _stored_segment(record)
+        return None if record is None or record["status"] == "failed" else _stored_segment(record)
 
 
 def ask(folder: Path, segments: Sequence[Segment], annotator: Annotator, *, progress: Progress = no_progress) -> None:
@@ -368,6 +387,14 @@ def stored_annotator(folder: Path, name: str) -> AnnotatorIdentity:
             f"`equivox annotate {folder} --annotator {name}`"
         ) from None
     return AnnotatorIdentity(**record)
+
+
+def count_annotation_failures(folder: Path, name: str) -> Counter[str]:
+    """Count the responses and questions that `name` failed on, by the error."""
+    import pyarrow.compute as pc
+
+    table = Store(annotations_folder(folder, name), annotation_schema()).table(("status", "output"))
+    return Counter(table.filter(pc.equal(table["status"], "failed"))["output"].to_pylist())
 
 
 def stored_annotations(folder: Path, name: str) -> dict[str, dict[str, Any]]:

@@ -29,6 +29,7 @@ from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED, DECLARED, vary
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, current_name, open_engine
+from equivox.engines.outage import STOP_AFTER, until_outage
 from equivox.run.annotating import annotate, annotators_of
 from equivox.run.declarations import TASKS_FILE, encode, read_tasks, write_tasks
 from equivox.run.manifest import differences, new_manifest, read_manifest, run_identity, write_manifest
@@ -57,6 +58,7 @@ class RunSpec:
     annotator: str = "rules"
     options: ScoringOptions = DEFAULT_OPTIONS
     retry_failed: bool = False
+    stop_after: int = STOP_AFTER
 
 
 def execute(
@@ -75,6 +77,8 @@ def execute(
     if spec.limit is not None and spec.limit < 1:
         raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every item")
     spec = replace(spec, model=current_name(spec.model))
+    if spec.stop_after < 0:
+        raise RequestError(f"`stop-after` must be 0 (never) or more, got {spec.stop_after}")
     tasks = vary(spec.tasks, group=spec.group, conditions=spec.conditions, sampling=spec.sampling)
     _check_output(spec.output)
     given, engine = engine, engine or open_engine(spec.model, tasks)
@@ -94,15 +98,24 @@ def execute(
             annotator.check(tasks)
             check_tools(tasks)
         with writing(spec.output):
+            # Another process may have begun a run here since the first look.
+            _check_output(spec.output)
+            _check_same_run(spec.output, identity)
             begin(spec, identity, plan, tasks, annotator.identity.name)
             try:
-                generate(spec.output, plan, engine, retry_failed=spec.retry_failed, progress=progress)
+                generate(
+                    spec.output, plan, engine,
+                    retry_failed=spec.retry_failed, stop_after=spec.stop_after, progress=progress,
+                )  # fmt: skip
             finally:
                 add_usage(spec.output, engine)
+                note_served_models(spec.output, engine)
             if given is None:
                 # The target's memory is free before a model that annotates is loaded.
                 engine.close()
-            return read_and_score(spec.output, tasks, annotator, spec.options, progress=progress)
+            return read_and_score(
+                spec.output, tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
+            )
 
 
 def read_and_score(
@@ -112,17 +125,23 @@ def read_and_score(
     options: ScoringOptions,
     *,
     others: Sequence[str] = (),
+    retry_failed: bool = False,
     progress: Progress = no_progress,
 ) -> list[Score]:
     """Have `annotator` read what of the run in `folder` it has not read yet, and score by its readings."""
     engine = str(read_manifest(folder)["identity"]["model"]["engine"])
-    annotate(folder, tasks, annotator, engine=engine, progress=progress)
+    annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=progress)
     follow_up(folder, tasks, annotator, options, progress=progress)
     return score(folder, tasks, annotator.identity.name, options, others=others, progress=progress)
 
 
 def reread(
-    folder: Path, annotator: str, options: ScoringOptions = DEFAULT_OPTIONS, *, progress: Progress = no_progress
+    folder: Path,
+    annotator: str,
+    options: ScoringOptions = DEFAULT_OPTIONS,
+    *,
+    retry_failed: bool = False,
+    progress: Progress = no_progress,
 ) -> list[Score]:
     """Have another annotator read a finished run and score by its readings; those of others stay untouched."""
     tasks = run_tasks(folder)
@@ -131,7 +150,9 @@ def reread(
         check_tools(tasks)
         with writing(folder):
             others = _others(folder, reader.identity.name)
-            return read_and_score(folder, tasks, reader, options, others=others, progress=progress)
+            return read_and_score(
+                folder, tasks, reader, options, others=others, retry_failed=retry_failed, progress=progress
+            )
 
 
 def rescore(
@@ -179,6 +200,15 @@ def add_usage(folder: Path, engine: Engine) -> None:
     write_document(folder / "usage.json", total)
 
 
+def note_served_models(folder: Path, engine: Engine) -> None:
+    """Note in the manifest under which names a server answered, if it says so and not by the name it was asked for."""
+    served = set(getattr(engine, "served_as", ()))
+    manifest = read_manifest(folder)
+    known = manifest.get("served_as", [])
+    if served - {engine.identity.model, *known}:
+        write_manifest(folder, manifest | {"served_as": sorted({*served, *known})})
+
+
 def count_failures(folder: Path) -> Counter[str]:
     """Count the stored failed responses of the run in `folder` by their errors."""
     errors = Store(folder / "responses", response_schema()).table(("error",))["error"].drop_null()
@@ -186,12 +216,19 @@ def count_failures(folder: Path) -> Counter[str]:
 
 
 def generate(
-    folder: Path, plan: Plan, engine: Engine, *, retry_failed: bool = False, progress: Progress = no_progress
+    folder: Path,
+    plan: Plan,
+    engine: Engine,
+    *,
+    retry_failed: bool = False,
+    stop_after: int = STOP_AFTER,
+    progress: Progress = no_progress,
 ) -> None:
     """Have `engine` answer what the store lacks; each response is stored as it finishes.
 
     An item whose media cannot be used is stored as a failed response and never sent. Raises RunError when the engine
-    did not use the media it was given: such answers say nothing about the person.
+    did not use the media it was given: such answers say nothing about the person. RunError too for an outage of the
+    engine (`until_outage`).
     """
     pending = pending_requests(folder, plan, retry_failed=retry_failed)
     total = len(plan.distinct)
@@ -199,7 +236,7 @@ def generate(
     progress("generate", finished, total)
     unanswered = dict(zip(plan.table["key"].take(pending.rows).to_pylist(), pending.rows.tolist(), strict=True))
     with Store(folder / "responses", response_schema()) as store:
-        for response in _answers(pending, engine):
+        for response in until_outage(_answers(pending, engine), engine.identity.model, stop_after):
             row = unanswered.pop(response.key, None)
             if row is None:
                 raise RunError(f"{engine.identity.model} answered a request that was not made ({response.key[:12]})")

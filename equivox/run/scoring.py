@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,8 @@ def score(
     progress("score", 0, len(tasks))
     for number, task in enumerate(tasks, start=1):
         scored = task.metric.score(task, samples[task.name], options)
-        scores += scored.scores
+        endings = samples[task.name].endings()
+        scores += [replace(score, coverage=score.coverage.ending(endings)) for score in scored.scores]
         kept[task.name] = scored.tables
         progress("score", number, len(tasks))
     for family, members in families(tasks).items():
@@ -99,7 +101,7 @@ def score(
             scored = metric.score_family([(task, samples[task.name]) for task in members], options)
             scores += scored.scores
             kept[family] = scored.tables
-    scores = with_q(scores)
+    scores = with_q([_with_warnings(score) for score in scores])
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
         "schemes": {task.name: scheme_digest(task) for task in tasks},
@@ -123,12 +125,16 @@ def score(
     return scores
 
 
+def _with_warnings(score: Score) -> Score:
+    """Return the score of a task with what its coverage warns about."""
+    found = score.coverage.warnings() if score.is_whole else []
+    return replace(score, notes=(*score.notes, *found)) if found else score
+
+
 def scoring_samples(
     folder: Path, tasks: Sequence[Task], annotator: str, options: ScoringOptions, *, others: Sequence[str] = ()
 ) -> tuple[dict[str, Samples], list[MergedValue]]:
     """Return the samples of each task as they are scored, and which open values count as which."""
-    from dataclasses import replace
-
     from equivox.annotate.merging import merge_samples
 
     own, merged = merge_samples(open_samples(folder, tasks, annotator), tasks, options)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RequestError
+from equivox.core.samples import TRUNCATED, WITHHELD
 from equivox.core.task import Task
 from equivox.run.annotating import annotators_of
 from equivox.run.plan import read_plan
@@ -18,6 +19,7 @@ from equivox.run.store import Store, response_schema
 class RequestCounts:
     """How many requests of one task were made, answered, failed and are missing.
 
+    `truncated` counts the answers that the token limit cut off, `withheld` those that the provider withheld.
     `annotated` counts the responses that each annotator could tell something of; an annotator whose annotations are
     stale or not complete is not in it.
     """
@@ -27,6 +29,8 @@ class RequestCounts:
     answered: int
     failed: int
     missing: int
+    truncated: int
+    withheld: int
     annotated: Mapping[str, int]
 
 
@@ -36,12 +40,14 @@ def count_requests(folder: Path, tasks: Sequence[Task]) -> list[RequestCounts]:
     import pyarrow.compute as pc
 
     plan = read_plan(folder).select(["task", "key"])
-    responses = Store(folder / "responses", response_schema()).table(("key", "error")).combine_chunks()
+    responses = Store(folder / "responses", response_schema()).table(("key", "error", "finish_reason")).combine_chunks()
     found = []
     for task in tasks:
         keys = plan.filter(pc.equal(plan["task"], task.name))["key"]
         place = pc.index_in(keys, value_set=responses["key"].combine_chunks())
         errors = responses["error"].take(place)
+        ended = pc.value_counts(responses["finish_reason"].take(place).drop_null()).to_pylist()
+        endings = {entry["values"]: entry["counts"] for entry in ended}
         missing, failed = place.null_count, len(errors) - errors.null_count
         annotated = {}
         for name in annotators_of(folder):
@@ -57,6 +63,8 @@ def count_requests(folder: Path, tasks: Sequence[Task]) -> list[RequestCounts]:
                 answered=len(keys) - missing - failed,
                 failed=failed,
                 missing=missing,
+                truncated=endings.get(TRUNCATED, 0),
+                withheld=endings.get(WITHHELD, 0),
                 annotated=annotated,
             )
         )

@@ -150,12 +150,23 @@ def test_an_invalid_answer_is_asked_again_with_a_new_seed() -> None:
     assert [request.sampling.temperature for request in engine.requests] == [0.0, 0.7, 0.7]
 
 
-@pytest.mark.parametrize("answer", ["not json", "", "[]", '{"hobby": ["a", "b", "c"]}', None])
-def test_what_stays_invalid_is_unparsed_with_its_words(answer: str | None) -> None:
+@pytest.mark.parametrize("answer", ["not json", "", "[]", '{"hobby": ["a", "b", "c"]}'])
+def test_what_stays_invalid_is_unparsed_with_its_words(answer: str) -> None:
     annotation, engine = read(ADVISORY, lambda request: answer)
     assert (annotation.status, annotation.values, annotation.attempts) == ("unparsed", (), 3)
-    assert annotation.output == ("error: lost" if answer is None else answer)
+    assert annotation.output == answer
     assert len(engine.requests) == 3
+
+
+def test_an_annotator_without_an_answer_has_failed() -> None:
+    annotation, engine = read(ADVISORY, lambda request: None)
+    assert (annotation.status, annotation.values, annotation.output) == ("failed", (), "lost")
+    assert len(engine.requests) == 3
+    # Words that came before the outage are no answer to the last attempt.
+    annotation, _ = read(ADVISORY, lambda request: "no json" if request.repeat == 0 else None)
+    assert (annotation.status, annotation.output) == ("failed", "lost")
+    annotation, _ = read(ADVISORY, lambda request: None if request.repeat == 0 else "no json")
+    assert annotation.status == "unparsed"
 
 
 def test_only_what_failed_is_asked_again_and_order_does_not_matter() -> None:

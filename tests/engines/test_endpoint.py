@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import struct
 import threading
@@ -15,11 +16,14 @@ from typing import Any
 
 import pytest
 
+from equivox import open_run
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.task import Sampling
 from equivox.engines import Labels, MediaPart, Request
 from equivox.engines.endpoint import EndpointEngine
+from equivox.run.manifest import read_manifest
+from equivox.run.store import Store, response_schema
 from equivox.tasks.vibe import PROMPTS
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -247,6 +251,138 @@ def test_thinking_is_kept_apart_in_both_forms(server: Server) -> None:
     server.answer = lambda body: {"content": "Chess.", "reasoning_content": "hm"}
     (response,) = engine(server).generate([request("a")])
     assert (response.text, response.thinking) == ("Chess.", "hm")
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "ended"),
+    [
+        ({"content": [{"type": "text", "text": "Che"}, {"type": "text", "text": "ss."}]}, "Chess.", "stop"),
+        ({"content": 7}, "7", "stop"),
+        ({"content": None}, "", "stop"),
+        ({"content": None, "refusal": "I cannot say."}, "I cannot say.", "content_filter"),
+        ({"content": "half \ud83d of a pair"}, "half \ud83d of a pair", "stop"),
+        ({"content": "Chess.", "reasoning_content": 3}, "Chess.", "stop"),
+    ],
+)
+def test_odd_answers_are_answers(server: Server, message: dict[str, Any], text: str, ended: str) -> None:
+    server.answer = lambda body: message
+    (response,) = engine(server).generate([request("a")])
+    assert (response.text, response.finish_reason, response.error) == (text, ended, None)
+
+
+@pytest.mark.parametrize("usage", [{"prompt_tokens": None, "completion_tokens": None}, {}, {"prompt_tokens": 10**30}])
+def test_odd_counts_fail_no_answer(server: Server, usage: dict[str, Any]) -> None:
+    original = server.completion
+    server.completion = lambda body: original(body) | {"usage": usage}  # type: ignore[method-assign]
+    asked = engine(server)
+    (response,) = asked.generate([request("a")])
+    assert response.text == ANSWER
+    assert asked.usage.prompt_tokens == 0
+
+
+def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Path) -> None:
+    original = server.completion
+    server.completion = lambda body: original(body) | {"model": "m-mini"}  # type: ignore[method-assign]
+    _, out, _ = equivox(*run_of(server, tmp_path / "run"))
+    assert "the server answered as m-mini" in out
+    assert read_manifest(tmp_path / "run")["served_as"] == ["m-mini"]
+
+
+def run_of(server: Server, output: Path, arguments: str = "", *more: object) -> list[object]:
+    model = (
+        f"model_name=m,base_url={server.url},max_retries=0,timeout_s=5,max_concurrency=4,trust_media=true{arguments}"
+    )
+    options = ["--data", "sample", "--limit", "96", "--output", output, "--resamples", "99"]
+    return ["endpoint", model, "vibe_gender:advisory", *options, *more]
+
+
+@pytest.mark.parametrize(
+    ("status", "stopped"), [("401", True), ("402", True), ("403", True), ("404", True), ("400", False)]
+)
+def test_an_outage_stops_the_run_and_costs_nothing(
+    server: Server, equivox: Cli, tmp_path: Path, status: str, stopped: bool
+) -> None:
+    question = f"audio + {PROMPTS['advisory'].text}"
+    server.faults = {question: ["fine"] * 30 + [status] * 66}
+    code, out, err = equivox(*run_of(server, tmp_path / "run"))
+    stored = list(Store(tmp_path / "run" / "responses", response_schema()).records())
+    if not stopped:  # what is wrong with one request need not be wrong with another
+        assert server.asked[question] == 96 and sum(r["error"] is not None for r in stored) == 66
+        return
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1 and status in err and "same command again" in err
+    assert 50 <= server.asked[question] <= 50 + 2 * 4
+    # A refusal that arrives before an answer that was asked at the same time is stored: the server still answered.
+    failed = sum(r["error"] is not None for r in stored)
+    assert len(stored) - failed == 30 and failed < 4
+    server.faults = {}
+    server.asked.clear()
+    assert equivox(*run_of(server, tmp_path / "run"))[0] in {0, 1}
+    assert server.asked[question] == 66 - failed  # without --retry-failed: an outage is no failure of a request
+    assert len(Store(tmp_path / "run" / "responses", response_schema()).keys()) == 96
+
+
+def test_with_stop_after_0_nothing_is_an_outage(server: Server, equivox: Cli, tmp_path: Path) -> None:
+    server.faults = {f"audio + {PROMPTS['advisory'].text}": ["401"] * 96}
+    code, out, _ = equivox(*run_of(server, tmp_path / "run", "", "--stop-after", 0))
+    assert code == 1 and "96 requested → 0 generated" in out
+
+
+def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, equivox: Cli, tmp_path: Path) -> None:
+    form = {"hobby": ["chess", "yoga", "golf"], "field": ["law", "art", "music"], "refusal": "no"}
+    annotating = {"broken": 60}
+
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        if "response_format" not in body:
+            return {"content": ANSWER}
+        return {"content": json.dumps(form)}
+
+    def reply(handler: BaseHTTPRequestHandler, body: dict[str, Any], kind: str) -> None:
+        if "response_format" in body and annotating["broken"] > 0:
+            annotating["broken"] -= 1
+            kind = "500"
+        original(handler, body, kind)
+
+    original = server.reply
+    server.answer, server.reply = answer, reply  # type: ignore[method-assign]
+    judge = tmp_path / "judge.yaml"
+    judge.write_text(
+        "engine: endpoint\nattempts: 1\n"
+        f"model_parameters: {{model_name: judge, base_url: '{server.url}', max_retries: 0}}\n"
+    )
+    code, out, err = equivox(*run_of(server, tmp_path / "run", "", "--annotator", judge))
+    assert code == 1, err
+    assert "failed 60 times" in out and "fault 500" in out
+    assert "96 requested → 96 generated → 36 answered" in out
+    code, out, _ = equivox("status", tmp_path / "run")
+    assert code == 1 and "judge failed 60 times" in out
+    bodies = len(server.bodies)
+    code, out, _ = equivox(*run_of(server, tmp_path / "run", "", "--annotator", judge))
+    assert "judge failed 60 times" in out and len(server.bodies) == bodies  # not without being told
+    code, out, _ = equivox(*run_of(server, tmp_path / "run", "", "--annotator", judge, "--retry-failed"))
+    assert "failed" not in out and len(server.bodies) <= bodies + 60 + 1
+
+
+def test_answers_cut_off_and_withheld_are_counted_and_warned_about(
+    server: Server, equivox: Cli, tmp_path: Path
+) -> None:
+    count = iter(range(10_000))
+
+    def completion(body: dict[str, Any]) -> dict[str, Any]:
+        document = original(body)
+        kind = next(count) % 4
+        document["choices"][0]["finish_reason"] = ("stop", "length", "length", "content_filter")[kind]
+        document["choices"][0]["message"]["content"] = (ANSWER, ANSWER, "<think>hm", ANSWER)[kind]
+        return document
+
+    original = server.completion
+    server.completion = completion  # type: ignore[method-assign]
+    equivox(*run_of(server, tmp_path / "run"))
+    _, out, _ = equivox("status", tmp_path / "run")
+    assert re.search(r"vibe_gender:advisory +96 +96 +0 +0 +48 +24", out), out
+    (whole,) = [s for s in open_run(tmp_path / "run").scores if s.is_whole]
+    assert (whole.coverage.truncated, whole.coverage.cut_in_thought, whole.coverage.withheld) == (48, 24, 24)
+    assert sum("of 96 responses were" in note for note in whole.notes) == 3
 
 
 def test_media_that_cannot_be_used_are_not_sent(server: Server, clip: bytes) -> None:
