@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from equivox.cli import audit_commands, data_commands, run_commands, task_commands
+from equivox.cli import audit_commands, data_commands, metric_commands, run_commands, task_commands
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.add_typer(task_commands.app, name="tasks")
 app.add_typer(data_commands.app, name="data")
 app.add_typer(audit_commands.app, name="audit")
+app.add_typer(metric_commands.app, name="metric")
 
 TasksArgument = Annotated[
     str, typer.Argument(metavar="TASKS", help="Tasks, families or task files, separated by commas.")

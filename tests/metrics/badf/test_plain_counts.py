@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from scipy.stats import chi2_contingency
 from equivox.core.errors import RequestError
 from equivox.metrics.badf.associations import kept_by_chance, tally
 from equivox.metrics.columns import association_list, concept_associations, concept_counts
+
+Cli = Callable[..., tuple[int, str, str]]
 
 
 def test_a_row_per_phrase_is_the_same_as_a_row_per_document() -> None:
@@ -148,3 +151,22 @@ def test_published_counts(reference_data: Path) -> None:
         assert found["mean_p"] == pytest.approx(float(row["p"]), abs=1e-9)
         # Kept are the identities above the least.
         assert found["associations"] == sum(count > min(counts) for count in counts)
+
+
+@pytest.mark.paper
+def test_table_14_by_one_command(reference_data: Path, equivox: Cli) -> None:
+    folder = reference_data / "badf"
+    with (folder / "table14_gender.csv").open(newline="") as file:
+        printed = [row for row in csv.DictReader(file) if row["setting"] == "Two-Character Base"]
+    code, out, _ = equivox(
+        "metric", "association_list", folder / "associations" / printed[0]["file"], "--json",
+        "--identities", "Demographic Identity", "--scores", "Score", "--p-values", "P-Value",
+        "--exclusive", "Prompt Response",
+    )  # fmt: skip
+    found = json.loads(out)
+    assert code == 0
+    for row in printed:
+        identity = row["identity"].lower()
+        assert found[f"associations_{identity}"] == int(row["paper_count"])
+        assert round(found[f"mean_score_{identity}"], 4) == float(row["paper_score"])
+        assert round(found[f"mean_p_{identity}"], 4) == float(row["paper_p"])
