@@ -49,7 +49,10 @@ def as_columns(table: Any) -> Columns:
     """Return the columns of a file (a path) or of a table in memory: pandas, pyarrow, a list of records, columns."""
     if isinstance(table, str | Path):
         return read_columns(table)
-    for method in ("to_pydict", "to_dict"):  # of pyarrow; of pandas, polars and datasets
+    names = list(getattr(table, "column_names", getattr(table, "columns", ())))
+    if doubled := [name for name in names if names.count(name) > 1]:
+        raise RequestError(f"the table has the column {str(doubled[0])!r} twice; name each column once")
+    for method in ("to_pydict", "to_dict"):  # of pyarrow; of pandas
         if hasattr(table, method):
             table = table.to_dict("list") if hasattr(table, "iloc") else getattr(table, method)()
             break
@@ -57,7 +60,7 @@ def as_columns(table: Any) -> Columns:
         return _of_mapping(table, "the table")
     if isinstance(table, Iterable) and not isinstance(table, bytes):
         return of_records(list(table), "the table")
-    raise RequestError(f"a {type(table).__name__} is no table; give a file, a data frame, or a list of records")
+    raise RequestError(f"{type(table).__name__} is no table; give a file, a data frame, or a list of records")
 
 
 def of_records(records: Sequence[Any], where: str) -> Columns:

@@ -98,10 +98,13 @@ def _parameters(metric: ColumnMetric) -> dict[str, tuple[Any, Any]]:
             _flag(name), metavar="COLUMN", help=f"The column with {name}: {what} ({needed}).", show_default=name
         )
         found[name] = Annotated[str | None, option], None
-    hints = get_type_hints(metric.measure)
+    try:
+        hints = get_type_hints(metric.measure)
+    except NameError:  # a name that is imported for type checkers alone
+        hints = {}
     for name, default in metric.options.items():
         option = typer.Option(_flag(name), help=_KNOWN.get(name) or metric.help.get(name, ""))
-        found[name] = Annotated[_typed(hints.get(name, str)), option], default
+        found[name] = Annotated[_typed(hints.get(name, str if default is None else type(default))), option], default
     if "texts" in metric.kinds.values():
         separator = typer.Option("--separator", help="What stands between several values in one cell.")
         found["separator"] = Annotated[str, separator], "|"
