@@ -153,7 +153,7 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
     """Test every phrase of a category; the same seed gives the same permutation p.
 
     A phrase in every document, or a category in which an identity has no stories, has no test: its p is NaN with the
-    reason, and it is in no family of tests.
+    reason, and it is in no family of tests. Of one identity alone there is nothing to test: the list is empty.
     """
     from dataclasses import replace
 
@@ -161,6 +161,8 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
 
     from equivox.statistics import association_scores, association_test
 
+    if len(counts.identities) < 2:
+        return []
     known: dict[tuple[int, ...], Tested] = {}
     phrases = []
     for phrase, found in counts.with_phrase.items():

@@ -101,6 +101,14 @@ def test_a_missing_count_is_no_zero() -> None:
     assert math.isnan(none["associations"]) and "group m" in none["undefined"]
 
 
+def test_one_identity_alone_is_compared_with_nobody() -> None:
+    told = concept_associations(identities=["f"] * 3, phrases=[["calm"], [], []])
+    counted = concept_counts(identities=["f"], phrases=["calm"], counts=[1], documents=[3])
+    for found in (told, counted):
+        assert math.isnan(found["associations"])
+        assert found["undefined"] == "only f is told of: two identities are compared"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
