@@ -32,7 +32,8 @@ class ColumnMetric:
     """A metric of columns: which it takes, which may be left out, and the function of them.
 
     `measure` gets every column as a list, one that was left out as None's, and its options as keywords; it returns a
-    flat dictionary of numbers, with reasons in words (or None) under names that end in `undefined`.
+    flat dictionary of numbers, with reasons in words (or None) under names that end in `undefined`. `help` says in a
+    few words what each column, and each option of the metric's own, holds.
     """
 
     name: str
@@ -41,17 +42,24 @@ class ColumnMetric:
     optional: Mapping[str, Kind] = field(default_factory=dict)
     description: str
     citation: str
+    help: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kinds(self) -> dict[str, Kind]:
         """Every column with what it holds, those that must be given first."""
         return {**self.required, **self.optional}
 
-    def __call__(self, **given: Any) -> dict[str, Any]:
-        """Compute from columns and options; RequestError for no rows and for columns that do not fit."""
+    @property
+    def options(self) -> dict[str, Any]:
+        """Every option by name, with its default."""
         import inspect
 
-        options = set(inspect.signature(self.measure).parameters) - set(self.kinds)
+        parameters = inspect.signature(self.measure).parameters
+        return {name: parameter.default for name, parameter in parameters.items() if name not in self.kinds}
+
+    def __call__(self, **given: Any) -> dict[str, Any]:
+        """Compute from columns and options; RequestError for no rows and for columns that do not fit."""
+        options = self.options
         columns = self.check({name: column for name, column in given.items() if name not in options})
         if not next(iter(columns.values())):
             raise RequestError(f"{self.name} was given no rows: give {', '.join(self.required)}")

@@ -13,6 +13,7 @@ from equivox.core.errors import RequestError
 if TYPE_CHECKING:
     import numpy as np
 
+    from equivox.core.columns import ColumnMetric
     from equivox.core.samples import Samples
     from equivox.core.scores import Score, Scored, ScoringOptions
     from equivox.core.segments import Segment
@@ -337,6 +338,9 @@ class Metric:
         Files of labels by people → how often each stage of the annotation is right; None: there are no stages.
     corpus_facts
         What `equivox data statistics` shows of a corpus; None: nothing.
+    columns
+        Returns the metrics of columns by which it is computed from a table that was made elsewhere (`equivox metric`);
+        None: it is not.
     glossary
         Entries of the report's section on methods: a word, and what it means.
     """
@@ -363,6 +367,7 @@ class Metric:
     overlap_help: str = ""
     check_stages: Callable[[Sequence[Path]], CheckedStages] | None = field(default=None, repr=False)
     corpus_facts: CorpusFacts | None = field(default=None, repr=False)
+    columns: Callable[[], Sequence[ColumnMetric]] | None = field(default=None, repr=False)
     glossary: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:

@@ -38,8 +38,10 @@ from equivox.run.scoring import follow_up, score
 from equivox.run.store import Store, response_schema
 
 DEFAULT_OPTIONS = ScoringOptions()
-PATCHING = ("simulated", "transformers")
-"""The engines that can replace hidden states; simulated models need not."""
+IMPORTED = "imported"
+"""The engine of responses that were made elsewhere; `equivox.run.importing` makes such a run."""
+PATCHING = ("simulated", "transformers", IMPORTED)
+"""The engines that can replace hidden states; simulated models and models that answered elsewhere need not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,20 +229,21 @@ def generate(
     """Have `engine` answer what the store lacks; each response is stored as it finishes.
 
     An item whose media cannot be used is stored as a failed response and never sent. Raises RunError when the engine
-    did not use the media it was given: such answers say nothing about the person. RunError too for an outage of the
-    engine (`until_outage`).
+    did not use the media it was given: such answers say nothing about the person. Of responses that were made elsewhere
+    that cannot be known. RunError too for an outage of the engine (`until_outage`).
     """
     pending = pending_requests(folder, plan, retry_failed=retry_failed)
     total = len(plan.distinct)
     finished = total - len(pending)
     progress("generate", finished, total)
     unanswered = dict(zip(plan.table["key"].take(pending.rows).to_pylist(), pending.rows.tolist(), strict=True))
+    proves_arrival = engine.identity.engine != IMPORTED
     with Store(folder / "responses", response_schema()) as store:
         for response in until_outage(_answers(pending, engine), engine.identity.model, stop_after):
             row = unanswered.pop(response.key, None)
             if row is None:
                 raise RunError(f"{engine.identity.model} answered a request that was not made ({response.key[:12]})")
-            if response.error is None and response.media_items < _media_counts(plan)[row]:
+            if proves_arrival and response.error is None and response.media_items < _media_counts(plan)[row]:
                 _refuse_arrival(plan.request(row).request, response, engine)
             store.append(vars(response))
             finished += 1

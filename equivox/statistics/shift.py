@@ -201,10 +201,28 @@ def _undefined(design: Design, found: Occurrences, table: Ints, min_count: int) 
                 "and no fairness"
             )
         return f"only one value, {found.values[0]!r}, is seen {min_count} times or more"
+    if same := _same_in_all(found):
+        return (
+            f"every answer holds the same values, {', '.join(map(repr, same))}: a constant answer shows no difference "
+            "and no fairness"
+        )
     empty = [name for name, total in zip(design.groups, table.sum(axis=1), strict=True) if total == 0]
     if empty:
         return f"no usable response in group {', '.join(map(repr, empty))}"
     return None
+
+
+def _same_in_all(found: Occurrences) -> tuple[str, ...]:
+    """Return the values that every response with a value has, if none has any other; empty where responses differ."""
+    rows = np.unique(found.rows)
+    each, rest = divmod(len(found.codes), len(rows))
+    if rest:
+        return ()
+    codes = found.codes[np.lexsort((found.codes, found.rows))].reshape(len(rows), each)
+    owners = np.sort(found.rows).reshape(len(rows), each)
+    if (owners != owners[:, :1]).any() or (codes != codes[0]).any():
+        return ()
+    return tuple(found.values[code] for code in codes[0])
 
 
 @dataclass(frozen=True, kw_only=True)
