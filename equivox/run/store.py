@@ -1,7 +1,7 @@
-"""Append-only parquet shards: each written whole under a temporary name, flushed to disk, then renamed.
+"""Append-only parquet shards. Each is written whole under a temporary name, flushed to disk, then renamed.
 
-Whatever kills the process, a shard is there entirely or not at all. Of two records with one key the later counts, so
-that a merged shard and the shards it was merged from say the same.
+If the process is killed, a shard exists entirely or not at all. Of two records with one key the later one counts, so
+that a merged shard and the shards it was merged from have the same content.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _TEMPORARY = ".writing-"
 _SHARD = "shard-{:06d}.parquet"
 _LARGE = 1024
-"""Rows from which a shard is not worth merging."""
+"""Shards with at least this many rows are not merged."""
 
 
 def write_whole(path: Path, write: Any) -> None:
-    """Call `write(temporary)` and rename the result to `path`; on any failure nothing is left behind.
+    """Call `write(temporary)` and rename the result to `path`; after a failure nothing is left behind.
 
     Raises StorageError when the disk refuses (full, read-only, over quota).
     """
@@ -109,7 +109,7 @@ class Store:
             yield from batch.to_pylist()
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Take one record; it is on disk within `shard_seconds` as long as records keep coming."""
+        """Append one record; it is on disk within `shard_seconds` as long as further records follow."""
         now = time.monotonic()
         if not self._buffer:
             self._oldest = now
@@ -131,7 +131,7 @@ class Store:
     def compact(self, *, above: int = 32) -> None:
         """Merge the shards into one if there are more than `above` and they are small.
 
-        Readers never see fewer records. Large shards stay: merging them would take memory and save nobody time.
+        Other processes never see fewer records. Large shards stay: merging them would cost memory and save no time.
         """
         import pyarrow.parquet as pq
 
@@ -153,13 +153,13 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A write that the disk refused is not tried again while its own error travels up.
+        # A write that the disk refused is not tried again while its error is raised.
         if not isinstance(error, StorageError):
             self.flush()
 
 
 def response_schema() -> pa.Schema:
-    """Columns of a stored response: `equivox.core.requests.Response`, field by field."""
+    """Return the columns of a stored response: `equivox.core.requests.Response`, field by field."""
     import pyarrow as pa
 
     return pa.schema(
@@ -179,7 +179,7 @@ def response_schema() -> pa.Schema:
 
 
 def annotation_schema() -> pa.Schema:
-    """Columns of a stored annotation: `equivox.core.annotation.Annotation`, its values as a list of structs."""
+    """Return the columns of a stored annotation: `equivox.core.annotation.Annotation`, values as a list of structs."""
     import pyarrow as pa
 
     value = pa.struct([("attribute", pa.string()), ("value", pa.string()), ("raw", pa.string())])
