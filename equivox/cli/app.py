@@ -1,7 +1,7 @@
 """The commands.
 
-Annotations are evaluated here (no `from __future__ import annotations`): one factory makes the command of every engine,
-and what typer reads from its signature comes from its arguments.
+Type annotations are evaluated here (no `from __future__ import annotations`): one factory makes the command of every
+engine, and typer reads the options from its signature.
 """
 
 from collections.abc import Callable
@@ -61,18 +61,18 @@ def root(
 
 
 def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[..., int]:
-    """Return the command that runs tasks on one engine; all engines take the same options."""
+    """Return the command that runs tasks on one engine; all engines have the same options."""
 
     def command(
         model: Annotated[str, typer.Argument(metavar=metavar, help=what)],
         tasks: TasksArgument,
-        output: Annotated[Path, typer.Option("--output", "-o", help="Where the run goes; a started one is resumed.")],
+        output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run; an existing run is resumed.")],
         data: Annotated[
             str | None,
             typer.Option("--data", "--data-dir", help="`sample`, or the folder that `equivox data build` wrote into."),
         ] = None,
-        limit: Annotated[int | None, typer.Option(help="Items per task, spread over groups and speakers.")] = None,
-        seed: Annotated[int, typer.Option(help="From which every request's own seed is derived.")] = 0,
+        limit: Annotated[int | None, typer.Option(help="Samples per task, spread over groups and speakers.")] = None,
+        seed: Annotated[int, typer.Option(help="The seed from which the seeds of all requests are derived.")] = 0,
         group: Annotated[
             str | None, typer.Option(help="Compare another column of the corpus, or several: gender×accent.")
         ] = None,
@@ -88,7 +88,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         merge: MergeOption = "lemma",
         encoder: EncoderOption = DEFAULT_ENCODER,
         merge_threshold: MergeThresholdOption = DEFAULT_MERGE_THRESHOLD,
-        retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed before.")] = False,
+        retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat the requests that failed.")] = False,
         quiet: QuietOption = False,
     ) -> int:
         from equivox.core.scores import scoring_options
@@ -130,7 +130,7 @@ for _name, _scheme, _metavar, _what, _help in (
     ("endpoint", "endpoint", "MODEL_ARGS", _MODEL_ARGS, "an OpenAI-compatible server"),
     ("transformers", "transformers", "MODEL_ARGS", _MODEL_ARGS, "a model on this machine's transformers (slow)"),
 ):
-    app.command(_name, help=f"Ask {_help}, annotate the answers and score them; given again, go on where it stopped.")(
+    app.command(_name, help=f"Run tasks on {_help}, annotate and score the answers; repeat the command to resume.")(
         _engine_command(_scheme, _metavar, _what)
     )
 
@@ -170,13 +170,13 @@ def annotate(
     annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")],
     quiet: QuietOption = False,
 ) -> int:
-    """Have another annotator annotate a run, score by its annotations, and say how far all annotators agree."""
+    """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
     return run_commands.annotate(run, annotator, quiet=quiet)
 
 
 @app.command()
 def status(run: RunArgument) -> int:
-    """Say what of a run is done, missing and failed."""
+    """Print which requests of a run are done, missing and failed."""
     return run_commands.status(run)
 
 
@@ -188,7 +188,7 @@ def compare(
     top: Annotated[int, typer.Option(min=0, help="How many attributes of each model to show value by value.")] = 3,
     resamples: Annotated[int, typer.Option(min=99, help="Swaps drawn for each test between two models.")] = 10_000,
 ) -> int:
-    """Put runs side by side as the papers print them, test models two by two, and rank them with their uncertainty."""
+    """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
     return run_commands.compare(runs, csv, latex, top=top, resamples=resamples)
 
 
@@ -203,7 +203,7 @@ def report(
         str | None, typer.Option("--data", "--data-dir", help="Where recordings or images lie now.")
     ] = None,
 ) -> int:
-    """Write one HTML file with every score, figure and, if asked for, examples; it needs no network."""
+    """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
     return run_commands.report(runs, output, examples=examples, data=data)
 
 
@@ -214,7 +214,7 @@ def leaderboard(
         "leaderboard"
     ),
 ) -> int:
-    """Write all runs below a folder as one sortable page, and as JSON."""
+    """Write a leaderboard of all runs below a folder as one sortable page and as JSON."""
     return run_commands.leaderboard(runs, output)
 
 
@@ -234,7 +234,7 @@ def plot(
         list[Path] | None, typer.Option(metavar="RUN", help="Another run, for a figure of several.")
     ] = None,
 ) -> int:
-    """Draw one figure of a run, or of several, at paper quality."""
+    """Draw one figure of one or several runs, in print quality."""
     return run_commands.plot(run, figure, output, beside=beside or [])
 
 
@@ -266,7 +266,7 @@ def submit(
         bool, typer.Option("--push", help="Open a pull request; without it, the files are written here only.")
     ] = False,
 ) -> int:
-    """Write a run's scores as the Hub's leaderboards take them, and open a pull request on the model with --push."""
+    """Write a run's scores for the Hub's leaderboards; with --push, open a pull request on the model."""
     from equivox.cli import hub_commands
     from equivox.integrations.hub.submission import Wish
 
@@ -291,9 +291,9 @@ def submit(
 def cohort(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, one model each.")],
     published: Annotated[
-        str | None, typer.Option("--with", help="A published cohort beside them: published-llama-3.1-8b and the like.")
+        str | None, typer.Option("--with", help="Also a published cohort, such as published-llama-3.1-8b.")
     ] = None,
-    family: Annotated[str | None, typer.Option(help="Which family, where a run has several.")] = None,
+    family: Annotated[str | None, typer.Option(help="The family, if a run has several.")] = None,
 ) -> int:
     """Print the total score of every run, relative to all of them and to published models."""
     from equivox.cli import cohort_command
@@ -318,7 +318,7 @@ def power(
     simulations: Annotated[int, typer.Option(min=200, help="Experiments simulated per answer.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
 ) -> int:
-    """Say what shift a design can detect, or how many speakers a shift needs, before anything is run."""
+    """Estimate the shift that a design can detect, or the number of speakers that a shift needs."""
     from equivox.cli import power_command
 
     return power_command.power(
@@ -350,7 +350,7 @@ def plan(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Items per task.")] = None,
 ) -> int:
-    """Say what a run file takes, before anything is run: responses, annotator calls, GPU-hours."""
+    """Estimate the cost of a run file before it is run: responses, annotator calls, GPU-hours."""
     return run_commands.plan(file, data, limit)
 
 
@@ -365,7 +365,7 @@ def reproduce(
     limit: Annotated[int | None, typer.Option(min=1, help="Items per task.")] = None,
     quiet: QuietOption = False,
 ) -> int:
-    """Run every model of a run file, one after the other; given again, go on where it stopped."""
+    """Run every model of a run file, one after the other; repeat the command to resume."""
     return run_commands.reproduce(file, output, data, limit, quiet=quiet)
 
 

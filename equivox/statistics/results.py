@@ -9,7 +9,7 @@ from equivox.statistics.arrays import Floats
 
 @dataclass(frozen=True, kw_only=True)
 class DistributionShift:
-    """How far the answers of the groups lie apart, for one attribute.
+    """The shift between the groups' answers for one attribute, with its evidence.
 
     Distances are nTVDs in percent unless stated otherwise. Numbers are NaN when `undefined` gives a reason.
 
@@ -53,7 +53,7 @@ class DistributionShift:
     undefined
         The reason why the numbers are NaN; None when they are defined.
     notes
-        What a reader should know about how the numbers were made.
+        Remarks on how the numbers were computed.
     """
 
     tvd: float
