@@ -27,12 +27,12 @@ PROMPTS = load_prompts("badf")
 SCHEME = StoryScheme(prompts=PROMPTS)
 PUBLISHED_SAMPLING = Sampling(temperature=0.9, top_p=1.0, frequency_penalty=0.6, max_new_tokens=2048)
 REPEATS: Mapping[str, Mapping[str, int]] = {
-    # Alone, a character is asked for as often as it is met in pairs.
+    # A single character has as many stories as in pairs.
     SINGLE: {"gender": 20, "race": 30, "religion": 30},
     PAIR: {"gender": 20, "race": 10, "religion": 10},
 }
 OTHER_REPEATS = 20
-"""Stories per item where the paper has no such dimension."""
+"""Stories per sample for dimensions that the paper does not have."""
 OPEN_BOX = Patch(
     source_span=("{d1}", "{loc}"),
     source_layer=2,
@@ -41,12 +41,12 @@ OPEN_BOX = Patch(
     target_layer=3,
     answer=PROMPTS["openbox_answer"].text,
 )
-"""Layers and texts of appendix C.1; other ones are given as `patch` of a custom task."""
+"""Layers and texts of appendix C.1; a custom task gives others as `patch`."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What one family asks: its prompt, and for how many characters."""
+    """Prompt and number of characters of one family."""
 
     prompt: str
     characters: str
@@ -63,7 +63,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def badf_task(family: str, dimension: str) -> Task:
-    """Return the task `<family>:<dimension>`, for any dimension that the grid has."""
+    """Return the task `<family>:<dimension>`, for any dimension of the grid."""
     setting = SETTINGS[family]
     alone = setting.characters == SINGLE
     sampling = dict(vars(PUBLISHED_SAMPLING)) | {"repeats": REPEATS[setting.characters].get(dimension, OTHER_REPEATS)}

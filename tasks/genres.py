@@ -55,7 +55,7 @@ QUESTIONS = Questions(
 
 
 def each_character(columns: Mapping[str, Column], rng: random.Random) -> Sequence[Mapping[str, str]]:
-    """Return the two ways in which a NEP is asked about one of its characters alone."""
+    """Return the two presentations of a NEP with only one of its characters."""
     return [{"character": str(columns[f"name_{n}"]), "gender": str(columns[f"gender_{n}"])} for n in (1, 2)]
 
 
@@ -68,7 +68,7 @@ def genres_task(
     table: Path | None = None,
     card: str = __doc__,
 ) -> Task:
-    """Return the task `<family>:<relationship>`, read with `tools`; `table` is a custom `elements.yaml`."""
+    """Return the task `<family>:<relationship>`, annotated with `tools`; `table` is a custom `elements.yaml`."""
     corpus = f"genres_{relationship}" if table is None else f"{family}_{relationship}"
     prompt: Prompt = replace(
         PROMPTS["single" if single else "narrative"],
@@ -104,4 +104,4 @@ TASKS: tuple[Task, ...] = tuple(
     )
     for relationship in RELATIONSHIPS
 )
-"""Two characters and an image; one character and text alone; the same with labelled stand-ins for simulated models."""
+"""Tasks with two characters and an image, with one character and only text, and both with stand-ins for tools."""

@@ -32,7 +32,7 @@ PUBLISHED_SAMPLING = Sampling(temperature=1.0, top_p=0.9, top_k=100, max_new_tok
 
 
 def shown(columns: Mapping[str, Column], order: Sequence[str]) -> Mapping[str, str]:
-    """Return the options of an instance in `order`, and the order itself, by which a letter is translated back."""
+    """Return the options of an instance in `order`, and the order, to translate a letter back."""
     texts = {placeholder(letter): str(columns[kind] or "") for letter, kind in zip(LETTERS, order, strict=True)}
     return {**texts, "order": ",".join(order)}
 
@@ -43,12 +43,12 @@ def random_order(columns: Mapping[str, Column], rng: random.Random) -> Sequence[
 
 
 def all_orders(columns: Mapping[str, Column], rng: random.Random) -> Sequence[Mapping[str, str]]:
-    """Return the options in all six orders, as VIBE asks them."""
+    """Return the options in all six orders, as in VIBE."""
     return [shown(columns, order) for order in itertools.permutations(KINDS)]
 
 
 FAMILIES: Mapping[str, Presentations] = {"spoken_stereoset": random_order, "spoken_stereoset_orders": all_orders}
-"""The orders in which each family asks."""
+"""The orders of the options in each family."""
 
 
 def stereoset_task(family: str, domain: str) -> Task:
@@ -67,7 +67,7 @@ def stereoset_task(family: str, domain: str) -> Task:
         annotation=ChoiceScheme(),
         simulate=SimulatedChoices(),
         metric=METRIC,
-        # Permuting the groups would change nothing here: which option is the stereotype stands in the corpus.
+        # Permuting the groups would change nothing here, because the corpus defines which option is the stereotype.
         conditions=("audio", "text_only", "silence"),
     )
 

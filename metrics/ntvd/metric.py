@@ -1,4 +1,4 @@
-"""nTVD as a metric: how far the distributions of the groups' answers lie apart."""
+"""nTVD as a metric: the distance between the distributions of the groups' answers."""
 
 from __future__ import annotations
 
