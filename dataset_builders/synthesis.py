@@ -129,7 +129,7 @@ def synthesize(
         partial.rename(output)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise RunError(f"{output} was not made: {error}; what was read is kept for the next call") from error
+        raise RunError(f"{output} was not made: {error}; finished clips are kept for the next call") from error
     shutil.rmtree(kept, ignore_errors=True)
     return Synthesis(output, len(clips), read_now)
 
@@ -141,7 +141,7 @@ def _domains(texts: Sequence[Path], voices: Sequence[Path]) -> list[_Domain]:
         further = [name for name in (rows[0] if rows else {}) if name not in ("context", *CONTINUATIONS)]
         if len(further) != 1 or not _DOMAIN.fullmatch(further[0]) or further[0] in REQUIRED:
             raise RequestError(
-                f"{path}: beside context and the three continuations it needs rows and one column, the domain in "
+                f"{path}: besides context and the three continuations it needs rows and one column, the domain in "
                 f"lower case (accent), got {', '.join(further) or 'none'}"
             )
         for number, row in enumerate(rows, start=2):
@@ -154,7 +154,7 @@ def _domains(texts: Sequence[Path], voices: Sequence[Path]) -> list[_Domain]:
         named = [name for name in written if rows and name in rows[0]]
         if len(named) != 1:
             raise RequestError(
-                f"{path}: it needs rows and the column of one domain of the texts ({', '.join(written)}), beside "
+                f"{path}: it needs rows and the column of one domain of the texts ({', '.join(written)}), besides "
                 f"speaker and voice; its columns are {', '.join(rows[0]) if rows else 'unknown, as it has no rows'}"
             )
         _check_speakers(path, rows)

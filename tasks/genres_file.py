@@ -3,7 +3,7 @@
 benchmark: genres
 name: my_pairs                   # the tasks are called my_pairs:cs, …
 elements: pairs                  # optional: a folder with elements.yaml and custom images; else `--data`
-relationships: [cs, mentoring]   # the four of the paper by default; needed beside `elements`
+relationships: [cs, mentoring]   # the four of the paper by default; needed with `elements`
 single: false                    # optional: one character at a time, without an image
 tools:                           # optional; `stand-in` for any of them is a labelled makeshift
   parser: en_core_web_sm         # a spaCy model or the folder of one
@@ -71,7 +71,7 @@ def load_genres_file(path: Path) -> list[Task]:
         raise RequestError(f"task file {path}: `name` {declared.name!r} is that of built-in tasks; choose another")
     if declared.elements is not None and not declared.relationships:
         raise RequestError(
-            f"task file {path}: `relationships` is missing beside `elements`; name those of your elements"
+            f"task file {path}: `relationships` is missing, which `elements` needs; name those of your elements"
         )
     if declared.elements is None:
         for relationship in declared.relationships:

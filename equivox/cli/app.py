@@ -80,7 +80,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         sampling: Annotated[
             str, typer.Option(help="as-declared by each task, or greedy: one answer, always the likeliest token.")
         ] = "as-declared",
-        annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")] = "rules",
+        annotator: Annotated[str, typer.Option(help="Annotator of the responses: a name or a YAML file.")] = "rules",
         min_count: MinCountOption = None,
         min_coverage: MinCoverageOption = 0.8,
         resamples: ResamplesOption = 10_000,
@@ -138,7 +138,7 @@ for _name, _scheme, _metavar, _what, _help in (
 @app.command()
 def score(
     run: RunArgument,
-    annotator: Annotated[str | None, typer.Option(help="Whose annotations count; the run's own by default.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Annotator to score; the run's annotator by default.")] = None,
     min_count: MinCountOption = None,
     min_coverage: MinCoverageOption = 0.8,
     resamples: ResamplesOption = 10_000,
@@ -167,7 +167,7 @@ def score(
 @app.command()
 def annotate(
     run: RunArgument,
-    annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")],
+    annotator: Annotated[str, typer.Option(help="Annotator of the responses: a name or a YAML file.")],
     quiet: QuietOption = False,
 ) -> int:
     """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
@@ -200,7 +200,7 @@ def report(
         int, typer.Option(min=0, help="Responses to show of each model, task and group; none by default.")
     ] = 0,
     data: Annotated[
-        str | None, typer.Option("--data", "--data-dir", help="Where recordings or images lie now.")
+        str | None, typer.Option("--data", "--data-dir", help="Where recordings or images are now.")
     ] = None,
 ) -> int:
     """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
@@ -257,7 +257,7 @@ def submit(
         float, typer.Option(help="Share of usable responses that every group needs, 0.8 or more.")
     ] = 0.95,
     data: Annotated[
-        str | None, typer.Option("--data", "--data-dir", help="Where the run's corpus lies now, if it was moved.")
+        str | None, typer.Option("--data", "--data-dir", help="Where the run's corpus is now, if it was moved.")
     ] = None,
     details: Annotated[
         bool, typer.Option(help="Write each request in lighteval's layout, too; that takes the run's corpus.")
@@ -303,16 +303,16 @@ def cohort(
 
 @app.command()
 def power(
-    task: Annotated[str | None, typer.Option(help="The task whose design is asked about.")] = None,
-    data: Annotated[str | None, typer.Option(help="Count the clusters there; as published when left out.")] = None,
+    task: Annotated[str | None, typer.Option(help="The task whose design is used.")] = None,
+    data: Annotated[str | None, typer.Option(help="Count the clusters there; published numbers by default.")] = None,
     shift: Annotated[
-        float | None, typer.Option(help="Ask the reverse: how many clusters find this shift, in percent?")
+        float | None, typer.Option(help="Instead, estimate the clusters that detect this shift, in percent.")
     ] = None,
     clusters: Annotated[int | None, typer.Option(min=2, help="Clusters (speakers), instead of the task's.")] = None,
     responses: Annotated[int | None, typer.Option(min=1, help="Responses per cluster.")] = None,
     groups: Annotated[int | None, typer.Option(min=2, help="Groups.")] = None,
     values: Annotated[int | None, typer.Option(min=2, help="Distinct values of an attribute.")] = None,
-    correlation: Annotated[float, typer.Option(help="Of two answers of one cluster beyond its group.")] = 0.02,
+    correlation: Annotated[float, typer.Option(help="Correlation within a cluster beyond its group.")] = 0.02,
     level: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
     power: Annotated[float, typer.Option(help="Share of experiments that should find the shift.")] = 0.8,
     simulations: Annotated[int, typer.Option(min=200, help="Experiments simulated per answer.")] = 1000,
@@ -346,7 +346,7 @@ RunFileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A packaged
 def plan(
     file: RunFileArgument,
     data: Annotated[
-        str | None, typer.Option("--data", "--data-dir", help="Count the items there; as published when left out.")
+        str | None, typer.Option("--data", "--data-dir", help="Count the samples there; published numbers by default.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Items per task.")] = None,
 ) -> int:

@@ -10,7 +10,7 @@ import typer
 
 app = typer.Typer(help="Check an annotator against people: blind sheets out, labels back.", no_args_is_help=True)
 
-AnnotatorOption = Annotated[str | None, typer.Option(help="Whose annotations are checked; the run's own by default.")]
+AnnotatorOption = Annotated[str | None, typer.Option(help="The annotator to check; the run's annotator by default.")]
 
 
 @app.command("export")
@@ -21,7 +21,7 @@ def export_sheet(
     per: Annotated[str, typer.Option(help="Spread over any of model, task, condition, group.")] = "model,group",
     seed: Annotated[int, typer.Option(help="Draws other responses.")] = 0,
     annotator: AnnotatorOption = None,
-    data: Annotated[str | None, typer.Option("--data", "--data-dir", help="Where the recordings lie now.")] = None,
+    data: Annotated[str | None, typer.Option("--data", "--data-dir", help="Where the recordings are now.")] = None,
     media: Annotated[bool, typer.Option("--media/--no-media", help="Put the recordings into the page.")] = True,
 ) -> None:
     """Write a blind sheet (CSV, and a page with the recordings), and the key that maps its rows to responses."""

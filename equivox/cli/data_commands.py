@@ -118,7 +118,7 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
 @app.command()
 def push(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A corpus that tasks read, a task file, or the folder of a run.")
+        str, typer.Argument(metavar="NAME", help="A corpus of tasks, a task file, or the folder of a run.")
     ],
     repo: Annotated[str, typer.Option(help="The data set's repository on the Hub, owner/name.")],
     data: Annotated[
@@ -184,7 +184,7 @@ def synthesize(
     _check_layout(corpus)
     with progress_bars(quiet=False) as progress:
         made = make(texts, voices, output, tts=tts, workers=workers, progress=partial(progress, "clips"))
-    typer.echo(f"{made.clips:,} clips in {made.folder}, {made.read_now:,} read now; build it with")
+    typer.echo(f"{made.clips:,} clips in {made.folder}, {made.read_now:,} made now; build it with")
     typer.echo(f"  equivox data build {corpus} --source {made.folder} --output DIR")
 
 
@@ -199,7 +199,7 @@ def _check_layout(corpus: str) -> None:
 def fetch(
     what: Annotated[str, typer.Argument(metavar="nrc|sadcat", help="A word list of GENRES.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where it goes; $EQUIVOX_LEXICA or a cache by default.")
+        Path | None, typer.Option("--output", "-o", help="The output folder; $EQUIVOX_LEXICA or a cache by default.")
     ] = None,
 ) -> None:
     """Download a word list, check it and print its licence; word lists are not shipped with equivox."""

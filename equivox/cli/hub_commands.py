@@ -40,7 +40,7 @@ def push(name: str, repo: str, data: str | None, output: Path | None, *, send: b
         typer.echo(f"  {config}: {rows:,} rows")
     show_files(folder)
     if gated:
-        typer.echo("Readers are asked to agree to the licence first (the card's gate).")
+        typer.echo("Users must agree to the licence first (the card's gate).")
     if not send:
         typer.echo(f"Nothing was uploaded; add --push to send this to {repo}.")
         return EXIT_DONE

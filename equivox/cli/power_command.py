@@ -101,7 +101,7 @@ def _one_task(name: str) -> Task:
     if len(tasks) != 1:
         raise RequestError(f"`--task` names {len(tasks)} tasks, got {name!r}; name one, for example {tasks[0].name}")
     if not any(measure.power for measure in tasks[0].metric.measures):
-        raise RequestError(f"`power` reckons what {_measure()} can detect, and {name} is not scored by {_measure()}")
+        raise RequestError(f"`power` estimates what {_measure()} can detect, and {name} is not scored by {_measure()}")
     return tasks[0]
 
 

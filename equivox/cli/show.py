@@ -77,7 +77,7 @@ def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
         if not score.is_whole or c.used == c.requested or losses in told:
             continue
         told.add(losses)
-        worst = f"; whatever the missing had said, {score.name} would lie in "
+        worst = f"; with any missing answers, {score.name} would be in "
         worst += interval(score.worst_low, score.worst_high)
         out.print(
             f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} "
@@ -85,7 +85,7 @@ def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
             markup=False,
         )
     for corpus, count in read_manifest(run.folder).get("samples_without_group", {}).items():
-        out.print(f"  {count} samples of {corpus} carry no value of what is compared and were not asked", markup=False)
+        out.print(f"  {count} samples of {corpus} have no value of the dimension and were left out", markup=False)
     failures = count_failures(run.folder)
     for error, count in failures.most_common(shown):
         out.print(f"  failed {count} times: {error}", markup=False)

@@ -82,7 +82,7 @@ def _card(task: Task) -> str:
         f"Corpus      {task.data.corpus}",
         f"Compares    {task.dimension}; a {task.cluster} carries it{strata}",
         f"Media       {media}, before the prompt",
-        f"Decoding    {decoding}, at most {s.max_new_tokens} new tokens, {s.repeats} response(s) per item",
+        f"Decoding    {decoding}, at most {s.max_new_tokens} new tokens, {s.repeats} response(s) per sample",
         f"Prompt      {task.prompt.source} (version {task.prompt.version})",
         "",
         *(f"  | {line}" for line in task.prompt.text.splitlines()),

@@ -179,7 +179,7 @@ def refusal(one: OpenedRun, other: OpenedRun, tasks: Sequence[str]) -> str | Non
     for task in tasks:
         a, b = one.asked.get(task), other.asked.get(task)
         if a is None or b is None:
-            return f"{(one if a is None else other).run.model} was not asked {task}"
+            return f"{(one if a is None else other).run.model} did not run {task}"
         if a.fingerprint != b.fingerprint:
             return "the task is not the same in both runs"
         if a.corpus != b.corpus:
@@ -206,7 +206,7 @@ def aligned(one: Samples, other: Samples) -> tuple[Samples, Samples] | str:
     if keys[0] == keys[1]:
         return one, other
     if sorted(keys[0]) != sorted(keys[1]):
-        return "the two runs were not asked about the same samples"
+        return "the two runs do not have the same samples"
     place = {key: number for number, key in enumerate(keys[1])}
     return one, other.take([place[key] for key in keys[0]])
 

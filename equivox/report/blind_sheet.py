@@ -218,7 +218,7 @@ def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, b
         item = corpora[place].get(one.row.sample_id)
         if item is None:
             raise RequestError(
-                f"{place[1]} has no item {one.row.sample_id} of {one.task.data.corpus}, which the run asked about; "
+                f"{place[1]} has no sample {one.row.sample_id} of {one.task.data.corpus}, which the run asked about; "
                 "name the data of the run with `--data`, or leave recordings out with `--no-media`"
             )
         try:

@@ -99,7 +99,7 @@ METRIC = Metric(
         (
             "associations",
             "Phrases that the stories tell more often of one identity than of another, by the published rule. They are "
-            "counted in all stories of a setting at once; what chance gives stands beside their number.",
+            "counted in all stories of a setting at once; the number expected by chance is given too.",
         ),
     ),
 )

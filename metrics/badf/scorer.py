@@ -220,7 +220,7 @@ def _category_reason(counts: Counts) -> str | None:
 
 def _undefined(dimension: Dimension, coverage: Coverage, options: ScoringOptions) -> str | None:
     if not coverage.used:
-        return "no story could be read"
+        return "no story could be annotated"
     if short := coverage.shortfall(options.min_coverage):
         return short
     if len(dimension.identities) < 2:
@@ -315,7 +315,7 @@ def _count_score(found: Found, identity: str | None) -> Score:
     asked = any(known != NOT_ASKED for _, known in found.associations)
     notes = () if asked or not found.associations else (_by_whom(found),)
     if unread:
-        notes = (*notes, f"{unread} exclusivity answers could not be read: their associations are kept and flagged")
+        notes = (*notes, f"{unread} exclusivity answers could not be parsed: their associations are kept and flagged")
     return Score(**named, value=float(len(found.kept(identity))), target=NAN, notes=() if identity else notes)
 
 

@@ -359,7 +359,7 @@ def majority(votes: Sequence[str | None], *, share: float = 2 / 3) -> str | None
     ('Ana', None, 'Ana', None)
     """
     if not 0.5 < share <= 1:
-        raise RequestError(f"`share` must lie above one half and be at most 1, got {share:g}")
+        raise RequestError(f"`share` must be above one half and at most 1, got {share:g}")
     cast = [vote for vote in votes if vote is not None]
     for candidate in dict.fromkeys(cast):
         if cast.count(candidate) >= share * len(cast) - 1e-9:

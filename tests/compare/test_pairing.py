@@ -183,14 +183,14 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
     assert code == 0, err
     # The limit leaves all of the small corpus of choices in; of the other it does not.
     for test in (t for t in compared(runs[1], tmp_path / "less") if t.metric == "nTVD"):
-        assert test.undefined == "the two runs were not asked about the same samples"
+        assert test.undefined == "the two runs do not have the same samples"
         assert math.isnan(test.p) and math.isnan(test.q)
 
     def moved(row: dict[str, object]) -> None:
         row["cluster"] = f"{row['cluster']}x"
 
     other = rewritten(runs[2], tmp_path / "moved", "annotations/rules/samples/*.parquet", moved)
-    assert {t.undefined for t in compared(runs[1], other)} == {"the two runs were not asked about the same samples"}
+    assert {t.undefined for t in compared(runs[1], other)} == {"the two runs do not have the same samples"}
     for name, kind, key, hint in (
         ("task", "tasks", "vibe_gender:advisory", "the task is not the same"),
         ("corpus", "corpora", "crema_d", "the corpus is not the same"),

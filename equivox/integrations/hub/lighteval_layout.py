@@ -148,8 +148,8 @@ def _requests(
         corpora = open_corpora(tasks, manifest["command"]["data"] if data is None else data, {})
     except RequestError as error:
         raise RequestError(
-            f"{error}; the details of each request need the corpus: say with `--data` in which folder it lies now (for "
-            "a task file of your own, the folder of that file), or leave them out with `--no-details`"
+            f"{error}; the details of each request need the corpus: give its folder with `--data` (for a custom task "
+            "file, the folder of that file), or leave them out with `--no-details`"
         ) from error
     for name, corpus in corpora.items():
         if corpus.fingerprint != identity["corpora"][name]:

@@ -337,7 +337,7 @@ def notes_of(
         f"{score.n_clusters} units, q {p_value(score.q)}",
         f"{coverage.used} of {coverage.requested} responses used{least}",
         f"answered by {by.rstrip()}",
-        f"read by {manifest['command']['annotator']}",
+        f"annotated by {manifest['command']['annotator']}",
         f"data {task.data.corpus} {identity['corpora'][task.data.corpus][:12]}"
         + ("" if compared else ", not compared with the published"),
         f"equivox {manifest['equivox']}, {task.name} version {task.version}, seed {identity['seed']}",

@@ -51,9 +51,9 @@ METHODS = (
     ),
     (
         "rank, rank interval",
-        "1 is nearest to no bias, as measured. The rank interval holds the ranks that the tests of all pairs of models "
-        "leave, 95 % for all models of a task together (Mogstad et al. 2024, Holm's correction). Models that share a "
-        "letter are not told apart: that is no proof that they are alike.",
+        "1 is nearest to no bias, as measured. The rank interval contains the ranks that the tests of all pairs of "
+        "models allow, 95 % for all models of a task together (Mogstad et al. 2024, Holm's correction). Models with a "
+        "common letter are not told apart: that is no proof that they are alike.",
     ),
     (
         "paired tests",
@@ -62,7 +62,7 @@ METHODS = (
     (
         "coverage",
         "requested, generated, answered (not refused), parsed, used. A score is undefined where too little of any "
-        "group can be used. Worst case: what the score would be, whatever the missing answers had said.",
+        "group can be used. Worst case: the range of the score over all missing answers.",
     ),
 )
 """Methods that apply to every metric; each metric adds the entries of its glossary."""

@@ -140,7 +140,7 @@ def test_why_a_score_is_undefined_is_logged(
         numbers = replayed(silent, PAIRS, limit=2).results["badf_two:gender|0"]
     assert math.isnan(numbers["associations"])
     assert (numbers["coverage_requested"], numbers["coverage_generated"]) == (40, 0)
-    assert "badf_two:gender: associations is undefined (NaN): no story could be read" in caplog.text
+    assert "badf_two:gender: associations is undefined (NaN): no story could be annotated" in caplog.text
     assert "badf_two:gender: 40 of 40 requests have no answer; they count as failed" in caplog.text
 
 
