@@ -348,7 +348,7 @@ def plan(
     data: Annotated[
         str | None, typer.Option("--data", "--data-dir", help="Count the samples there; published numbers by default.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Items per task.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Samples per task.")] = None,
 ) -> int:
     """Estimate the cost of a run file before it is run: responses, annotator calls, GPU-hours."""
     return run_commands.plan(file, data, limit)
@@ -362,7 +362,7 @@ def reproduce(
         str | None,
         typer.Option("--data", "--data-dir", help="`sample`, or the folder that `equivox data build` wrote into."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Items per task.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Samples per task.")] = None,
     quiet: QuietOption = False,
 ) -> int:
     """Run every model of a run file, one after the other; repeat the command to resume."""

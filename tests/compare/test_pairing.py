@@ -251,7 +251,7 @@ def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_pa
         "compare", *runs[:3], "--csv", tmp_path / "csv", "--latex", tmp_path / "tex", "--top", 0, "--resamples", 199
     )
     assert code == 0, err
-    for told in ("two by two", "rank interval", "not told apart", "position bias: no paired test"):
+    for told in ("pairs of models", "rank interval", "not told apart", "position bias: no paired test"):
         assert told in out
     with (tmp_path / "csv" / "paired_tests.csv").open(newline="") as file:
         tests = list(csv.DictReader(file))

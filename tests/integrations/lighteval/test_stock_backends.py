@@ -128,7 +128,7 @@ def test_repeats_of_a_greedy_backend_count_once(
         numbers = replayed(greedy, PAIRS, limit=4).results["badf_two:gender|0"]
     # 4 items asked 20 times are 4 answers, not 80.
     assert numbers["coverage_requested"] == 4
-    assert "badf_two:gender asks each item 20 times, but all repeats have the same answer" in caplog.text
+    assert "badf_two:gender asks each sample 20 times, but all repeats have the same answer" in caplog.text
     assert "generation_parameters={temperature: 0.9, top_p: 1, frequency_penalty: 0.6}" in caplog.text
 
 
