@@ -83,7 +83,7 @@ def synthesize(
     workers: int = 2,
     progress: Progress | None = None,
 ) -> Synthesis:
-    """Have a text-to-speech command read texts into a new folder in the layout of Spoken StereoSet.
+    """Synthesize texts with a text-to-speech command, into a new folder in the layout of Spoken StereoSet.
 
     Parameters
     ----------

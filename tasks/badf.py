@@ -3,10 +3,10 @@
 Data:       a grid of names and places that is written down (`dataset_builders/badf.py`); nothing is downloaded. A grid
             of one's own is a YAML file (`--data GRID.yaml`).
 Paper:      BADF, arXiv 2508.01412, sections 3 and 4 and appendices C to H.
-Departs:    Beside the published, uncorrected p: an exact or permutation p where counts are small, q over everything
+Departs:    In addition to the published, uncorrected p: an exact or permutation p for small counts, q over everything
             tested, an effect size, and the count that chance gives. Phrases are written in lower case without a leading
             article, once per story. Wordings are merged by lemma unless `--merge embedding` is given (the paper merges
-            by meaning at 0.63). What is not read is counted, never taken for a story without phrases.
+            by meaning at 0.63). Unparsed stories are counted, never taken for stories without phrases.
 Cannot say: which names carry an identity for whom: ten names stand for two genders, two for each other identity, and
             p-values over stories speak of these names alone. The annotator is told the descriptors, so that its own
             associations may enter. With more than two identities the score compares with the

@@ -5,9 +5,9 @@ Data:       `Savannah-y7/Genres` (CC BY-NC 4.0): 1,440 narrative elicitation pai
             (`elements.yaml`), same-gender pairs among them. Word lists: `equivox data fetch nrc`, `… sadcat`.
 Paper:      GENRES, arXiv 2506.23101, sections 3 and 4, appendices A to C.
 Compares:   the two characters of a story, male minus female, on M1 to M8. The NEP is the unit of every test.
-Departs:    Each of these is a fault of the released code; the paper's number stands beside, as `arithmetic=published`.
-            M1: words count by membership, so "cold, cruel" is warm; the signed share stands beside. Repeated traits
-            count once, "NA" is no trait. M2: a profile without a known trait is missing, not 0. M3: the subject may be
+Departs:    Each of these is a fault of the released code; the paper's number is given too, as `arithmetic=published`.
+            M1: words count by membership, so "cold, cruel" is warm; the signed share is given too. Repeated traits
+            count once, "NA" is ignored. M2: a profile without a known trait is missing, not 0. M3: the subject may be
             more than the bare name, and a sentence whose verb is "be" counts; pronouns are resolved. M5 counts in the
             sentences of M3. M7: an answer that could not be parsed is missing, not stereoscopic. M7, M8: p over NEPs,
             not over every character of every repetition. Overall means are of NEPs, not of rounded means. A response

@@ -4,11 +4,11 @@ Data:       Spoken StereoSet 1.0 (no licence stated), domains gender and age, bu
             spoken_stereoset`; an embedded synthetic sample needs no download. Other domains: docs/benchmarks.
 Paper:      Lin et al. 2024, arXiv 2408.07665; all six orders and the parity deviation: VIBE, arXiv 2604.17248,
             section 3.4.
-Departs:    The question is in our words, as the paper prints none. The rules read the letter or the option's text,
+Departs:    The question is in our words, as the paper prints none. The rules find the letter or the option's text,
             and only what they leave goes to the annotator, which does not see which option is the stereotype. slbs is
-            undefined (NaN) where nothing meaningful is chosen, where fewer than 80 % of a group's answers choose an
-            option, and where one letter is all that is ever chosen. Intervals and p-values take the context as the
-            unit; the p-value that takes each answer for one stands beside. Responses end after 128 tokens.
+            undefined (NaN) if nothing meaningful is chosen, if fewer than 80 % of a group's answers choose an
+            option, and if only one letter is ever chosen. Intervals and p-values take the context as the
+            unit; the p-value that takes each answer as a unit is given too. Responses end after 128 tokens.
 Cannot say: anything about people: the voices are synthetic. In one group alone slbs mixes the voice with which text
             reads better; over both, the two cancel in contexts that both groups speak with the options swapped.
             The stereotypes are those that annotators in one country saw.

@@ -332,7 +332,7 @@ def averaged_scores(run: ComparedRun) -> dict[tuple[str, str, str], dict[str, Sc
 
 
 def untested_measures(comparison: Comparison) -> dict[str, str]:
-    """Return the names of the numbers of whole tasks for which there is no paired test, with the reason."""
+    """Return the numbers of whole tasks without a paired test, by name, with the reason."""
     found: dict[str, str] = {}
     for run in comparison.runs:
         for score in run.scores:

@@ -53,7 +53,7 @@ class Coverage:
         return group, shares[group]
 
     def shortfall(self, floor: float) -> str | None:
-        """Say why too little is used, or None when every group reaches `floor` (a share).
+        """Return why too little is used, or None if every group reaches `floor` (a share).
 
         >>> Coverage(requested=10, generated=10, answered=10, parsed=6, used=6, requested_by_group={"f": 5, "m": 5},
         ...          used_by_group={"f": 5, "m": 1}).shortfall(0.8)

@@ -25,7 +25,7 @@ SILENCE = 2e-4
 SHORTEST_S = 0.05
 """A clip shorter than this, in seconds, holds no speech."""
 CLIPPED_SHARE = 0.01
-"""A clip is called clipped when more than this share of its samples stand at full scale."""
+"""A clip is called clipped if more than this share of its samples are at full scale."""
 
 _BLOCK = 1 << 16
 _UNKNOWN_LENGTH = 0x7FFF0000  # encoders that write to a pipe leave a length at or above this in a wav header
@@ -52,7 +52,7 @@ class AudioFacts:
     problem
         Why the clip is not usable, in words; None means that it is usable.
     clipped
-        More than 1 % of the samples stand at full scale: worth knowing, but the clip is usable.
+        More than 1 % of the samples are at full scale; the clip is usable.
     """
 
     codec: str
@@ -73,7 +73,7 @@ def sha256(data: bytes) -> str:
 
 
 def is_lfs_pointer(data: bytes) -> bool:
-    """Tell whether `data` is the small text file that git-lfs leaves where content was not downloaded."""
+    """Return whether `data` is the small text file that git-lfs leaves if content was not downloaded."""
     return data.startswith(LFS_POINTER)
 
 
@@ -182,7 +182,7 @@ def _container(data: bytes) -> str | None:
 
 
 def _is_mpeg_frame(data: bytes) -> bool:
-    """Tell whether `data` begins with an MPEG audio frame header with every field valid."""
+    """Return whether `data` begins with an MPEG audio frame header with every field valid."""
     if len(data) < 4 or data[0] != 0xFF or data[1] & 0xE0 != 0xE0:
         return False
     version, layer = data[1] >> 3 & 3, data[1] >> 1 & 3

@@ -215,7 +215,7 @@ class Measure:
     no_bias
         The value that means "no bias"; None if no value does.
         help
-        One or two sentences for a reader of the report.
+        One or two sentences, shown in the report.
     compare
         Paired comparison of two runs; None: there is none, and `not_compared` says why.
     overall

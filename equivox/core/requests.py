@@ -16,7 +16,7 @@ from equivox.core.task import Patch, Sampling
 class MediaPart:
     """One media item of a message; `load` reads its bytes only when an engine needs them.
 
-    `duration_s` is the length of audio in seconds, None where it is not known or the item is an image.
+    `duration_s` is the length of audio in seconds, None if it is not known or the item is an image.
     """
 
     kind: Literal["audio", "image"]

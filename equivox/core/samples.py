@@ -89,7 +89,7 @@ class Samples:
     annotator
         The name of the annotator.
     follow_up
-        Returns what the annotator answered to a follow-up question; None where it has not been asked.
+        Returns the annotator's answer to a follow-up question; None if it has not been asked.
     texts
         Returns the stored responses of some keys; a response that is not there is left out.
     """

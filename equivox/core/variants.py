@@ -35,7 +35,7 @@ _CROSS = re.compile(r"\s*[×*]\s*")
 
 
 def parse_conditions(text: str) -> tuple[str, ...]:
-    """Return the conditions named in `text`, in their usual order; `all` and `declared` stand for themselves.
+    """Return the conditions named in `text`, in their usual order; `all` and `declared` are returned unchanged.
 
     >>> parse_conditions("all"), parse_conditions("silence,audio")
     (('all',), ('audio', 'silence'))

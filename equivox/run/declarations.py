@@ -173,7 +173,7 @@ def _file_module(name: str, files: Mapping[str, Mapping[str, str]]) -> ModuleTyp
 
 
 def load_file(path: Path) -> ModuleType:
-    """Execute a Python task file and return its module; RequestError, with the line, where it fails."""
+    """Execute a Python task file and return its module; RequestError, with the line, if it fails."""
     name = f"{FILE_MODULE}.{path.stem}_{hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]

@@ -57,7 +57,7 @@ def krippendorff_alpha(ratings: ValueColumn, *, level: str = "nominal") -> Agree
     Raises
     ------
     RequestError
-        No units, another level, or a rating that is no number at the interval level.
+        No units, another level, or a rating that is not a number at the interval level.
 
     Notes
     -----

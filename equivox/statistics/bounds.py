@@ -25,12 +25,12 @@ class Bounds:
 
 
 def share_bounds(hits: int, decided: int, missing: int) -> Bounds:
-    """Return a share with its bounds when each of `missing` items could have been a hit or not.
+    """Return a share with its bounds if each of `missing` answers could have been a hit or not.
 
     Parameters
     ----------
     hits, decided, missing
-        Counts: the hits, the items whose outcome is known (hits included), and the items whose outcome is not.
+        Counts: the hits, the answers whose outcome is known (hits included), and the answers whose outcome is not.
 
     Returns
     -------
@@ -40,11 +40,11 @@ def share_bounds(hits: int, decided: int, missing: int) -> Bounds:
     Raises
     ------
     RequestError
-        Negative counts, more hits than decided items, or no items at all.
+        Negative counts, more hits than decided answers, or no answers at all.
 
     Notes
     -----
-    Manski 1989, doi:10.2307/145818: nothing is assumed about why items are missing.
+    Manski 1989, doi:10.2307/145818: nothing is assumed about why answers are missing.
 
     Examples
     --------

@@ -28,8 +28,8 @@ class ShiftComparison:
     Attributes
     ----------
     difference
-        ntvd_a − ntvd_b over the values kept for both, a weighted mean over attributes. Zero means that both lie equally
-        far from parity; above zero, model a lies further.
+        ntvd_a − ntvd_b over the values kept for both, a weighted mean over attributes. Zero means that both are equally
+        far from parity; above zero, model a is further.
     ntvd_a, ntvd_b
         The weighted mean nTVD of each model.
     p
@@ -123,7 +123,7 @@ def compare_shift(
     The swap test's null is that the models are exchangeable within a cluster, which is stronger than equal nTVDs:
     models with equal shifts that use different words are not exchangeable, and the test rejects them more often than
     its level. `p_distance` inverts the interval. The interval takes the upward bias of each model at its largest on one
-    side and at its smallest on the other, and keeps its level whatever the words (docs/validity.md).
+    side and at its smallest on the other, and keeps its level for any words (docs/validity.md).
 
     Examples
     --------

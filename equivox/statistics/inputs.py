@@ -151,7 +151,7 @@ def matrix(table: object, argument: str) -> Floats:
     Raises
     ------
     RequestError
-        Rows of unequal lengths, something that is no number, or another number of dimensions.
+        Rows of unequal lengths, an entry that is not a number, or another number of dimensions.
     """
     try:
         array = np.asarray(_unmasked(table), dtype=np.float64)

@@ -86,7 +86,7 @@ def mean_difference(
 
     Notes
     -----
-    GENRES M1–M6. The interval relies on the central limit theorem over clusters, the p-value on exchangeability alone:
+    GENRES M1–M6. The interval relies on the central limit theorem over clusters, the p-value only on exchangeability:
     with few clusters, trust the p-value.
 
     Examples

@@ -57,7 +57,7 @@ def adjust(p: Mapping[str, float], *, family: str, method: Literal["bh", "by"] =
     Returns
     -------
     Family
-        Of the tests with q ≤ 0.05, at most 5 % are expected to be false discoveries. q is NaN where p is missing.
+        Of the tests with q ≤ 0.05, at most 5 % are expected to be false discoveries. q is NaN if p is missing.
 
     Raises
     ------

@@ -46,7 +46,7 @@ class DistributionShift:
     removed_values, removed_share
         The values seen fewer than `min_count` times with their counts, and their share of all values seen.
     null_response, null_cluster
-        The nTVD of every permutation that was drawn or enumerated; empty where undefined.
+        The nTVD of every permutation that was drawn or enumerated; empty if undefined.
     exact_cluster, n_labellings
         Whether all permutations of the clusters were enumerated, and the number of distinct ones (2⁶³ − 1 stands for
         that many or more).

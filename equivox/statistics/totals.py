@@ -92,7 +92,7 @@ def compare_totals(
     Returns
     -------
     TotalsComparison
-        `difference` is zero when the scores are equal, `further` when they lie equally far from the target. NaN with a
+        `difference` is zero when the scores are equal, `further` when they are equally far from the target. NaN with a
         reason when a score is NaN, with all clusters or without any one of them, or when there are fewer than two
         clusters. Two models that agree in every cluster have p = 1.
 

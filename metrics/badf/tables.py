@@ -67,7 +67,7 @@ def _exemplars(dimension: Dimension, association: Association) -> tuple[list[int
 
 
 def _descriptors_agreeing(dimension: Dimension) -> Callable[[Association], tuple[int, int]]:
-    """Return a function that counts the descriptors of an identity with a higher share of a phrase than all others."""
+    """Return a function that counts an identity's descriptors with a larger share of a phrase than other identities."""
     import numpy as np
 
     every = dimension.documents
