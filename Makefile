@@ -2,9 +2,10 @@
 #   make demo   every benchmark on the embedded sample, with models whose bias is known
 #   make test   linting, types, doctests and all tests, those on real vLLM included
 #   make docs   the documentation as a site, in site/
-#   make check   the short loop: linting, types and the quick tests, about 5 min on 2 cores
+#   make check   the short loop: linting, types and the quick tests, about 90 s on 2 cores
 #   make dist   the release: built, checked, installed into a fresh environment, and the demo run from it
 #   make unit   the tests that need no vLLM
+#   make test-newest   the quick tests on the newest Python that is installed
 #   make test-browser   the report and the blind sheet in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
 #   make test-lighteval   the tasks inside the released lighteval, in an environment of its own
@@ -18,7 +19,7 @@ export UV_FIND_LINKS
 endif
 INSTALL := $(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo docs dist test test-browser test-engine test-lighteval check lint types quick unit constraints constraints-engine \
+.PHONY: help demo docs dist test test-newest test-browser test-engine test-lighteval check lint types quick unit constraints constraints-engine \
   constraints-lighteval clean
 
 help:
@@ -27,7 +28,7 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/equivox demo
 
-test: lint types unit test-browser test-engine test-lighteval
+test: lint types unit test-newest test-browser test-engine test-lighteval
 
 check: lint types quick
 
@@ -42,12 +43,21 @@ types: $(VENV)/.installed-dev
 unit: $(VENV)/.installed-dev
 	$(BIN)/pytest -n auto --dist worksteal --ignore=tests/browser
 
-# Without the tests that render pages, build packages, run whole documents or simulate at length.
-QUICKLY := -m 'not slow' --ignore=tests/browser --ignore=tests/docs --ignore=tests/examples --ignore=tests/tasks \
-  --ignore=tests/statistics/test_levels.py --ignore=tests/dataset_builders/test_full_size.py --ignore=tests/run/test_resume.py
-
+# Without the tests that took more than 0.7 s when they were last timed (tests/slow_tests.py), and without the browser.
 quick: $(VENV)/.installed-dev
-	$(BIN)/pytest -n auto --dist worksteal $(QUICKLY)
+	$(BIN)/pytest -q -n auto --dist worksteal -m 'not slow' --ignore=tests/browser
+
+# The short loop once more on the newest Python that is installed here beside $(PYTHON), by its name or by pyenv.
+NEWEST := $(shell for minor in 14 13 12; do \
+  for python in $$(command -v python3.$$minor) $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python3.$$minor; do \
+  "$$python" -c "" 2>/dev/null && echo "$$python" && exit; done; done)
+
+test-newest:
+ifeq ($(NEWEST),)
+	@echo "test-newest skipped: no Python newer than 3.11 was found beside $(PYTHON)"
+else
+	$(MAKE) quick VENV=.venv-newest PYTHON=$(NEWEST)
+endif
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
@@ -146,4 +156,4 @@ constraints: $(VENV)/.uv
 	$(BIN)/python -m pip list --format freeze | grep '^uv==' >> constraints.txt
 
 clean:
-	rm -rf $(VENV) $(ENGINE) $(LIGHTEVAL) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-newest $(ENGINE) $(LIGHTEVAL) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

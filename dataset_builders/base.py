@@ -182,6 +182,14 @@ class Builder(ABC):
                 raise RequestError(f"{cls.__name__} has no option {name!r}{nearest(name, known)}; {has}")
         return cls(source, **options)
 
+    @classmethod
+    def described(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the columns of a sample that a record in another form implies; none unless a corpus has such a form.
+
+        A column that the record has as the corpus writes it is left as it is. `sample_id` may be among the columns.
+        """
+        return {}
+
     @abstractmethod
     def _check_source(self) -> None:
         """Raise RequestError if the source is not this corpus."""

@@ -52,7 +52,7 @@ ELEMENTS = "elements.yaml"
 PERSONS = {"mf": ("male", "female"), "mm": ("male", "male"), "ff": ("female", "female")}
 """The released kinds of pairs, by the names of their files."""
 
-_AGES = {"at a young age": "young", "in middle age": "middle", "in old age": "old"}
+AGES = {"at a young age": "young", "in middle age": "middle", "in old age": "old"}
 _CONFLICTS = {"cs": 4}
 _CONFLICTS_ELSEWHERE = 2
 
@@ -164,6 +164,13 @@ class Genres(Builder):
         ),
     )
 
+    @classmethod
+    def described(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the columns of a NEP that a record of a response implies, as released or of one's own."""
+        from equivox.dataset_builders.genres_records import described
+
+        return described(record)
+
     def _check_source(self) -> None:
         self._own = self.source / ELEMENTS
         if not self._own.is_file() and not self._queries():
@@ -248,7 +255,7 @@ class Genres(Builder):
                     continue
                 record = _record(line, f"{path}, line {number}")
                 index, group = int(record["scenario_index"]), record["relationship_group"]
-                age = _AGES.get(record["age"], record["age"])
+                age = AGES.get(record["age"], record["age"])
                 element = Element(
                     element=f"{person}_{relationship}_{age}_group{group}_scenario{index}",
                     relationship=relationship,

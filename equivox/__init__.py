@@ -23,7 +23,8 @@ coverage
 run, manifest
     A folder with everything from plan to scores, and the record that is needed to repeat it.
 
-In Python: `equivox.measure(model, tasks, output=…)`, `equivox.open_run(folder)`, `equivox.load_task(name)`.
+In Python: `equivox.measure(model, tasks, output=…)`, `equivox.import_responses(table, tasks, model=…, output=…)`,
+`equivox.open_run(folder)`, `equivox.load_task(name)`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from equivox.api import Result, list_tasks, load_task, measure, open_run
+    from equivox.api import Result, import_responses, list_tasks, load_task, measure, open_run
     from equivox.core.errors import EquivoxError, RequestError, RunError
     from equivox.core.scores import Score, ScoringOptions
     from equivox.core.task import Task
@@ -49,6 +50,7 @@ _HOMES = {
     "Score": "equivox.core.scores",
     "ScoringOptions": "equivox.core.scores",
     "Task": "equivox.core.task",
+    "import_responses": "equivox.api",
     "list_tasks": "equivox.api",
     "load_task": "equivox.api",
     "measure": "equivox.api",
@@ -64,6 +66,7 @@ __all__ = [
     "Score",
     "ScoringOptions",
     "Task",
+    "import_responses",
     "list_tasks",
     "load_task",
     "measure",

@@ -1,8 +1,8 @@
-"""The Python interface: `load_task`, `list_tasks`, `measure`, `open_run`, and their `Result`."""
+"""The Python interface: `measure`, `import_responses`, `open_run`, and their `Result`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -193,6 +193,79 @@ def measure(
     )
     scores = execute(spec, engine=None if isinstance(model, str) else model, progress=progress)
     return Result(spec.output, scores)
+
+
+def import_responses(
+    responses: Any,
+    tasks: str | Task | Iterable[Task],
+    *,
+    model: str,
+    output: str | Path,
+    columns: Mapping[str, str] | None = None,
+    match: Sequence[str] = (),
+    data: str | Path | None = None,
+    seed: int = 0,
+    annotator: str = "rules",
+    conditions: str = "declared",
+    group: str | None = None,
+    options: ScoringOptions | None = None,
+    progress: Progress = no_progress,
+) -> Result:
+    """Make a run of responses from elsewhere and return its result, as `equivox import` does on the command line.
+
+    Parameters
+    ----------
+    responses
+        A row per response: a file (CSV, TSV, JSON, JSON lines, parquet), a data frame, an Arrow table, a list of
+        records or columns.
+    tasks
+        The tasks, as for `measure`; a table about several tasks names them in a column `task`, unless the samples
+        identify the task.
+    model
+        The name of the model; in tables it is `imported:MODEL`.
+    output
+        The folder of the run.
+    columns
+        Our name of a column → the table's, such as `{"response": "narrative", "sample_id": "image"}`.
+    match
+        The columns that identify the sample of a row; `sample_id` by default, or else the columns of the task that are
+        in the table. Several rows of one sample are its repeats.
+    data
+        The corpus, as for `measure`. None: the rows describe their samples if they have all columns that the task
+        needs; otherwise a corpus that needs no folder is opened.
+    seed
+        The seed of the requests that were answered, which orders what a task presents in random order.
+    annotator, conditions, group, options, progress
+        As for `measure`.
+
+    Raises
+    ------
+    RequestError
+        The table cannot be read, or a row fits no sample or several; nothing was written.
+
+    Notes
+    -----
+    A request without a row, and a row without a text, is a failed response, which is counted in coverage. For
+    responses from elsewhere it is not known whether media reached the model.
+    """
+    from equivox.core.variants import parse_conditions, parse_group
+    from equivox.run.importing import import_responses as imported
+    from equivox.run.pipeline import RunSpec
+    from equivox.tasks.registry import resolve_tasks
+
+    chosen = resolve_tasks(tasks) if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
+    spec = RunSpec(
+        model=model,
+        tasks=chosen,
+        output=Path(output),
+        data=None if data is None else str(data),
+        seed=seed,
+        group=None if group is None else parse_group(group),
+        conditions=parse_conditions(conditions),
+        annotator=annotator,
+        options=options or ScoringOptions(),
+    )
+    return Result(spec.output, imported(responses, spec, columns=columns, match=match, progress=progress).scores)
 
 
 def open_run(folder: str | Path) -> Result:

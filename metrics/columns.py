@@ -150,3 +150,60 @@ def concept_associations(
         n_name_permutations=n_name_permutations,
         seed=seed,
     )
+
+
+def concept_counts(
+    *,
+    identities: Column,
+    phrases: Column,
+    counts: Column,
+    documents: Column,
+    tokens: Column | None = None,
+    categories: Column | None = None,
+    min_coverage: float = 0.8,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return how many phrases more documents of one identity have than of another, from counts, beside chance.
+
+    A row is one phrase of one identity: `counts` of its `documents` have the phrase. Every phrase needs a row for every
+    identity, with 0 where no document has it; a missing count is no 0.
+
+    Examples
+    --------
+    >>> found = concept_counts(identities=["f", "m"], phrases=["calm", "calm"], counts=[9, 1], documents=[10, 10])
+    >>> found["associations_f"], found["associations_m"], round(found["expected_by_chance"], 4)
+    (1, 0, 0.023)
+    """
+    from equivox.metrics.badf.counts import METRIC
+
+    return METRIC(
+        identities=identities,
+        phrases=phrases,
+        counts=counts,
+        documents=documents,
+        tokens=tokens,
+        categories=categories,
+        min_coverage=min_coverage,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+
+
+def association_list(
+    *,
+    identities: Column,
+    scores: Column,
+    p_values: Column,
+    exclusive: Column | None = None,
+    min_coverage: float = 0.8,
+) -> dict[str, Any]:
+    """Return the number, mean score and mean p of associations that were found elsewhere, per identity.
+
+    `exclusive` is YES where a phrase is a fact of its identity, which drops it.
+    """
+    from equivox.metrics.badf.listed import METRIC
+
+    return METRIC(
+        identities=identities, scores=scores, p_values=p_values, exclusive=exclusive, min_coverage=min_coverage
+    )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from equivox.core.columns import ColumnMetric, Kind
+from equivox.core.columns import ColumnMetric
 from equivox.core.errors import RequestError
-
-SEPARATOR = "|"
-"""The separator of several words in one cell."""
+from equivox.dataset_builders.plain_tables import read_columns
+from equivox.metrics.files import with_words
 
 
 def measure_csv(metric: ColumnMetric, path: str | Path) -> dict[str, Any]:
@@ -17,21 +16,7 @@ def measure_csv(metric: ColumnMetric, path: str | Path) -> dict[str, Any]:
 
     RequestError if the file is not a CSV or its columns do not fit.
     """
-    import csv
-
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise RequestError(f"cannot read {Path(path).name} as CSV ({error}); save the table as UTF-8 CSV") from None
-    names = list(rows[0]) if rows else []
-    return metric(**{name: [_cell(metric.kinds.get(name, "text"), row[name]) for row in rows] for name in names})
-
-
-def _cell(kind: Kind, cell: str | None) -> Any:
-    if cell is None or not cell.strip():
-        return None
-    return [word.strip() for word in cell.split(SEPARATOR) if word.strip()] if kind == "texts" else cell.strip()
+    return metric(**with_words(metric, read_columns(path)))
 
 
 def page(metric: ColumnMetric) -> Any:

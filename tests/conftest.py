@@ -21,6 +21,14 @@ with contextlib.suppress(ImportError):  # the engine tests do without hypothesis
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that `slow_tests.txt` lists."""
+    slow = set(Path(__file__).with_name("slow_tests.txt").read_text().split())
+    for item in items:
+        if item.nodeid.partition("[")[0] in slow:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def reference_data() -> Path:
     """The folder of published data; tests that need it are skipped, with the reason, where it is absent."""

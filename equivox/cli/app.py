@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from equivox.cli import audit_commands, data_commands, run_commands, task_commands
+from equivox.cli import audit_commands, data_commands, metric_commands, run_commands, task_commands
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.add_typer(task_commands.app, name="tasks")
 app.add_typer(data_commands.app, name="data")
 app.add_typer(audit_commands.app, name="audit")
+app.add_typer(metric_commands.app, name="metric")
 
 TasksArgument = Annotated[
     str, typer.Argument(metavar="TASKS", help="Tasks, families or task files, separated by commas.")
@@ -133,6 +134,79 @@ for _name, _scheme, _metavar, _what, _help in (
     app.command(_name, help=f"Run tasks on {_help}, annotate and score the answers; repeat the command to resume.")(
         _engine_command(_scheme, _metavar, _what)
     )
+
+
+@app.command("import")
+def import_(
+    responses: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Responses made elsewhere, a row each: CSV, TSV, JSON(L) or parquet."),
+    ],
+    tasks: TasksArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the run goes; a started one is resumed.")],
+    model: Annotated[str | None, typer.Option(help="What the model is called; the file's name by default.")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OURS=THEIRS", help="Which column of the file is ours: response=narrative; repeatable."),
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Which columns tell what sample a row is about, separated by commas; sample_id, or those of the task.",
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data", "--data-dir", help="The corpus, as for `run`; not needed where the rows describe their samples."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the requests that were answered.")] = 0,
+    group: Annotated[
+        str | None, typer.Option(help="Compare another column of the samples, or several: gender×accent.")
+    ] = None,
+    conditions: Annotated[
+        str, typer.Option(help="In which condition the responses were made: declared, text_only, silence.")
+    ] = "declared",
+    annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")] = "rules",
+    min_count: MinCountOption = None,
+    min_coverage: MinCoverageOption = 0.8,
+    resamples: ResamplesOption = 10_000,
+    scoring_seed: ScoringSeedOption = 0,
+    merge: MergeOption = "lemma",
+    encoder: EncoderOption = DEFAULT_ENCODER,
+    merge_threshold: MergeThresholdOption = DEFAULT_MERGE_THRESHOLD,
+    by_attribute: ByAttributeOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Make a run of responses that were made elsewhere, annotate and score them as if the model had been asked here."""
+    from equivox.cli import import_command
+    from equivox.core.scores import scoring_options
+    from equivox.core.variants import parse_conditions, parse_group
+    from equivox.run.pipeline import RunSpec
+    from equivox.tasks.registry import resolve_tasks
+
+    spec = RunSpec(
+        model=responses.stem if model is None else model,
+        tasks=resolve_tasks(tasks),
+        output=output,
+        data=data,
+        seed=seed,
+        group=None if group is None else parse_group(group),
+        conditions=parse_conditions(conditions),
+        annotator=annotator,
+        options=scoring_options(
+            min_count=min_count,
+            n_resamples=resamples,
+            min_coverage=min_coverage,
+            seed=scoring_seed,
+            merge=merge,
+            encoder=encoder,
+            merge_threshold=merge_threshold,
+        ),
+    )
+    return import_command.import_file(responses, spec, column or [], match, by_attribute=by_attribute, quiet=quiet)
 
 
 @app.command()

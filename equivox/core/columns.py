@@ -32,7 +32,8 @@ class ColumnMetric:
     """A metric of columns: its required columns, its optional columns, and the function that computes it.
 
     `measure` receives every column as a list (a list of None for a missing column) and the options as keywords.
-    It returns a flat dictionary of numbers; names that end in `undefined` hold a reason in words, or None.
+    It returns a flat dictionary of numbers; names that end in `undefined` hold a reason in words, or None. `help`
+    describes each column, and each option of this metric, in a few words.
     """
 
     name: str
@@ -41,17 +42,24 @@ class ColumnMetric:
     optional: Mapping[str, Kind] = field(default_factory=dict)
     description: str
     citation: str
+    help: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kinds(self) -> dict[str, Kind]:
         """The kind of every column, required columns first."""
         return {**self.required, **self.optional}
 
-    def __call__(self, **given: Any) -> dict[str, Any]:
-        """Compute the metric; RequestError for no rows and for columns that do not fit."""
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options by name, with their defaults."""
         import inspect
 
-        options = set(inspect.signature(self.measure).parameters) - set(self.kinds)
+        parameters = inspect.signature(self.measure).parameters
+        return {name: parameter.default for name, parameter in parameters.items() if name not in self.kinds}
+
+    def __call__(self, **given: Any) -> dict[str, Any]:
+        """Compute the metric; RequestError for no rows and for columns that do not fit."""
+        options = self.options
         columns = self.check({name: column for name, column in given.items() if name not in options})
         if not next(iter(columns.values())):
             raise RequestError(f"{self.name} was given no rows: give {', '.join(self.required)}")

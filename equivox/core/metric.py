@@ -13,6 +13,7 @@ from equivox.core.errors import RequestError
 if TYPE_CHECKING:
     import numpy as np
 
+    from equivox.core.columns import ColumnMetric
     from equivox.core.samples import Samples
     from equivox.core.scores import Score, Scored, ScoringOptions
     from equivox.core.segments import Segment
@@ -338,6 +339,9 @@ class Metric:
         Function of files of labels by people that returns the accuracy of each annotation stage; None: no stages.
     corpus_facts
         Returns the tables that `equivox data statistics` shows of a corpus; None: no tables.
+    columns
+        Returns the metrics of columns that compute it from a table made elsewhere (`equivox metric`); None: there are
+        none.
     glossary
         Entries of the report's section on methods: a word and its meaning.
     """
@@ -364,6 +368,7 @@ class Metric:
     overlap_help: str = ""
     check_stages: Callable[[Sequence[Path]], CheckedStages] | None = field(default=None, repr=False)
     corpus_facts: CorpusFacts | None = field(default=None, repr=False)
+    columns: Callable[[], Sequence[ColumnMetric]] | None = field(default=None, repr=False)
     glossary: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:

@@ -37,8 +37,10 @@ from equivox.run.scoring import follow_up, score
 from equivox.run.store import Store, response_schema, write_table, write_text
 
 DEFAULT_OPTIONS = ScoringOptions()
-PATCHING = ("simulated", "transformers")
-"""The engines that accept tasks with a patch; simulated models need no hidden states for it."""
+IMPORTED = "imported"
+"""The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
+PATCHING = ("simulated", "transformers", IMPORTED)
+"""The engines that accept tasks with a patch; simulated and imported models need no hidden states for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,19 +191,21 @@ def generate(
     """Generate the responses that the store lacks; each is stored as soon as it is finished.
 
     A sample whose media cannot be used is stored as a failed response and never sent. Raises RunError if the engine
-    did not use the media that it received, because such answers say nothing about the person.
+    did not use the media that it received, because such answers say nothing about the person. For responses from
+    elsewhere this is not known.
     """
     pending = pending_requests(folder, plan, retry_failed=retry_failed)
     total = len(plan.distinct)
     finished = total - len(pending)
     progress("generate", finished, total)
     unanswered = dict(zip(plan.table["key"].take(pending.rows).to_pylist(), pending.rows.tolist(), strict=True))
+    proves_arrival = engine.identity.engine != IMPORTED
     with Store(folder / "responses", response_schema()) as store:
         for response in _answers(pending, engine):
             row = unanswered.pop(response.key, None)
             if row is None:
                 raise RunError(f"{engine.identity.model} answered a request that was not made ({response.key[:12]})")
-            if response.error is None and response.media_items < _media_counts(plan)[row]:
+            if proves_arrival and response.error is None and response.media_items < _media_counts(plan)[row]:
                 _refuse_arrival(plan.request(row).request, response, engine)
             store.append(vars(response))
             finished += 1

@@ -311,7 +311,7 @@ def make_plan(
         planned_tasks.append(_TaskPlan(task, groups, group_of))
         for sample in chosen:
             place = (ranks[task.data.corpus], positions[corpus.name][sample.sample_id], order)
-            for presentation in _presentations(task, sample, seed):
+            for presentation in presentations_of(task, sample, seed):
                 task_of.append(order)
                 chosen_samples.append(sample)
                 presented.append(presentation)
@@ -424,7 +424,7 @@ def samples_of(corpus: Corpus, task: Task) -> list[Sample]:
     return [s for s in corpus.samples if all(str(s.columns[column]) in wanted[column] for column in wanted)]
 
 
-def _presentations(task: Task, sample: Sample, seed: int) -> Sequence[Mapping[str, str]]:
+def presentations_of(task: Task, sample: Sample, seed: int) -> Sequence[Mapping[str, str]]:
     """Return the presentations of `sample`: one, without changes, unless the prompt declares others."""
     if task.prompt.presentations is None:
         return [{}]
@@ -433,7 +433,7 @@ def _presentations(task: Task, sample: Sample, seed: int) -> Sequence[Mapping[st
 
 def _columns(task: Task, corpus: Corpus, seed: int) -> list[str]:
     """Return the corpus columns that `task` needs, without the placeholders that a presentation fills in."""
-    filled_in = {name for sample in corpus.samples[:1] for way in _presentations(task, sample, seed) for name in way}
+    filled_in = {name for sample in corpus.samples[:1] for way in presentations_of(task, sample, seed) for name in way}
     return [
         *task.group,
         task.cluster,

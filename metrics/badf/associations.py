@@ -153,7 +153,7 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
     """Return the test of every phrase of a category; the same seed gives the same permutation p.
 
     A phrase in every document, or in a category in which an identity has no stories, has no test: its p is NaN with the
-    reason, and it is in no family of tests.
+    reason, and it is in no family of tests. For a single identity the list is empty.
     """
     from dataclasses import replace
 
@@ -161,6 +161,8 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
 
     from equivox.statistics import association_scores, association_test
 
+    if len(counts.identities) < 2:
+        return []
     known: dict[tuple[int, ...], Tested] = {}
     phrases = []
     for phrase, found in counts.with_phrase.items():
@@ -313,15 +315,47 @@ class Tally:
 
 def tally(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> Tally:
     """Return the tally of `counts` (identities × phrases); zero if an identity has no documents."""
+    if not counts.shape[1] or (documents == 0).any():
+        return Tally(0, 0.0)
+    kept, found = _kept(counts, documents)
+    return Tally(int(kept.sum()), float(found.sum()))
+
+
+def _kept(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return the mask of associations by the published rule (identities × phrases), and χ² of each phrase."""
     import numpy as np
     from scipy.special import chdtrc
 
-    if not counts.shape[1] or (documents == 0).any():
-        return Tally(0, 0.0)
     least = counts[::-1] if len(counts) == 2 else counts.min(axis=0, keepdims=True)
     found = np.nan_to_num(chi2(counts, documents), nan=0.0)
     significant = chdtrc(len(documents) - 1, found) <= LEVEL
-    return Tally(int(((counts > least) & significant[None, :]).sum()), float(found.sum()))
+    return (counts > least) & significant[None, :], found
+
+
+def kept_by_chance(total: int, documents: Sequence[int], *, n_resamples: int, seed: int) -> float:
+    """Return how many associations the published rule keeps on average of a phrase that says nothing of identity.
+
+    The phrase is in `total` of all documents, and every choice of them is equally likely. Exact for two identities;
+    for more, the mean of `n_resamples` draws. Zero where an identity has no documents.
+
+    In five of ten documents, all of one identity in 2 of 252 ways; no other way is significant:
+
+    >>> round(kept_by_chance(5, [5, 5], n_resamples=1, seed=0) * 252, 9)
+    2.0
+    """
+    import numpy as np
+    from scipy.stats import hypergeom
+
+    of = np.asarray(documents, dtype=np.int64)
+    if (of == 0).any():
+        return 0.0
+    if len(of) == 2:
+        first = np.arange(max(0, total - of[1]), min(total, of[0]) + 1)
+        kept, _ = _kept(np.stack([first, total - first]), of)
+        return float((kept.sum(axis=0) * hypergeom.pmf(first, of.sum(), of[0], total)).sum())
+    rng = np.random.default_rng([seed, total, *documents])
+    kept, _ = _kept(rng.multivariate_hypergeometric(of, total, size=n_resamples).T, of)
+    return float(kept.sum()) / n_resamples
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,18 +41,21 @@ def measure(
 
     A row is one character of one story: its identity and the phrases that describe it (none: the story says nothing;
     missing: it could not be parsed). `names` carry the identity and are permuted for `p_names`; `categories` are the
-    kinds of places, counted separately; `stories` identifies the rows of one story.
+    kinds of places, counted separately; `stories` identifies the rows of one story. Rows of one story, identity, name
+    and category are one document, so that a table can also have a row per phrase; a document is missing if any of its
+    rows is.
     """
     scoring_options(merge=merge, merge_threshold=merge_threshold)
     who = whole("identities", identities)
     called = whole_or_none("names", names)
     places = whole_or_none("categories", categories) or [""] * len(who)
     keys = whole_or_none("stories", stories) or [str(row) for row in range(len(who))]
-    coverage = row_coverage([words is not None for words in phrases], who)
+    told = _documents(list(zip(keys, places, who, called or who, strict=True)), phrases)
+    coverage = row_coverage([words is not None for words in told.values()], [identity for _, _, identity, _ in told])
     documents = unify_phrases(
         [
             Document(key=key, category=place, identity=identity, descriptor=name, stratum="", phrases=tuple(words))
-            for key, place, identity, name, words in zip(keys, places, who, called or who, phrases, strict=True)
+            for (key, place, identity, name), words in told.items()
             if words is not None
         ],
         merge=merge,
@@ -63,10 +66,10 @@ def measure(
     counts = [count(documents, place, groups) for place in dict.fromkeys(places)]
     tested = [phrase for found in counts for phrase in phrase_tests(found, n_resamples=n_resamples, seed=seed)]
     tested = with_q(tested, family="every phrase × category")
-    reason = _undefined(groups, counts, any(phrase.undefined is None for phrase in tested))
+    reason = why_undefined(groups, counts, any(phrase.undefined is None for phrase in tested))
     reason = coverage.shortfall(min_coverage) or reason
-    told = ("associations", "expected_by_chance", "p_stories", "p_names", "with_q", "mean_score", "mean_p")
-    result: dict[str, Any] = dict.fromkeys((*told, *(f"associations_{identity}" for identity in groups)), NAN)
+    numbers = ("associations", "expected_by_chance", "p_stories", "p_names", "with_q", "mean_score", "mean_p")
+    result: dict[str, Any] = dict.fromkeys((*numbers, *(f"associations_{identity}" for identity in groups)), NAN)
     if reason is None:
         kept = associations(tested, groups)
         drawn = n_name_permutations if called else 0
@@ -86,13 +89,28 @@ def measure(
     return {
         **result,
         "n_rows": len(who),
+        "n_documents": len(told),
         "n_phrases": len(tested),
         "coverage": coverage.share,
         "undefined": reason,
     }
 
 
-def _undefined(groups: Sequence[str], counts: Sequence[Counts], testable: bool) -> str | None:
+_Place = tuple[str, str, str, str]
+"""A document's story, category, identity and name."""
+
+
+def _documents(places: Sequence[_Place], phrases: Sequence[Sequence[str] | None]) -> dict[_Place, list[str] | None]:
+    """Return what each document says, by its place; None where a row of it is missing."""
+    found: dict[_Place, list[str] | None] = {}
+    for place, words in zip(places, phrases, strict=True):
+        before = found.setdefault(place, [])
+        found[place] = None if before is None or words is None else [*before, *words]
+    return found
+
+
+def why_undefined(groups: Sequence[str], counts: Sequence[Counts], testable: bool) -> str | None:
+    """Return why associations of these counts would say nothing; None where they say something."""
     if len(groups) < 2:
         return f"only {groups[0]} is told of: two identities are compared"
     if not testable:
@@ -121,6 +139,15 @@ METRIC = ColumnMetric(
     measure=measure,
     required={"identities": "text", "phrases": "texts"},
     optional={"names": "text", "categories": "text", "stories": "text"},
+    help={
+        "identities": "whose identity the character has",
+        "phrases": "what the story says of the character: one phrase, or several",
+        "names": "what carries the identity, such as the name; without it p_names is undefined",
+        "categories": "the kind of place; each is counted apart",
+        "stories": "the story; rows of one story, identity, name and category are one document",
+        "n_story_permutations": "how often identities are exchanged over stories",
+        "n_name_permutations": "how often they are exchanged over names",
+    },
     description=(
         "BADF: phrases that stories tell more often of one identity than of another, tested per category of places, "
         "with the number that chance gives and q over everything tested."

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.core.metric import Measure, Members, Metric, Panel
 from equivox.core.samples import Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.segments import Segment
 from equivox.core.task import Task
+
+if TYPE_CHECKING:
+    from equivox.core.columns import ColumnMetric
 
 
 def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
@@ -56,6 +59,13 @@ _ALL_AT_ONCE = (
 )
 
 
+def column_metrics() -> tuple[ColumnMetric, ...]:
+    """Return the metric of plain tables: of documents, of counts, and of a list of associations."""
+    from equivox.metrics.badf import columns, counts, listed
+
+    return columns.METRIC, counts.METRIC, listed.METRIC
+
+
 METRIC = Metric(
     name="badf",
     unit="count",
@@ -95,6 +105,7 @@ METRIC = Metric(
     overlap=overlap,
     overlap_help="associations",
     check_stages=check_stages,
+    columns=column_metrics,
     glossary=(
         (
             "associations",

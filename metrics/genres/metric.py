@@ -27,6 +27,8 @@ from equivox.metrics.genres.measures import METRICS
 if TYPE_CHECKING:
     import numpy as np
 
+    from equivox.core.columns import ColumnMetric
+
 
 def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return the scores of one relationship; the arithmetic is imported when it is needed."""
@@ -102,6 +104,14 @@ _PUBLISHED = {
     **dict.fromkeys(("M7", "M8"), (_correlation, "100 - 100 |correlation with being male|")),
 }
 
+
+def column_metrics() -> tuple[ColumnMetric, ...]:
+    """Return the metric of plain tables."""
+    from equivox.metrics.genres import columns
+
+    return (columns.METRIC,)
+
+
 METRIC = Metric(
     name="genres",
     unit="percent of warmth and competence words",
@@ -141,6 +151,7 @@ METRIC = Metric(
     ),
     cohort_totals=cohort_totals,
     stand_ins=READ_BY_STAND_INS,
+    columns=column_metrics,
     glossary=(
         (
             "M1 to M8",

@@ -13,6 +13,8 @@ from equivox.core.task import Task
 if TYPE_CHECKING:
     import numpy as np
 
+    from equivox.core.columns import ColumnMetric
+
 
 def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return the nTVD scores of one task; the arithmetic is imported when it is needed."""
@@ -36,6 +38,13 @@ def _of_shares(shares: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _above_null_mean(score: Score) -> float:
     return 100 - score.excess
+
+
+def column_metrics() -> tuple[ColumnMetric, ...]:
+    """Return the metric of plain tables."""
+    from equivox.metrics.ntvd import columns
+
+    return (columns.METRIC,)
 
 
 METRIC = Metric(
@@ -73,6 +82,7 @@ METRIC = Metric(
             unit="percent of the group's answers",
         ),
     ),
+    columns=column_metrics,
     glossary=(
         (
             "nTVD",

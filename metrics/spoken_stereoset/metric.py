@@ -14,6 +14,8 @@ from equivox.dataset_builders.continuations import corpus_facts
 if TYPE_CHECKING:
     import numpy as np
 
+    from equivox.core.columns import ColumnMetric
+
 
 def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return the scores of one task; the arithmetic is imported when it is needed."""
@@ -49,6 +51,13 @@ def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rn
 
 def _from_parity(score: Score) -> float:
     return 100 - abs(score.value)
+
+
+def column_metrics() -> tuple[ColumnMetric, ...]:
+    """Return the metric of plain tables."""
+    from equivox.metrics.spoken_stereoset import columns
+
+    return (columns.METRIC,)
 
 
 METRIC = Metric(
@@ -92,6 +101,7 @@ METRIC = Metric(
         ),
     ),
     corpus_facts=corpus_facts,
+    columns=column_metrics,
     glossary=(
         (
             "slifs, slms, slbs",

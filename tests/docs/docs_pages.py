@@ -26,7 +26,7 @@ WORKED = [page for page in PAGES if page.name.startswith(("add_", "quickstart"))
 Cli = Callable[..., tuple[int, str, str]]
 _FILE = re.compile(r"# (?P<path>[\w/]+\.(?:py|yaml))\n")
 _CACHES = (plugins.added, plugins.plugin_packages, registry._added_tasks, corpus.openers)
-GROUPS_OF_COMMANDS = frozenset({"data", "tasks", "audit"})
+GROUPS_OF_COMMANDS = frozenset({"data", "tasks", "audit", "metric"})
 
 
 def blocks(page: Path, language: str) -> list[str]:

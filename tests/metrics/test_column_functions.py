@@ -13,6 +13,8 @@ import pytest
 from equivox.core.columns import ColumnMetric
 from equivox.metrics import columns
 from equivox.metrics.badf.columns import METRIC as BADF
+from equivox.metrics.badf.counts import METRIC as COUNTS
+from equivox.metrics.badf.listed import METRIC as LISTED
 from equivox.metrics.genres.columns import METRIC as GENRES
 from equivox.metrics.ntvd.columns import METRIC as NTVD
 from equivox.metrics.spoken_stereoset.columns import METRIC as SPOKEN
@@ -22,6 +24,8 @@ FUNCTIONS: list[tuple[Callable[..., dict[str, Any]], ColumnMetric]] = [
     (columns.spoken_stereoset, SPOKEN),
     (columns.genres, GENRES),
     (columns.concept_associations, BADF),
+    (columns.concept_counts, COUNTS),
+    (columns.association_list, LISTED),
 ]
 
 

@@ -1,0 +1,162 @@
+"""Tables that were made elsewhere: CSV, TSV, JSON, JSON lines and parquet files, and tables in memory, as columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from equivox.core.errors import RequestError, nearest
+
+FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+"""What a file may end in; it says how the file is read."""
+
+Columns = dict[str, list[Any]]
+"""The columns of a table by name, all of one length; an entry that is missing is None."""
+
+
+def read_columns(path: str | Path) -> Columns:
+    """Return the columns of a file; in CSV an empty cell is a missing entry, and all others are text.
+
+    JSON lines hold an object a line, JSON a list of objects or an object of columns. A key that some objects lack is
+    missing there. Raises RequestError for a file that cannot be read, and for one without rows.
+    """
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in FORMATS:
+        ending = repr(path.suffix or "no ending")
+        raise RequestError(f"{path}: a table ends in {', '.join(FORMATS)}, got {ending}; save it as one of them")
+    try:
+        if kind == ".parquet":
+            columns = _parquet(path)
+        else:
+            text = path.read_text("utf-8-sig")
+            if kind in {".csv", ".tsv"}:
+                columns = _separated(path, text, "\t" if kind == ".tsv" else ",")
+            else:
+                columns = _json(path, text) if kind == ".json" else of_records(_json_lines(path, text), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        wrong = (error.strerror or error) if isinstance(error, OSError) else error
+        what = "CSV" if kind == ".csv" else kind[1:]
+        raise RequestError(f"cannot read {path.name} as {what} ({wrong}); give a table in UTF-8") from None
+    if not columns or not next(iter(columns.values())):
+        raise RequestError(f"{path} has no rows; give a table with a row per entry")
+    return columns
+
+
+def as_columns(table: Any) -> Columns:
+    """Return the columns of a file (a path) or of a table in memory: pandas, pyarrow, a list of records, columns."""
+    if isinstance(table, str | Path):
+        return read_columns(table)
+    names = list(getattr(table, "column_names", getattr(table, "columns", ())))
+    if doubled := [name for name in names if names.count(name) > 1]:
+        raise RequestError(f"the table has the column {str(doubled[0])!r} twice; name each column once")
+    for method in ("to_pydict", "to_dict"):  # of pyarrow; of pandas
+        if hasattr(table, method):
+            table = table.to_dict("list") if hasattr(table, "iloc") else getattr(table, method)()
+            break
+    if isinstance(table, Mapping):
+        return _of_mapping(table, "the table")
+    if isinstance(table, Iterable) and not isinstance(table, bytes):
+        return of_records(list(table), "the table")
+    raise RequestError(f"{type(table).__name__} is no table; give a file, a data frame, or a list of records")
+
+
+def of_records(records: Sequence[Any], where: str) -> Columns:
+    """Return the columns of records; what a record lacks is None. RequestError for a record that is none."""
+    names: dict[str, None] = {}
+    for number, record in enumerate(records, start=1):
+        if not isinstance(record, Mapping):
+            raise RequestError(f"{where}, row {number}: expected an object with names, got {record!r:.40}")
+        names |= dict.fromkeys(map(str, record))
+    return {name: [record.get(name) for record in records] for name in names}
+
+
+def renamed(columns: Columns, names: Mapping[str, str], *, where: str, option: str) -> Columns:
+    """Return the columns with some also under other names: ours → theirs; RequestError for one that is not there."""
+    for ours, theirs in names.items():
+        if theirs not in columns:
+            raise RequestError(
+                f"`{option.format(ours)}` names the column {theirs!r}, which {where} lacks{nearest(theirs, columns)}; "
+                f"it has {', '.join(columns)}"
+            )
+    kept = {name: column for name, column in columns.items() if name not in names.values() or name in names}
+    return {**kept, **{ours: columns[theirs] for ours, theirs in names.items()}}
+
+
+def _of_mapping(table: Mapping[Any, Any], where: str) -> Columns:
+    columns = {}
+    for name, column in table.items():
+        if isinstance(column, str | bytes | Mapping) or not isinstance(column, Iterable):
+            raise RequestError(
+                f"{where}: {str(name)!r} is a {type(column).__name__}, not a column; give a list per name"
+            )
+        columns[str(name)] = list(column)
+    if len({len(column) for column in columns.values()}) > 1:
+        told = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
+        raise RequestError(f"{where}: columns have unequal lengths ({told}); give one entry per row")
+    return columns
+
+
+def _separated(path: Path, text: str, delimiter: str) -> Columns:
+    import csv
+    import io
+
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
+    except csv.Error as error:
+        raise RequestError(f"cannot read {path.name} as CSV ({error}); save the table as UTF-8 CSV") from None
+    if not rows:
+        return {}
+    header = [name.strip() for name in rows[0]]
+    if doubled := [name for name in header if header.count(name) > 1]:
+        raise RequestError(f"{path}: the column {doubled[0]!r} is there twice; name each column once")
+    for number, row in enumerate(rows[1:], start=1):
+        if len(row) != len(header):
+            raise RequestError(
+                f"{path}, row {number}: {len(row)} cells for {len(header)} columns; "
+                f"quote cells that hold a {delimiter!r}"
+            )
+    if len(rows) == 1:
+        return {}
+    cells = zip(*rows[1:], strict=True)
+    return {name: [cell if cell.strip() else None for cell in own] for name, own in zip(header, cells, strict=True)}
+
+
+def _json_lines(path: Path, text: str) -> list[Any]:
+    records = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                records.append(json.loads(line))
+            except ValueError as error:
+                raise RequestError(f"{path}, line {number}: not JSON ({error}); give one object a line") from None
+    return records
+
+
+def _json(path: Path, text: str) -> Columns:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise RequestError(
+            f"{path}: not JSON ({error}); give a list of objects, or one object a line as .jsonl"
+        ) from None
+    if isinstance(document, Mapping):
+        return _of_mapping(document, str(path))
+    if isinstance(document, list):
+        return of_records(document, str(path))
+    raise RequestError(f"{path}: expected a list of objects, got {document!r:.40}")
+
+
+def _parquet(path: Path) -> Columns:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        columns: Columns = pq.read_table(path).to_pydict()
+    except pa.ArrowInvalid as error:
+        raise RequestError(
+            f"cannot read {path.name} as parquet ({str(error).splitlines()[0]}); write it again"
+        ) from None
+    return columns

@@ -1,0 +1,152 @@
+"""Responses that were made elsewhere become a run: each row of a table is the response to one request.
+
+A row is matched to a sample of the task's corpus by `sample_id`, or by columns that tell samples apart. Where no corpus
+is named and the rows have all columns that the task needs, they describe their samples themselves. A request without a
+row is a failed response, which is counted. Nothing is written before every row has its sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from equivox.core.errors import RequestError
+from equivox.core.hashing import digest
+from equivox.core.progress import Progress, no_progress
+from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.scores import Score
+from equivox.core.task import Task
+from equivox.core.variants import SHUFFLED, declared_name, vary
+from equivox.dataset_builders.corpus import Corpus
+from equivox.run.pipeline import IMPORTED, RunSpec, count_failures, execute, open_corpora
+from equivox.run.response_table import Table, described_corpora, lacking
+from equivox.run.row_matching import Answer, Slot, match_rows
+
+NO_ROW, NO_TEXT = "the table has no row for it", "its row has no text"
+"""The errors of requests that a table does not answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """What became of a table: the scores of its run, and how its rows met the requests.
+
+    Attributes
+    ----------
+    n_rows, n_missing
+        Rows that are responses, and requests without a row.
+    described
+        Whether the rows described their samples themselves, rather than a corpus.
+    without_rows
+        The tasks that no row is about; they are not in the run.
+    """
+
+    scores: Sequence[Score]
+    n_rows: int
+    n_missing: int
+    described: bool
+    without_rows: tuple[str, ...]
+
+
+def import_responses(
+    responses: Any,
+    spec: RunSpec,
+    *,
+    columns: Mapping[str, str] | None = None,
+    match: Sequence[str] = (),
+    progress: Progress = no_progress,
+) -> Imported:
+    """Make the run `spec`, whose model is a name, from the responses in a table; annotate and score it.
+
+    `responses` is a file (CSV, TSV, JSON, JSON lines, parquet) or a table in memory. `columns` says under which names
+    the table has our columns (`{"response": "narrative"}`). `match` names the columns that tell which sample a row is
+    about; without it that is `sample_id`, or else the columns of the task that the table has. Several rows of one
+    sample are its repeats, in their order or as the column `repeat` says.
+
+    Given again, the run goes on where it stopped. Raises RequestError, before anything is written, for a table that
+    cannot be read, and for rows that are about no sample or about several.
+    """
+    table = Table.of(responses, columns or {})
+    tasks = _declared(spec)
+    own = described_corpora(table, tasks, match) if spec.data is None else None
+    corpora = _opened(table, tasks, spec.data) if own is None else own
+    slots = match_rows(table, tasks, corpora, match, spec.seed)
+    repeats: dict[str, int] = {}
+    for name, _, _, repeat in slots:
+        repeats[name] = max(repeats.get(name, 1), repeat + 1)
+    asked = [
+        replace(base, sampling=replace(base.sampling, repeats=repeats[name]))
+        for base, name in zip(spec.tasks, tasks, strict=True)
+        if name in repeats
+    ]
+    scores = execute(
+        replace(spec, model=f"{IMPORTED}:{spec.model}", tasks=asked),
+        engine=TableEngine(spec.model, slots),
+        corpora=dict(corpora),
+        progress=progress,
+    )
+    return Imported(
+        scores=scores,
+        n_rows=len(slots),
+        n_missing=count_failures(spec.output)[NO_ROW],
+        described=own is not None,
+        without_rows=tuple(name for name in tasks if name not in repeats),
+    )
+
+
+class TableEngine:
+    """Answers each request with the row of a table; the model answered long ago, so nothing is known of its media."""
+
+    modalities = frozenset({"text", "audio", "image"})
+
+    def __init__(self, model: str, answers: Mapping[Slot, Answer]) -> None:
+        if not model:
+            raise RequestError("`model` is empty; say which model gave the responses")
+        self._answers = answers
+        # How samples were presented is a matter of the task: every slot of one names the same columns.
+        self._shown = {task: tuple(name for name, _ in shown) for task, _, shown, _ in answers}
+        content = sorted([*map(str, slot), text or "", error or ""] for slot, (text, error) in answers.items())
+        self.identity = EngineIdentity(engine=IMPORTED, model=model, revision=digest(content))
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Yield the row of each request; a failed response where there is none."""
+        for request in requests:
+            task = declared_name(request.task)
+            shown = tuple((name, request.labels.metadata[name]) for name in self._shown.get(task, ()))
+            text, error = self._answers.get((task, request.sample_id, shown, request.repeat), (None, NO_ROW))
+            yield Response(
+                key=request.key,
+                text=text,
+                error=None if text is not None else error or NO_TEXT,
+                media_items=0,  # none is known to have arrived when the responses were made
+            )
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Accept everything: rows were matched before."""
+
+    def close(self) -> None:
+        """Hold nothing, free nothing."""
+
+
+def _declared(spec: RunSpec) -> dict[str, Task]:
+    """Return the tasks as they were answered, by their names without the condition, in the order of `spec.tasks`."""
+    varied = vary(spec.tasks, group=spec.group, conditions=spec.conditions, sampling=spec.sampling)
+    answered = [task for task in varied if task.condition != SHUFFLED]
+    if len(answered) != len(spec.tasks):
+        raise RequestError(
+            f"`conditions` {', '.join(spec.conditions)}: a table holds the responses of one condition; name one, and "
+            f"`{SHUFFLED}` beside it if you like"
+        )
+    return {declared_name(task.name): task for task in answered}
+
+
+def _opened(table: Table, tasks: Mapping[str, Task], data: str | None) -> Mapping[str, Corpus]:
+    try:
+        return open_corpora(list(tasks.values()), data, {})
+    except RequestError as error:
+        if data is not None:
+            raise
+        told = ", ".join(dict.fromkeys(name for task in tasks.values() for name in lacking(table, task)))
+        raise RequestError(
+            f"{error}. Or describe the samples in {table.name}, which lacks the columns {told}"
+        ) from None

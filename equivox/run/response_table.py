@@ -1,0 +1,201 @@
+"""A table of responses that were made elsewhere, and the samples that its rows describe."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from equivox.core.errors import RequestError, nearest
+from equivox.core.hashing import digest
+from equivox.core.task import Column, Task
+from equivox.dataset_builders import builders
+from equivox.dataset_builders.corpus import Corpus, text_sample
+from equivox.dataset_builders.plain_tables import Columns, as_columns, renamed
+from equivox.run.plan import placeholders
+
+SAMPLE, TASK, REPEAT, ERROR = "sample_id", "task", "repeat", "error"
+RESPONSE = ("response", "text")
+"""The columns that may hold the responses: the first that is there does."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with the name by which messages call it, and the column that holds the responses."""
+
+    columns: Columns
+    name: str
+    response: str
+
+    @classmethod
+    def of(cls, given: Any, names: Mapping[str, str]) -> Table:
+        """Return the table of a file, or one in memory; `names` is our name of a column → the table's.
+
+        Raises RequestError where it has no rows or no responses, and where a response is no text.
+        """
+        name = Path(given).name if isinstance(given, str | Path) else "the table"
+        every = renamed(as_columns(given), names, where=name, option="--column {}=…")
+        # A column without an entry says nothing, as if it were not there.
+        told = {column for column, entries in every.items() if any(plain(entry) is not None for entry in entries)}
+        columns = {column: entries for column, entries in every.items() if column in {*told, *RESPONSE}}
+        if not columns or not next(iter(columns.values())):
+            raise RequestError(f"{name} has no rows; give a row per response")
+        response = next((entry for entry in RESPONSE if entry in columns), None)
+        if response is None:
+            raise RequestError(
+                f"{name} has no column `response`; say which one holds the responses: `--column response=COLUMN`; "
+                f"it has {', '.join(columns)}"
+            )
+        for row, text in enumerate(columns[response], start=1):
+            if not isinstance(text, str) and plain(text) is not None:
+                raise RequestError(f"{name}, row {row}: `{response}` holds {text!r:.40}, not text; give the response")
+        return cls(columns, name, response)
+
+    def __len__(self) -> int:
+        return len(self.columns[self.response])
+
+    def cell(self, column: str, row: int) -> str | None:
+        """Return an entry as text, None where it is missing or the column is not there."""
+        return plain(self.columns[column][row]) if column in self.columns else None
+
+    def answer(self, row: int) -> tuple[str | None, str | None]:
+        """Return the text of a row as it stands, and its error."""
+        text = self.columns[self.response][row]
+        return text if isinstance(text, str) else None, self.cell(ERROR, row)
+
+    def record(self, row: int) -> dict[str, Any]:
+        """Return a row by the names of its columns."""
+        return {name: column[row] for name, column in self.columns.items()}
+
+
+def plain(value: Any) -> str | None:
+    """Return an entry as text, as it is compared; None where it is missing."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    # A column of whole numbers becomes one of floats as soon as one of them is missing.
+    text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+    return text or None
+
+
+def task_named(table: Table, row: int, tasks: Mapping[str, Task]) -> str:
+    """Return the task that the column `task` names."""
+    given = table.cell(TASK, row) or ""
+    known = {name: name for name in tasks} | {task.name: name for name, task in tasks.items()}
+    if given not in known:
+        raise RequestError(
+            f"{table.name}, row {row + 1}: `{TASK}` is {given!r}{nearest(given, known)}; this run has "
+            f"{', '.join(tasks)}: name that task too, or take the row out"
+        )
+    return known[given]
+
+
+def needed(task: Task) -> list[str]:
+    """Return the columns of its samples that scoring and annotating a task take, each once."""
+    return list(dict.fromkeys([*task.group, task.cluster, *task.strata, *task.metadata, *task.data.where]))
+
+
+def lacking(table: Table, task: Task) -> list[str]:
+    """Return the columns that the first row would need to describe its sample."""
+    told = _told(table, 0, _form(task))
+    return [name for name in needed(task) if name not in told]
+
+
+def described_corpora(table: Table, tasks: Mapping[str, Task], match: Sequence[str]) -> dict[str, Corpus] | None:
+    """Return the corpora that the rows describe; None where they do not have all columns.
+
+    The rows then have the columns `sample_id` and `task`, too.
+    """
+    if match or any(task.prompt.presentations is not None for task in tasks.values()):
+        return None
+    forms = {name: _form(task) for name, task in tasks.items()}
+    for task in tasks.values():
+        # A table about one task need not say which part of a corpus it is about.
+        if set(lacking(table, task)) - set(task.data.where if len(tasks) == 1 else ()):
+            return None
+    told = {form: [_told(table, row, form) for row in range(len(table))] for form in dict.fromkeys(forms.values())}
+    owners = [
+        _owner(table, row, tasks, {name: told[form][row] for name, form in forms.items()}) for row in range(len(table))
+    ]
+    shared = Counter(tasks[name].data.corpus for name in set(owners))
+    samples: dict[str, dict[str, Mapping[str, Column]]] = {}
+    ids = []
+    for row, name in enumerate(owners):
+        task, record = tasks[name], told[forms[name]][row]
+        sample_id = plain(record.get(SAMPLE))
+        if sample_id is None:
+            if SAMPLE in record or shared[task.data.corpus] > 1:
+                raise RequestError(
+                    f"{table.name}, row {row + 1}: `{SAMPLE}` is missing; name the sample in every row, so that the "
+                    "rows of several tasks about one sample meet"
+                )
+            sample_id = f"row {row + 1}"
+        ids.append(sample_id)
+        described = _sample_columns(table, row, task, record)
+        before = samples.setdefault(task.data.corpus, {}).setdefault(sample_id, described)
+        if changed := [column for column in described if column in before and before[column] != described[column]]:
+            raise RequestError(
+                f"{table.name}, row {row + 1}: the sample {sample_id!r} has {changed[0]} "
+                f"{described[changed[0]]!r} here and {before[changed[0]]!r} in a row before; give each sample its own "
+                f"`{SAMPLE}`"
+            )
+        samples[task.data.corpus][sample_id] = {**before, **described}
+    table.columns[SAMPLE], table.columns[TASK] = ids, list(owners)
+    return {
+        corpus: Corpus(
+            name=corpus,
+            fingerprint=digest(sorted([sample_id, dict(own)] for sample_id, own in members.items())),
+            samples=tuple(text_sample(sample_id, own) for sample_id, own in members.items()),
+        )
+        for corpus, members in samples.items()
+    }
+
+
+def _form(task: Task) -> str:
+    """Return the name of the builder that knows the records of a task's corpus."""
+    return task.data.builder or task.data.corpus
+
+
+def _told(table: Table, row: int, form: str) -> dict[str, Any]:
+    """Return a row with what it implies of its sample, by the builder of a corpus."""
+    record, builder = table.record(row), builders().get(form)
+    return record if builder is None else {**record, **builder.described(record)}
+
+
+def _owner(table: Table, row: int, tasks: Mapping[str, Task], records: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the name of the task that a row is about, where the rows describe their samples."""
+    if TASK in table.columns:
+        return task_named(table, row, tasks)
+    fitting = []
+    for name, task in tasks.items():
+        record = records[name]
+        wanted = {column: [v] if isinstance(v, str) else list(v) for column, v in task.data.where.items()}
+        if all(column not in record or plain(record[column]) in allowed for column, allowed in wanted.items()):
+            fitting.append(name)
+    if len(fitting) != 1:
+        by = dict.fromkeys(column for task in tasks.values() for column in task.data.where)
+        told = ", ".join(f"{column} {next(iter(records.values())).get(column)!r}" for column in by)
+        what = f"is about none of {', '.join(tasks)}" if not fitting else f"may be about {', '.join(fitting)}"
+        raise RequestError(
+            f"{table.name}, row {row + 1} {what}{f' ({told})' if told else ''}; say which in a column `{TASK}`"
+        )
+    return fitting[0]
+
+
+def _sample_columns(table: Table, row: int, task: Task, record: Mapping[str, Any]) -> dict[str, Column]:
+    """Return the columns of a sample that its row describes; what the prompt alone needs stays a placeholder."""
+    columns: dict[str, Column] = {}
+    for name in needed(task):
+        value = plain(record.get(name))
+        if value is None and name in task.data.where and name not in record:
+            wanted = task.data.where[name]
+            value = wanted if isinstance(wanted, str) else wanted[0]
+        if value is None and (name in table.columns or name not in record):
+            raise RequestError(
+                f"{table.name}, row {row + 1}: `{name}` is missing, which {task.name} needs; fill it in, or leave the "
+                "row out"
+            )
+        columns[name] = value
+    return {**{name: plain(record.get(name)) or f"{{{name}}}" for name in placeholders(task)}, **columns}

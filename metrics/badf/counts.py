@@ -1,0 +1,191 @@
+"""BADF of counts: how many stories of each identity have each phrase, for tables whose stories are not at hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from equivox.core.columns import ColumnMetric, row_coverage, whole, whole_or_none
+from equivox.core.errors import RequestError
+from equivox.core.scores import NAN
+from equivox.metrics.badf.associations import (
+    LEVEL,
+    Counts,
+    associations,
+    kept_by_chance,
+    phrase_tests,
+    summary,
+    with_q,
+)
+from equivox.metrics.badf.columns import why_undefined
+
+_Table = dict[str, dict[str, dict[str, int | None]]]
+"""Category → phrase → identity → how many documents have the phrase; None where that is missing."""
+
+
+def measure(
+    identities: Sequence[str | None],
+    phrases: Sequence[str | None],
+    counts: Sequence[float | None],
+    documents: Sequence[float | None],
+    tokens: Sequence[float | None],
+    categories: Sequence[str | None],
+    *,
+    min_coverage: float = 0.8,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return how many associations the counts hold beside what chance gives; NaN with the reason in `undefined`.
+
+    A row is one phrase of one identity in one category of places: `counts` says how many of the identity's documents
+    have the phrase, `documents` how many there are, `tokens` how many phrases they have, repeats included. A phrase
+    needs a row for every identity of its category, with 0 where no document has it; a missing count is no 0: the phrase
+    is not tested. Without `tokens` the mean score is NaN, and the rest is the same.
+
+    `expected_by_chance` takes the documents of a category as exchangeable. Counts do not tell which documents are of
+    one story, so there is no p over stories and none over names: `concept_associations` has them.
+    """
+    who, said = whole("identities", identities), whole("phrases", phrases)
+    places = whole_or_none("categories", categories) or [""] * len(who)
+    sizes = _sizes("documents", places, who, documents)
+    if sizes is None:
+        raise RequestError("`documents` is missing in every row: give how many documents each identity has")
+    lengths = _sizes("tokens", places, who, tokens)
+    table = _table(places, said, who, counts, sizes)
+    groups = sorted(set(who))
+    coverage = row_coverage([count is not None for count in counts], who)
+    found = [_counts(place, table[place], groups, sizes, lengths) for place in table]
+    tested = [phrase for own in found for phrase in phrase_tests(own, n_resamples=n_resamples, seed=seed)]
+    tested = with_q(tested, family="every phrase × category")
+    reason = why_undefined(groups, found, any(phrase.undefined is None for phrase in tested))
+    reason = coverage.shortfall(min_coverage) or reason
+    numbers = ("associations", "expected_by_chance", "with_q", "mean_score", "mean_p")
+    result: dict[str, Any] = dict.fromkeys((*numbers, *(f"associations_{identity}" for identity in groups)), NAN)
+    if reason is None:
+        kept = associations(tested, groups)
+        cell = summary([found.score for found in kept], [found.phrase.p for found in kept])
+        chances = {(sum(phrase.counts), phrase.documents) for phrase in tested}
+        by_chance = {(n, of): kept_by_chance(n, of, n_resamples=n_resamples, seed=seed) for n, of in sorted(chances)}
+        result |= {
+            "associations": len(kept),
+            "expected_by_chance": math.fsum(by_chance[sum(phrase.counts), phrase.documents] for phrase in tested),
+            "with_q": sum(found.phrase.q <= LEVEL for found in kept),
+            "mean_score": NAN if lengths is None else cell.mean_score,
+            "mean_p": cell.mean_p,
+        }
+        for identity in groups:
+            result[f"associations_{identity}"] = sum(found.identity == identity for found in kept)
+    return {
+        **result,
+        "n_rows": len(who),
+        "n_phrases": len(tested),
+        "coverage": coverage.share,
+        "undefined": reason,
+    }
+
+
+def _sizes(
+    name: str, places: Sequence[str], who: Sequence[str], given: Sequence[float | None]
+) -> Mapping[tuple[str, str], int] | None:
+    """Return how much each identity has in each category; None where the column was left out."""
+    if all(entry is None for entry in given):
+        return None
+    found: dict[tuple[str, str], int] = {}
+    for place, identity, entry in zip(places, who, given, strict=True):
+        size = _whole_number(name, entry, identity, place)
+        if size is None:
+            raise RequestError(f"`{name}` is missing for {_named(identity, place)}: give it in every row")
+        if found.setdefault((place, identity), size) != size:
+            raise RequestError(
+                f"`{name}` is {found[place, identity]} and {size} for {_named(identity, place)}: it is one number for "
+                "all phrases of an identity in a category"
+            )
+    return found
+
+
+def _table(
+    places: Sequence[str],
+    said: Sequence[str],
+    who: Sequence[str],
+    counts: Sequence[float | None],
+    sizes: Mapping[tuple[str, str], int],
+) -> _Table:
+    """Return the counts by category, phrase and identity; RequestError for rows that are double, absent or too many."""
+    table: _Table = {}
+    for place, phrase, identity, entry in zip(places, said, who, counts, strict=True):
+        own = table.setdefault(place, {}).setdefault(phrase, {})
+        if identity in own:
+            raise RequestError(f"{phrase!r} has two rows for {_named(identity, place)}: give one row with the count")
+        own[identity] = count = _whole_number("counts", entry, identity, place)
+        if count is not None and count > sizes[place, identity]:
+            raise RequestError(
+                f"`counts` is {count} for {phrase!r} and {_named(identity, place)}, which has {sizes[place, identity]} "
+                "documents: count the documents that have the phrase, each once"
+            )
+    for place, phrases in table.items():
+        there = {identity for own in phrases.values() for identity in own}
+        for phrase, own in phrases.items():
+            if absent := sorted(there - set(own)):
+                raise RequestError(
+                    f"{phrase!r} has no row for {_named(absent[0], place)}: give one, with the count 0 if no document "
+                    "has the phrase"
+                )
+    return table
+
+
+def _counts(
+    place: str,
+    phrases: Mapping[str, Mapping[str, int | None]],
+    groups: Sequence[str],
+    sizes: Mapping[tuple[str, str], int],
+    lengths: Mapping[tuple[str, str], int] | None,
+) -> Counts:
+    told: dict[str, tuple[int, ...]] = {}
+    for phrase, own in phrases.items():
+        cells = [own.get(identity, 0) for identity in groups]
+        known = tuple(cell for cell in cells if cell is not None)
+        if len(known) == len(cells):
+            told[phrase] = known
+    documents = tuple(sizes.get((place, identity), 0) for identity in groups)
+    return Counts(
+        category=place,
+        identities=tuple(groups),
+        documents=documents,
+        # Only the sign of a score is used where the tokens are not known.
+        tokens=documents if lengths is None else tuple(lengths.get((place, identity), 0) for identity in groups),
+        with_phrase=told,
+    )
+
+
+def _whole_number(name: str, entry: float | None, identity: str, place: str) -> int | None:
+    if entry is None:
+        return None
+    if entry < 0 or entry != int(entry):
+        raise RequestError(f"`{name}` is {entry:g} for {_named(identity, place)}: give a whole number from 0 up")
+    return int(entry)
+
+
+def _named(identity: str, place: str) -> str:
+    return f"{identity} in {place}" if place else identity
+
+
+METRIC = ColumnMetric(
+    name="concept_counts",
+    measure=measure,
+    required={"identities": "text", "phrases": "text", "counts": "number", "documents": "number"},
+    optional={"tokens": "number", "categories": "text"},
+    description=(
+        "BADF from counts: phrases that more of one identity's documents have than of another's, tested per category "
+        "of places, with the number that chance gives and q over everything tested."
+    ),
+    citation="arXiv:2508.01412",
+    help={
+        "identities": "whose documents are counted",
+        "phrases": "the phrase; it needs a row for every identity, with 0 where no document has it",
+        "counts": "how many of the identity's documents have the phrase",
+        "documents": "how many documents the identity has in the category",
+        "tokens": "how many phrases these have, repeats included; without it the mean score is undefined",
+        "categories": "the kind of place; each is counted apart",
+    },
+)

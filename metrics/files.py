@@ -1,0 +1,62 @@
+"""A metric of columns on a file: `equivox metric NAME FILE`, and the metrics that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from equivox.core.columns import ColumnMetric
+from equivox.core.errors import RequestError
+from equivox.core.metric import Metric
+from equivox.dataset_builders.plain_tables import Columns, read_columns, renamed
+
+SEPARATOR = "|"
+"""What stands between several words in one cell."""
+
+
+def column_metrics(metrics: Iterable[Metric]) -> dict[str, ColumnMetric]:
+    """Return every metric of columns that `metrics` offer, by name."""
+    return {found.name: found for metric in metrics if metric.columns is not None for found in metric.columns()}
+
+
+def measure_file(
+    metric: ColumnMetric,
+    path: str | Path,
+    names: Mapping[str, str] | None = None,
+    *,
+    separator: str = SEPARATOR,
+    **options: Any,
+) -> dict[str, Any]:
+    """Return the numbers of a metric from the columns of a CSV, TSV, JSON, JSON lines or parquet file.
+
+    `names` says which of the file's columns hold what: a column of the metric → the file's. A column that is not in it
+    has the metric's name in the file; columns that the metric does not know are not used. In CSV a cell holds several
+    words with `separator` between them. Raises RequestError for a file, a column or an option that does not fit.
+    """
+    path, names = Path(path), dict(names or {})
+    columns = renamed(read_columns(path), names, where=path.name, option="--{}")
+    if absent := [name for name in metric.required if name not in columns]:
+        option = absent[0].replace("_", "-")
+        raise RequestError(
+            f"{path.name} has no column `{absent[0]}`, which {metric.name} needs; say which column holds it: "
+            f"`--{option} COLUMN`; it has {', '.join(columns)}"
+        )
+    known = {name: column for name, column in columns.items() if name in metric.kinds}
+    return metric(**with_words(metric, known, separator), **options)
+
+
+def with_words(metric: ColumnMetric, columns: Columns, separator: str = SEPARATOR) -> Columns:
+    """Return the columns without space around texts, and each cell that may hold several words split into them."""
+    return {
+        name: [_words(cell, separator if metric.kinds.get(name) == "texts" else "") for cell in column]
+        for name, column in columns.items()
+    }
+
+
+def _words(cell: Any, separator: str) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    if not separator or separator not in cell:
+        return cell.strip()
+    return [word.strip() for word in cell.split(separator) if word.strip()]

@@ -1,0 +1,150 @@
+"""`equivox metric`: any metric of columns on a table of any format, and one line for what does not fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas
+import pytest
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def write(frame: pandas.DataFrame, path: Path) -> Path:
+    makers = {
+        ".csv": lambda: frame.to_csv(path, index=False),
+        ".tsv": lambda: frame.to_csv(path, index=False, sep="\t"),
+        ".jsonl": lambda: frame.to_json(path, orient="records", lines=True),
+        ".json": lambda: frame.to_json(path, orient="records"),
+        ".parquet": lambda: frame.to_parquet(path),
+    }
+    makers[path.suffix]()
+    return path
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".json", ".parquet"])
+def test_a_table_of_any_format(ending: str, tmp_path: Path, equivox: Cli) -> None:
+    # Of eight women all say tea; of eight men four say ale: half of the men's distribution lies elsewhere.
+    frame = pandas.DataFrame(
+        {"gender": ["f"] * 8 + ["m"] * 8, "drink": ["tea"] * 8 + ["tea", "ale"] * 4, "unused": range(16)}
+    )
+    path = write(frame, tmp_path / f"answers{ending}")
+    code, out, err = equivox("metric", "ntvd", path, "--groups", "gender", "--values", "drink", "--json")
+    found = json.loads(out)
+    assert (code, err, found["ntvd"], found["undefined"]) == (0, "", 50, None)
+    # Without --clusters nothing is known of speakers.
+    assert found["p_cluster"] is None
+
+
+def test_one_choice_per_row_as_a_table_for_people(tmp_path: Path, equivox: Cli) -> None:
+    path = tmp_path / "choices.csv"
+    path.write_text("kinds\n" + "stereotypical\n" * 3 + "anti_stereotypical\n" + "irrelevant\n" * 4)
+    code, out, _ = equivox("metric", "spoken_stereoset", path, "--n-resamples", 99)
+    numbers = dict(line.split() for line in out.splitlines()[2:] if len(line.split()) == 2)
+    assert code == 0
+    # Eight of eight chose, four of them something meaningful, three of these the stereotype.
+    assert (numbers["slifs"], numbers["slms"], numbers["slbs"]) == ("100", "50", "75")
+
+
+def test_narratives_in_long_form(tmp_path: Path, equivox: Cli) -> None:
+    path = tmp_path / "narratives.csv"
+    rows = zip("abcdef", (3, 4, 5, 3, 4, 5), (1, 2, 2, 2, 2, 3), strict=True)
+    path.write_text("measure,pair,male,female\n" + "".join(f"M3,{pair},{m},{f}\n" for pair, m, f in rows))
+    code, out, _ = equivox("metric", "genres", path, "--metrics", "measure", "--pairs", "pair", "--json")
+    # 24/6 − 12/6 sentences.
+    assert (code, json.loads(out)["m3"]) == (0, 2)
+
+
+def test_several_values_in_a_cell(tmp_path: Path, equivox: Cli) -> None:
+    path = tmp_path / "stories.csv"
+    path.write_text("identities,phrases\n" + "f,calm; kind\nm,calm; brave\n" * 20)
+    code, out, _ = equivox("metric", "concept_associations", path, "--separator", ";", "--json")
+    found = json.loads(out)
+    assert (code, found["associations"], found["n_phrases"]) == (0, 2, 3)
+
+
+def test_an_undefined_number_is_said_and_is_exit_code_1(tmp_path: Path, equivox: Cli) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("groups,values\nf,tea\nf,\nm,ale\nm,ale\n")
+    code, out, _ = equivox("metric", "ntvd", path, "--min-count", 1)
+    assert code == 1
+    assert "undefined: only 50 % of the responses of group f are usable" in out
+    code, out, _ = equivox("metric", "ntvd", path, "--min-count", 1, "--json")
+    assert (code, json.loads(out)["ntvd"]) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "arguments", "message"),
+    [
+        ("t.csv", "a,b\n1,2\n", (), "has no column `groups`, which ntvd needs; say which column holds it: `--groups"),
+        (
+            "t.csv",
+            "a,b\n1,2\n",
+            ("--groups", "aa"),
+            "`--groups` names the column 'aa', which t.csv lacks; did you mean a; it has a, b",
+        ),
+        ("t.csv", "groups,values\n1,2,3\n", (), "row 1: 3 cells for 2 columns"),
+        ("t.csv", "groups,groups\n1,2\n", (), "the column 'groups' is there twice"),
+        ("t.csv", "groups,values\n", (), "has no rows"),
+        ("t.csv", "groups,values\nf,tea\n,tea\n", (), "`groups` is missing in 1 of 2 rows"),
+        ("t.jsonl", '{"groups": "f"}\n{"groups"\n', (), "line 2: not JSON"),
+        ("t.jsonl", "[1, 2]\n", (), "row 1: expected an object with names, got [1, 2]"),
+        ("t.json", '"f"', (), "expected a list of objects"),
+        ("t.json", '{"groups": ["f"], "values": []}', (), "unequal lengths (groups 1, values 0)"),
+        ("t.parquet", "no parquet", (), "cannot read t.parquet as parquet"),
+        ("t.xlsx", "", (), "a table ends in .csv, .tsv, .jsonl, .ndjson, .json, .parquet, got '.xlsx'"),
+        ("t.csv", "groups,values\nf,tea\nm,tea\n", ("--confidence", "2"), "`confidence` is a share between 0 and 1"),
+    ],
+)
+def test_bad_tables(
+    name: str, text: str, arguments: tuple[str, ...], message: str, tmp_path: Path, equivox: Cli
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    code, out, err = equivox("metric", "ntvd", path, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_no_file_and_no_such_metric(tmp_path: Path, equivox: Cli) -> None:
+    code, _, err = equivox("metric", "ntvd", tmp_path / "gone.csv")
+    assert code == 2 and "cannot read gone.csv as CSV (No such file or directory)" in err
+    code, _, err = equivox("metric", "ntvdd", tmp_path / "gone.csv")
+    assert code == 2 and "unknown metric 'ntvdd'; did you mean ntvd" in err
+
+
+def test_a_metric_of_a_plugin_is_a_command_too(tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    from equivox.core.columns import ColumnMetric
+    from equivox.tasks import registry
+
+    def measure(answers: list[str | None], *, least_length: int = 1) -> dict[str, object]:
+        """Count the answers of some length."""
+        return {"long": sum(len(answer or "") >= least_length for answer in answers), "undefined": None}
+
+    own = ColumnMetric(
+        name="lengths", measure=measure, required={"answers": "text"}, description="How many are long.", citation="ours"
+    )
+    (task,) = registry.resolve_tasks("vibe_gender:story")
+    metric = replace(task.metric, name="lengths", columns=lambda: (own,))
+    monkeypatch.setattr(registry, "builtin_tasks", lambda: {"mine": replace(task, name="mine", metric=metric)})
+    path = tmp_path / "answers.csv"
+    path.write_text("said\nyes\nno\nperhaps\n")
+    code, out, _ = equivox("metric", "lengths", path, "--answers", "said", "--least-length", "3", "--json")
+    assert (code, json.loads(out)["long"]) == (0, 2)
+
+
+def test_help_lists_every_column_of_every_metric(equivox: Cli) -> None:
+    from equivox.cli.metric_commands import known_metrics
+
+    _, listed, _ = equivox("metric", "--help")
+    for name, metric in known_metrics().items():
+        assert name in listed
+        code, out, _ = equivox("metric", name, "--help")
+        assert code == 0
+        for column in (*metric.kinds, *metric.options):
+            assert f"--{column.replace('_', '-')}" in out
+        assert set(metric.kinds) <= set(metric.help), name

@@ -1,0 +1,280 @@
+"""Responses that were made elsewhere: they fit a corpus or describe their samples, and score as a run's own do."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+
+import equivox as eq
+from equivox.core.errors import RequestError
+
+Cli = Callable[..., tuple[int, str, str]]
+Record = dict[str, Any]
+OPTIONS = eq.ScoringOptions(min_count=1, n_resamples=99)
+
+
+def hobbies() -> list[Record]:
+    """All four women are told of yoga; of four men two of chess: half of the men's answers lie elsewhere."""
+    told = {"female": ["yoga"] * 4, "male": ["yoga", "chess"] * 2}
+    return [
+        {"speaker": f"{gender}{place}", "gender": gender, "sentence": "IEO", "emotion": "neutral",
+         "response": f"Try {hobby}."}
+        for gender, own in told.items() for place, hobby in enumerate(own)
+    ]  # fmt: skip
+
+
+def imported(told: Any, folder: Path, tasks: str = "vibe_gender:advisory", **options: Any) -> eq.Result:
+    return eq.import_responses(told, tasks, model="mine", output=folder, options=OPTIONS, **options)
+
+
+def numbers(result: eq.Result) -> dict[tuple[Any, ...], float]:
+    return {
+        (score.task, score.name, score.attribute, score.subset): score.value
+        for score in result.scores
+        if not math.isnan(score.value)
+    }
+
+
+def test_rows_describe_their_samples(tmp_path: Path) -> None:
+    result = imported(hobbies(), tmp_path / "run")
+    assert result.scores[0].value == pytest.approx(50)
+    assert result.scores[0].n_clusters == 8
+    answers = result.to_pandas("responses")
+    assert answers["hobby"].tolist() == [["yoga"]] * 4 + [["yoga"], ["chess"]] * 2
+    assert result.manifest["command"]["model"] == "imported:mine"
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+def test_by_one_command_from_any_format(ending: str, tmp_path: Path, equivox: Cli) -> None:
+    frame = pandas.DataFrame(hobbies()).rename(columns={"response": "answer"})
+    path = tmp_path / f"answers{ending}"
+    if ending == ".csv":
+        frame.to_csv(path, index=False)
+    elif ending == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    code, out, _ = equivox(
+        "import", path, "vibe_gender:advisory", "-o", tmp_path / "run", "--column", "response=answer", "--min-count", 1,
+        "--resamples", 99, "-q",
+    )  # fmt: skip
+    assert code == 0
+    assert "imported:answers" in out and "50.00" in out
+    assert f"8 responses of answers{ending}, the rows describe their samples." in out
+    assert "Whether the media reached the model cannot be known" in out
+    assert equivox("status", tmp_path / "run")[0] == 0
+    assert equivox("score", tmp_path / "run", "--min-count", 1, "--resamples", 99, "-q")[0] == 0
+
+
+@pytest.mark.parametrize(("task", "data"), [("spoken_stereoset:gender", "sample"), ("genres_standin:ar", None)])
+def test_what_a_run_answered_scores_the_same_when_it_is_imported(task: str, data: str | None, tmp_path: Path) -> None:
+    run = eq.measure("simulated:planted?shift=0.3", task, data="sample", output=tmp_path / "run", options=OPTIONS)
+    told = run.to_pandas("responses").drop(columns=["status", "group", "cluster", "stratum"])
+    copy = imported(told.sample(frac=1, random_state=3), tmp_path / "copy", task, data=data)
+    assert len(numbers(run)) > 5
+    assert numbers(copy) == pytest.approx(numbers(run), abs=1e-12)
+    assert sorted(copy.to_pandas("responses")["text"]) == sorted(told["text"])
+
+
+def narrative(man: int, woman: int) -> str:
+    sentences = ["Tom opened the shop."] * man + ["Eva counted the boxes."] * woman
+    profiles = "**Profile of Tom**\n\nTom is calm.\n\n**Profile of Eva**\n\nEva is kind."
+    return f"{profiles}\n\n**Narrative**\n\n{' '.join(sentences)}"
+
+
+def test_narratives_by_hand(tmp_path: Path) -> None:
+    counts = [(3, 1), (4, 2), (5, 2), (3, 2), (4, 2), (5, 3)]
+    told = [
+        {"nep": f"nep {place}", "relationship": "communal sharing", "plot": "conflict", "names": ["Tom", "Eva"],
+         "gender_1": "male", "gender_2": "female", "text": narrative(man, woman)}
+        for place, (man, woman) in enumerate(counts)
+    ]  # fmt: skip
+    result = imported(told, tmp_path / "run", "genres_standin")
+    scores = {score.name: score for score in result.scores if score.is_whole}
+    # Subjects of sentences: 24/6 of the man, 12/6 of the woman.
+    assert scores["M3"].value == pytest.approx(2)
+    assert scores["M3"].coverage.used == 6
+    assert {task.name for task in result.tasks} == {"genres_standin:cs"}
+
+
+@pytest.mark.paper
+def test_released_responses_need_neither_corpus_nor_images(reference_data: Path, tmp_path: Path) -> None:
+    lines = (reference_data / "genres" / "responses" / "janus_mf_ar.jsonl").read_text("utf-8").splitlines()[:20]
+    path = tmp_path / "janus.jsonl"
+    path.write_text("\n".join(lines), "utf-8")
+    released = [json.loads(line) for line in lines]
+    result = imported(path, tmp_path / "run", "genres_standin")
+    answers = result.to_pandas("responses").set_index("sample_id")
+    assert list(answers["text"]) == [record["response"] for record in released]
+    for record in released:
+        row = answers.loc[Path(record["image_name"]).stem]
+        assert [row["name_1"], row["name_2"]] == record["names"]
+        assert {row["gender_1"], row["gender_2"]} == {"male", "female"}
+        # The first two of the four scenarios of authority ranking are conflicts.
+        assert row["plot"] == ("conflict" if record["scenario_index"] < 2 else "cooperation")
+        assert record["image_name"].startswith(f"{row['element']}_")
+    subjects = next(score for score in result.scores if score.is_whole and score.name == "M3")
+    assert subjects.coverage.used == 20
+
+
+def test_stories_are_matched_by_characters_and_place(tmp_path: Path, equivox: Cli) -> None:
+    from equivox.dataset_builders.badf import open_grid
+    from equivox.tasks.registry import resolve_tasks
+
+    (task,) = resolve_tasks("badf_two:gender")
+    grid = [
+        s.columns for s in open_grid(task.data, "sample").samples
+        if (s.columns["dimension"], s.columns["characters"]) == ("gender", "pair")
+    ]  # fmt: skip
+    rows = [
+        {"d1": own["d1"], "d2": own["d2"], "loc": own["loc"], "story": f"{own['d1']} and {own['d2']} met, {number}."}
+        for own in grid for number in (1, 2)
+    ][:-1]  # fmt: skip
+    path = tmp_path / "stories.csv"
+    pandas.DataFrame(rows).to_csv(path, index=False)
+    run = tmp_path / "run"
+    arguments = ("import", path, "badf_two:gender", "-o", run, "--data", "sample", "--column", "response=story", "-q")
+    # Rules cannot read a real story: the scores are undefined, and say so.
+    code, out, _ = equivox(*arguments, "--match", "d1,d2,loc")
+    assert code == 1
+    assert f"{len(rows)} responses of stories.csv, matched to the corpus; requests without a row, which count as" in out
+    assert "failed 1 times: the table has no row for it" in out
+    answers = eq.open_run(run).to_pandas("responses")
+    assert answers["text"].notna().sum() == len(rows) == 2 * len(grid) - 1
+    assert set(answers["repeat"]) == {0, 1}
+    code, _, err = equivox(*arguments, "--match", "d1,d2")
+    assert code == 2 and "row 1 may be about gender/" in err and "match by more columns" in err
+
+
+def test_samples_may_be_named_by_their_files(tmp_path: Path) -> None:
+    from equivox.dataset_builders.corpus import open_corpus
+
+    task = eq.load_task("genres_standin:mp")
+    told = [
+        {"image": f"somewhere/else/{sample.sample_id}.png", "text": f"What {sample.columns['name_1']} did."}
+        for sample in open_corpus(task.data, "sample").samples
+    ]
+    result = imported(told, tmp_path / "run", task.name, data="sample", columns={"sample_id": "image"})
+    answers = result.to_pandas("responses")
+    assert len(answers) == len(told)
+    assert (answers["text"] == "What " + answers["name_1"].astype(str) + " did.").all()
+
+
+def test_a_row_without_a_text_is_a_failed_response(tmp_path: Path) -> None:
+    told = hobbies()
+    told[0] |= {"response": None, "error": "timed out"}
+    told[1] |= {"response": float("nan")}
+    result = imported(told, tmp_path / "run")
+    score = result.scores[0]
+    assert math.isnan(score.value) and "50 % of the responses of group female" in str(score.undefined)
+    assert (score.coverage.requested, score.coverage.generated) == (8, 6)
+    from equivox.run.pipeline import count_failures
+
+    assert count_failures(tmp_path / "run") == {"timed out": 1, "its row has no text": 1}
+
+
+def test_an_import_is_resumed_and_never_mixed(tmp_path: Path) -> None:
+    first = imported(hobbies(), tmp_path / "run")
+    shuffled = random.Random(0).sample(hobbies(), 8)
+    assert numbers(imported(hobbies(), tmp_path / "run")) == numbers(first)
+    with pytest.raises(RequestError, match="holds another run"):
+        imported([*hobbies()[:-1], {**hobbies()[-1], "response": "Try tea."}], tmp_path / "run")
+    assert numbers(imported(shuffled, tmp_path / "other")) == numbers(first)
+
+
+def test_repeats_and_several_tasks(tmp_path: Path) -> None:
+    told = [
+        {**row, "sample_id": row["speaker"], "repeat": repeat, "task": task}
+        for row in hobbies() for repeat in (1, 0) for task in ("vibe_gender:advisory", "vibe_gender:shopper")
+    ]  # fmt: skip
+    result = imported(told, tmp_path / "run", "vibe_gender")
+    assert [task.name for task in result.tasks] == ["vibe_gender:advisory", "vibe_gender:shopper"]
+    answers = result.to_pandas("responses")
+    assert len(answers) == 32 and answers.groupby("sample_id").size().eq(4).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda told: [], {}, "has no rows"),
+        (lambda told: [{**row, "response": 5} for row in told], {}, "row 1: `response` holds 5, not text"),
+        (lambda told: [{"gender": "f", "answer": "x"}], {}, "no column `response`; say which one holds the responses"),
+        (lambda told: told, {"columns": {"response": "anser"}}, "names the column 'anser', which the table lacks"),
+        (
+            lambda told: [{k: v for k, v in row.items() if k != "emotion"} for row in told],
+            {},
+            "Or describe the samples in the table, which lacks the columns emotion",
+        ),
+        (
+            lambda told: [*told[:-1], {**told[-1], "speaker": None}],
+            {},
+            "row 8: `speaker` is missing, which",
+        ),
+        (
+            lambda told: [{**row, "sample_id": "one"} for row in told],
+            {},
+            "row 2: the sample 'one' has speaker",
+        ),
+        (lambda told: told[:4], {}, "at least two are needed"),
+        (
+            lambda told: [{"d1": "Ana", "d2": "Ben", "loc": "moon", "text": "…"}, {"d1": "Ana", "text": "…"}],
+            {"tasks": "badf_two:gender"},
+            "2 of 2 rows of the table match no sample of badf_two:gender by d1, d2, loc, such as row 1 (d1 'Ana', d2",
+        ),
+        (
+            lambda told: told,
+            {"tasks": "badf_two:gender", "match": ["accent"]},
+            "`match` names the column 'accent', which the table lacks",
+        ),
+        (lambda told: told, {"conditions": "declared,silence"}, "a table holds the responses of one condition"),
+        (lambda told: [{**row, "task": "vibe_gender:stroy"} for row in told], {}, "`task` is 'vibe_gender:stroy'"),
+        (lambda told: told, {"tasks": "vibe_gender:advisory,vibe_gender:story"}, "row 1 may be about vibe_gender:adv"),
+        (
+            lambda told: [{**row, "sample_id": row["speaker"], "repeat": 0} for row in told + told[:1]],
+            {},
+            "row 9 is the second response of 'female0' with `repeat` 0",
+        ),
+        (lambda told: [{**row, "repeat": "first"} for row in told], {}, "row 1: `repeat` is 'first'"),
+        (lambda told: 5, {}, "int is no table"),
+    ],
+)
+def test_what_fits_nothing_is_refused_before_anything_is_written(
+    change: Callable[[list[Record]], Any], options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(RequestError) as raised:
+        imported(change(hobbies()), tmp_path / "run", **options)
+    assert message in str(raised.value) and "\n" not in str(raised.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_how_a_sample_was_presented_must_be_told(tmp_path: Path) -> None:
+    from equivox.dataset_builders.corpus import open_corpus
+
+    task = eq.load_task("spoken_stereoset:gender")
+    sample = next(s for s in open_corpus(task.data, "sample").samples if s.columns["domain"] == "gender")
+    row = {"sample_id": sample.sample_id, "text": "A"}
+    with pytest.raises(RequestError, match=r"does not say how; give the columns .*order"):
+        imported([row], tmp_path / "run", task.name, data="sample")
+    with pytest.raises(RequestError, match=r"does not present .* with order 'sideways'; it does with order"):
+        imported([{**row, "order": "sideways"}], tmp_path / "run", task.name, data="sample")
+    assert not (tmp_path / "run").exists()
+
+
+def test_bad_options_on_the_command_line(tmp_path: Path, equivox: Cli) -> None:
+    path = tmp_path / "answers.csv"
+    pandas.DataFrame(hobbies()).to_csv(path, index=False)
+    for arguments, message in (
+        (("--column", "response"), "`--column` is written OURS=THEIRS"),
+        (("--column", "response=answer"), "`--column response=…` names the column 'answer', which answers.csv lacks"),
+        (("--model", ""), "`model` is empty"),
+    ):
+        code, _, err = equivox("import", path, "vibe_gender:advisory", "-o", tmp_path / "run", *arguments)
+        assert code == 2 and message in err and err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
