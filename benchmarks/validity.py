@@ -327,13 +327,13 @@ than half.
 ### Why not a bootstrap interval
 
 The nTVD of a sample is larger than that of the population: every value contributes the absolute size of its
-noise. A bootstrap sample has the noise of the sample plus further noise, so percentile intervals lie too high. A
+noise. A bootstrap sample has the noise of the sample plus further noise, so percentile intervals are too high. A
 correction by what resampling adds removes only part of what sampling added, because a deviation that is mostly
 noise hardly grows with more noise. How much is left depends on how the true shift is spread over the values, and
 the data show that only roughly. The absolute value has a kink at zero, and no estimator of a sum of absolute values
 is accurate for both sparse and dense shifts (Cai & Low 2011, doi:10.1214/10-AOS849).
 
-The interval therefore inverts a test. It takes each limit under the least favourable spread that the data leave open
+The interval therefore inverts a test. It takes each limit under the least favourable spread that the data allow
 (`equivox/statistics/intervals.py`):
 
 1. The sampling error of P_g is drawn with the covariance of the cluster residuals (inflated by m/(m−1)) and
@@ -350,7 +350,7 @@ Coverage of 95 % intervals on the same samples ({interval_runs} runs each):
 
 ### Coverage by design
 
-`too low` and `too high` are the shares of runs whose interval lies wholly below or above the truth. A shift of
+`too low` and `too high` are the shares of runs whose interval is wholly below or above the truth. A shift of
 0 is at the edge of what is possible: only `too high` can happen there, and the construction promises a coverage of
 97.5 % or more. Of {n} designs, {below} below 93 %, {inside} within 93–97 %, {above} above 97 %; in a
 single row, chance leaves about ±{interval_error:.1f} points.

@@ -22,7 +22,7 @@ def load_config(path: str) -> Any:
 
 
 def config_names(folder: str) -> list[str]:
-    """Return the names of the YAML files in `folder` below this package, without their ending, sorted."""
+    """Return the sorted names of the YAML files in `folder` below this package, without suffix."""
     files = resources.files(__name__).joinpath(folder).iterdir()
     return sorted(entry.name.removesuffix(".yaml") for entry in files if entry.name.endswith(".yaml"))
 
@@ -30,8 +30,8 @@ def config_names(folder: str) -> list[str]:
 def read_config_file(form: type[File], name: str, folder: str) -> File:
     """Read `name`, a YAML file or the name of one in `folder` below this package, into the pydantic model `form`.
 
-    Raises RequestError, naming the file and the field, for a file that cannot be read and for anything missing,
-    unknown or malformed in it.
+    Raises RequestError, naming the file and the field, for a file that cannot be read and for missing, unknown or
+    malformed fields.
     """
     from pydantic import ValidationError
 

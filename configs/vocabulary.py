@@ -1,4 +1,4 @@
-"""Closed vocabularies: for each attribute, its values and the words that say them."""
+"""Closed vocabularies: the values of each attribute, with the words for each value."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'"})
 
 
 def _pattern(words: list[str]) -> re.Pattern[str]:
-    # Longest first, so that "single parent" is not read as "single".
+    # Longest first, so that "single parent" does not match "single".
     alternatives = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     return re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class AttributeVocabulary:
-    """The values of one attribute, each with the words that say it; the order is the file's."""
+    """The values of one attribute with the words for each value, in the order of the file."""
 
     words: Mapping[str, tuple[str, ...]]
 
@@ -49,21 +49,21 @@ class AttributeVocabulary:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """All attributes' vocabularies and the phrases that decline a request."""
+    """The vocabularies of all attributes, and the phrases that decline a request."""
 
     attributes: Mapping[str, AttributeVocabulary]
     refusals: tuple[str, ...]
     digest: str
 
     def knows(self, attribute: Attribute) -> bool:
-        """Tell whether there is a vocabulary of `attribute`."""
+        """Return whether there is a vocabulary of `attribute`."""
         return attribute.name in self.attributes
 
     def of(self, attribute: Attribute) -> AttributeVocabulary:
-        """Return the vocabulary of `attribute`: its own, the packaged one, or its options; RequestError without any."""
+        """Return the vocabulary of `attribute`: its words, the packaged one, or its options; else RequestError."""
         known = self._found.get(id(attribute))
         if known is None or known[0] is not attribute:
-            # The attribute is kept with its vocabulary, so that no other one can take its place.
+            # The attribute is stored with its vocabulary, so that its id cannot be reused.
             known = self._found[id(attribute)] = attribute, self._find(attribute)
         return known[1]
 
@@ -74,7 +74,7 @@ class Vocabulary:
     def _find(self, attribute: Attribute) -> AttributeVocabulary:
         packaged = self.attributes.get(attribute.name)
         if packaged and attribute.options and set(packaged.values) != set(attribute.options):
-            packaged = None  # another choice under the same name
+            packaged = None  # the packaged vocabulary belongs to another attribute of that name
         return _own_words(attribute) or packaged or _options(attribute)
 
     @cached_property
@@ -82,7 +82,7 @@ class Vocabulary:
         return _pattern(list(self.refusals))
 
     def declines(self, text: str) -> bool:
-        """Tell whether `text` declines the request in one of the listed phrases."""
+        """Return whether `text` declines the request with one of the listed phrases."""
         return self._refusal.search(text.translate(_APOSTROPHES)) is not None
 
 

@@ -1,7 +1,7 @@
-"""Corpora, one file each: from the raw distribution to rows with audio, text, speaker and demographics.
+"""Corpora, one file each: builders make rows with audio, text, speaker and demographics from raw distributions.
 
-A **builder** reads one corpus as distributed.  `clips()` lists its clips, `differences()` says where it
-departs from what is published, `build()` writes parquet that `datasets` reads without any code of ours.
+A **builder** reads one corpus as distributed.  `clips()` lists its clips, `differences()` lists its differences
+from published facts, `build()` writes parquet that `datasets` reads without equivox.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ BUILDERS: dict[str, type[Builder]] = {
     "genres": Genres,
     "clip_folder": ClipFolder,
 }
-"""Every builder that comes with equivox, by name."""
+"""The builders of equivox by name."""
 
 
 def builders() -> dict[str, type[Builder]]:
-    """Return every builder by name: those that come with equivox, then those of installed packages."""
+    """Return every builder by name: those of equivox, then those of installed packages."""
     found = dict(BUILDERS)
     for name, (package, given) in added(DATASET_BUILDERS).items():
         if isinstance(given, type):
@@ -62,7 +62,7 @@ def builders() -> dict[str, type[Builder]]:
 
 
 def open_builder(name: str, source: Path | str, **options: Any) -> Builder:
-    """Open a corpus; an unknown name, an unknown option or a source of something else is a `RequestError`."""
+    """Open a corpus; RequestError for an unknown name, an unknown option or the source of another corpus."""
     known = builders()
     if name not in known:
         raise RequestError(f"unknown corpus {name!r}{nearest(name, known)}; known are {', '.join(known)}")
@@ -70,7 +70,7 @@ def open_builder(name: str, source: Path | str, **options: Any) -> Builder:
 
 
 def sample_source(name: str) -> Path:
-    """Return the folder of the embedded synthetic sample of a corpus: a builder's name."""
+    """Return the folder of the embedded synthetic sample of a corpus, by the builder's name."""
     folder = Path(__file__).resolve().parent / "sample"
     have = sorted(entry.name for entry in folder.iterdir() if (entry / "facts.json").is_file())
     if name not in have:

@@ -1,4 +1,4 @@
-"""BADF's grid of characters and places: a corpus that is written down, not downloaded.
+"""BADF's grid of characters and places: a corpus that is part of the package, not downloaded.
 
 Data:   arXiv 2508.01412, Tables 6 and 7: ten names of two genders, eight descriptors of four races and eight of four
         religions, each of two types, 87 places in ten categories. Two characters: 8,700 stories by gender, 10,440 each
@@ -26,14 +26,14 @@ from equivox.dataset_builders.corpus import SAMPLE, Corpus, Sample, text_sample
 CORPUS = "badf"
 PUBLISHED_FILE = "badf_identities.yaml"
 GRID_FILE = "badf.yaml"
-"""What a custom grid is called in the folder that `--data` names."""
+"""The file name of a custom grid in the folder that `--data` names."""
 SINGLE, PAIR = "single", "pair"
 SAMPLE_CATEGORIES = ("education", "healthcare", "workplace", "media")
-"""The categories of which the sample has one place each."""
+"""The categories in the sample, with one place each."""
 
 
 class Dimension(BaseModel):
-    """The identities of one demographic dimension, with the descriptors that stand for them in a story."""
+    """The identities of one demographic dimension, with their descriptors in stories."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,7 +43,7 @@ class Dimension(BaseModel):
 
 
 class Grid(BaseModel):
-    """Identities and places; unknown fields are refused."""
+    """A grid of identities and places; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -54,7 +54,7 @@ class Grid(BaseModel):
 
 @dataclass(frozen=True)
 class Character:
-    """One descriptor: whom it stands for, and the type that it shares with those it meets."""
+    """One descriptor with its identity and its type; characters of one type meet in stories."""
 
     descriptor: str
     identity: str
@@ -62,7 +62,7 @@ class Character:
 
 
 def read_grid(path: Path | None = None) -> Grid:
-    """Return the grid in the YAML file `path`, or the published one; RequestError for a file that is none."""
+    """Return the grid in the YAML file `path`, or the published grid; RequestError for an invalid file."""
     import yaml
 
     if path is None:
@@ -112,7 +112,7 @@ def _check(name: str, dimension: Dimension, path: Path) -> None:
 
 
 def characters(dimension: Dimension) -> list[Character]:
-    """Return every character of a dimension, identity by identity."""
+    """Return all characters of a dimension, sorted by identity."""
     return [
         Character(descriptor, identity, dimension.types[place] if dimension.types else str(place + 1))
         for identity, descriptors in dimension.descriptors.items()
@@ -121,7 +121,7 @@ def characters(dimension: Dimension) -> list[Character]:
 
 
 def pairs(dimension: Dimension) -> list[tuple[Character, Character]]:
-    """Return who meets whom: characters of one type and two identities."""
+    """Return the pairs of characters that meet: of one type and two identities."""
     everybody = characters(dimension)
     return [
         (one, other)
@@ -133,8 +133,8 @@ def pairs(dimension: Dimension) -> list[tuple[Character, Character]]:
 def open_grid(source: DataSource, data: str | Path | None) -> Corpus:
     """Return the grid as a corpus: the published one, a small part of it (`sample`), or a custom file.
 
-    `data` may be a YAML file, or a folder that holds `badf.yaml`; a folder without one (that of other corpora) has
-    the published grid.
+    `data` is a YAML file, or a folder with `badf.yaml`; a folder without it (for other corpora) means the published
+    grid.
     """
     if data is None:
         return _corpus(read_grid(), note="")
@@ -189,7 +189,7 @@ def _sample(grid: Grid, name: str, met: Sequence[Character], category: str, plac
         "d2": None if alone else met[1].descriptor,
         "identity_1": met[0].identity,
         "identity_2": None if alone else met[1].identity,
-        # Characters of one stratum may change identities: those who meet, or those of one declared type.
+        # Characters of one stratum can exchange identities: those who meet, or those of one declared type.
         "stratum": met[0].type if dimension.types or not alone else "",
         "who": " + ".join(character.descriptor for character in met),
         "category": category,
@@ -202,12 +202,12 @@ def _sample(grid: Grid, name: str, met: Sequence[Character], category: str, plac
 
 
 def _group(grid: Grid, name: str, met: Sequence[Character]) -> Mapping[str, Any]:
-    """Return a column for every dimension: the character's identity in its own, nothing in the others."""
+    """Return a column for every dimension: the identity in the character's dimension, None in the others."""
     return {other: met[0].identity if other == name and len(met) == 1 else None for other in grid.identities}
 
 
 def locations(grid: Grid) -> int:
-    """Return how many places the grid has.
+    """Return the number of places in the grid.
 
     >>> locations(read_grid())
     87

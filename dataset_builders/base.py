@@ -1,8 +1,8 @@
-"""What every corpus builder shares: a corpus's facts, its clips, and the comparison of the two.
+"""Base of the corpus builders: a corpus's facts, its clips, and the comparison of the two.
 
 A builder turns a corpus *as distributed* into clips.  It reads names and tables when asked for `clips()`; the
-audio itself is read only by `digests()`, `differences()`, `fingerprint()` and whoever opens `Clip.path`.
-What is read is kept for the builder's life: a builder is a snapshot of its source at first look.
+audio itself is read only by `digests()`, `differences()` and `fingerprint()`, and by code that opens `Clip.path`.
+Everything that was read is cached: a builder is a snapshot of its source at the first access.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import datasets
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
-"""File names that are taken for audio, in the order of preference when one clip exists in several formats."""
+"""Suffixes of audio files, in order of preference for a clip that exists in several formats."""
 FACTS_FILE = "facts.json"
-"""A source folder may hold this file; what it states replaces the same facts of the published corpus."""
+"""An optional file in a source folder; its facts replace those of the published corpus."""
 
 
 Role = Literal["demographic", "stratum", "other"]
@@ -35,7 +35,7 @@ Role = Literal["demographic", "stratum", "other"]
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One column of a corpus: what it means and what part it plays in a comparison."""
+    """One column of a corpus: its meaning and its role in a comparison."""
 
     name: str
     meaning: str
@@ -45,16 +45,16 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFacts:
-    """What is published about a corpus, and what it cannot say.
+    """Published facts about a corpus, and the limits of what it can show.
 
     Attributes
     ----------
     licence, licence_id
         The licence in words, and its identifier on the Hugging Face Hub.
     published
-        Counts to hold the source against, such as `{"clips": 7442, "speakers": 91}`; empty when none are.
+        Counts to compare the source with, such as `{"clips": 7442, "speakers": 91}`; empty if none are published.
     columns
-        Every column beside the common ones (clip_id, text, speaker, audio), in order.
+        Every column except the common ones (clip_id, text, speaker, audio), in order.
     cluster
         The column of the unit that carries a demographic label.
     version
@@ -77,21 +77,21 @@ class CorpusFacts:
     version: int = 1
 
     def named(self, role: Role) -> tuple[str, ...]:
-        """Return the names of the columns that play `role`: demographic, stratum or other."""
+        """Return the names of the columns with the role `role`: demographic, stratum or other."""
         return tuple(column.name for column in self.columns if column.role == role)
 
     @property
     def demographics(self) -> tuple[str, ...]:
-        """Columns that describe the speaker and can be compared."""
+        """The columns that describe the speaker and can be compared."""
         return self.named("demographic")
 
     @property
     def strata(self) -> tuple[str, ...]:
-        """Columns that are held equal in a comparison."""
+        """The columns that are held equal in a comparison."""
         return self.named("stratum")
 
     def with_file(self, path: Path) -> CorpusFacts:
-        """Return these facts with those that a JSON file states in their place; the file may be absent."""
+        """Return these facts, replaced by those in a JSON file; the file may be absent."""
         if not path.is_file():
             return self
         allowed = [f.name for f in dataclasses.fields(self) if f.name not in {"name", "columns", "cluster", "version"}]
@@ -119,13 +119,13 @@ class Clip:
     clip_id
         Unique within the corpus.
     path
-        The file; it may be missing or damaged, which is found when it is read.
+        The file; it may be missing or damaged, which is detected when it is read.
     text
-        What is said; None when the source does not tell.
+        The spoken text; None if the source does not have it.
     speaker
         The unit that carries the demographic labels.
     columns
-        Every column of `CorpusFacts.columns`; None where the source has no value.
+        Every column of `CorpusFacts.columns`; None if the source has no value.
     """
 
     clip_id: str
@@ -137,16 +137,16 @@ class Clip:
 
 @dataclass(frozen=True, kw_only=True)
 class Scan:
-    """What one look at the names and tables of a source found.
+    """The result of one scan of the names and tables of a source.
 
     Attributes
     ----------
     counts
-        Under the same names as `CorpusFacts.published`.
+        Counts under the same names as `CorpusFacts.published`.
     oddities
-        What is odd → the names that it concerns; empty lists say nothing.
+        Description of an oddity → the names that it concerns; empty lists are ignored.
     notes
-        Anything else worth saying, in words.
+        Further remarks, in words.
     """
 
     clips: tuple[Clip, ...]
@@ -156,7 +156,7 @@ class Scan:
 
 
 class Builder(ABC):
-    """Turns one corpus as distributed into clips; subclasses say how to check, and how to scan, a source."""
+    """Builder that turns one corpus as distributed into clips; subclasses check and scan the source."""
 
     FACTS: ClassVar[CorpusFacts]
     MEDIA: ClassVar[Literal["audio", "image"]] = "audio"
@@ -172,7 +172,7 @@ class Builder(ABC):
 
     @classmethod
     def open(cls, source: Path | str, **options: Any) -> Self:
-        """Open a source; an option that this corpus does not have is a `RequestError`."""
+        """Open a source; RequestError for an option that this corpus does not have."""
         import inspect
 
         known = [name for name in inspect.signature(cls).parameters if name != "source"]
@@ -192,11 +192,11 @@ class Builder(ABC):
 
     @abstractmethod
     def _check_source(self) -> None:
-        """Raise `RequestError` when the source is not this corpus."""
+        """Raise RequestError if the source is not this corpus."""
 
     @abstractmethod
     def _scan(self) -> Scan:
-        """Look at the names and tables of the source."""
+        """Return the result of scanning the names and tables of the source."""
 
     def _facts(self) -> CorpusFacts:
         return self.FACTS.with_file(self.source / FACTS_FILE)
@@ -214,11 +214,11 @@ class Builder(ABC):
         return list(self._scanned.clips)
 
     def counts(self) -> dict[str, int]:
-        """Return what was found, under the same names as `facts.published`."""
+        """Return the counts that were found, under the same names as `facts.published`."""
         return dict(self._scanned.counts)
 
     def oddities(self) -> dict[str, list[str]]:
-        """Return what is odd in the source → every name that it concerns; `differences()` names the first few."""
+        """Return each oddity of the source with all names that it concerns; `differences()` names the first few."""
         return {what: list(names) for what, names in self._scanned.oddities.items() if names}
 
     def relative(self, path: Path) -> str:
@@ -234,14 +234,14 @@ class Builder(ABC):
         from concurrent.futures import ThreadPoolExecutor
 
         clips = self._scanned.clips
-        with ThreadPoolExecutor(max_workers=8) as pool:  # hashing and reading both leave the interpreter free
+        with ThreadPoolExecutor(max_workers=8) as pool:  # hashing and reading both release the interpreter lock
             return dict(zip((c.clip_id for c in clips), pool.map(_file_sha256, (c.path for c in clips)), strict=True))
 
     def differences(self) -> list[str]:
-        """Say where the source departs from what is published, and what is odd in it; reads audio.
+        """Return the differences of the source from published facts, and its oddities; reads audio.
 
-        Covers published against found counts, files and table rows without their counterpart, bad names,
-        doubles by name or content, missing transcripts and missing values.  An empty list says: as published.
+        Covers published and found counts, files and table rows without their counterpart, bad names, duplicates by
+        name or content, missing transcripts and missing values.  An empty list means: as published.
         """
         found, lines = self._scanned.counts, []
         for name, expected in self.facts.published.items():
@@ -262,12 +262,12 @@ class Builder(ABC):
         return lines
 
     def fingerprint(self) -> str:
-        """Return a SHA-256 over all that the rows are made of, so that a change of the source shows.
+        """Return a SHA-256 over the content of all rows, which changes with the source.
 
         It covers the corpus's name and version, its facts, the differences, and for each clip its id, path
-        below the source, SHA-256 of its bytes, text, speaker and columns.  Times and places are not part of
-        it: a copy of a source has the same fingerprint.  Files are hashed in parallel, about 1 GB/s from a
-        warm disk.
+        below the source, SHA-256 of its bytes, text, speaker and columns.  Times and locations are not part of it, so
+        a copy of a source has the same fingerprint.  Files are hashed in parallel, about 1 GB/s from a cached
+        disk.
         """
         digest = hashlib.sha256()
         digest.update(_json([dataclasses.asdict(self.facts), self.differences()]))
@@ -287,14 +287,14 @@ class Builder(ABC):
         return digest.hexdigest()
 
     def dataset(self) -> datasets.Dataset:
-        """Return the rows as a `datasets.Dataset`, audio not decoded, cached on disk by `datasets`."""
+        """Return the rows as a `datasets.Dataset` with encoded audio, cached on disk by `datasets`."""
         from equivox.dataset_builders.schema import dataset
 
         return dataset(self)
 
 
 def read_table(path: Path, required: Sequence[str], *, strip: bool = True) -> list[dict[str, str]]:
-    """Read a CSV with a header, cells stripped if asked; a required column that it lacks is a `RequestError`."""
+    """Read a CSV with a header, with stripped cells if `strip`; RequestError for a missing required column."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -312,7 +312,7 @@ def read_table(path: Path, required: Sequence[str], *, strip: bool = True) -> li
 
 
 def normal(value: str) -> str | None:
-    """Return a category in lower case with single spaces; None where it says that nothing is known.
+    """Return a category in lower case with single spaces; None if it means that nothing is known.
 
     >>> normal(" African  American "), normal("Unknown"), normal("")
     ('african american', None, None)
@@ -329,7 +329,7 @@ def speakers_with(clips: Iterable[Clip], column: str) -> dict[str | int | float,
 
 
 def listed(items: Iterable[str], limit: int = 5) -> str:
-    """Join the first few items and say how many more there are.
+    """Return the first few items as a list in words, with the number of further ones.
 
     >>> listed("abcdefg", limit=2)
     'a, b and 5 more'
@@ -340,7 +340,7 @@ def listed(items: Iterable[str], limit: int = 5) -> str:
 
 
 def count(items: Sequence[object], noun: str) -> str:
-    """Say how many items there are, with the noun in the right number.
+    """Return the number of items with the noun in singular or plural.
 
     >>> count([1], "clip"), count([1, 2], "clip")
     ('1 clip', '2 clips')
@@ -349,13 +349,13 @@ def count(items: Sequence[object], noun: str) -> str:
 
 
 def found_instead(folder: Path) -> str:
-    """Describe what a folder holds, for errors about a source that is not the corpus."""
+    """Return a description of a folder's content, for errors about a source that is not the corpus."""
     names = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir() if not entry.name.startswith("."))
     return f"found {listed(names)}" if names else "the folder is empty"
 
 
 def refuse_lfs_pointers(paths: Iterable[Path]) -> None:
-    """Raise `RequestError` when files are git-lfs pointers, as a clone without git-lfs leaves them."""
+    """Raise RequestError if files are git-lfs pointers, as in a clone without git-lfs."""
     pointers = [path for path in paths if path.is_file() and path.stat().st_size < 1024 and _begins_as_pointer(path)]
     if pointers:
         raise RequestError(

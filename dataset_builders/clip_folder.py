@@ -2,7 +2,7 @@
 
 Data:       a CSV with the columns path, text, speaker and any others; paths are relative to the source
             folder.
-Departs:    nothing is published about it, so only what is asked for (`expect`) can be compared.
+Departs:    nothing is published about it, so only the expected counts (`expect`) can be compared.
 Cannot say: more than its table does. A column counts as demographic unless it is named as stratum or as
             other.
 """
@@ -29,13 +29,14 @@ from equivox.dataset_builders.base import (
 )
 
 TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "sample_id")
-"""Names of columns that a build, or its publication, adds; a table's column of that name becomes `source_<name>`."""
+"""Names of columns that a build, or its publication, adds; a table's column with such a name becomes
+`source_<name>`."""
 _OWN = ("path", "text", "speaker", "clip_id")
 _FIELD = re.compile(r"\{([^{}]+)\}")
 
 
 class ClipFolder(Builder):
-    """A folder of clips and the table that lists them.
+    """Builder of a folder of clips with a table that lists them.
 
     Parameters
     ----------
@@ -44,16 +45,16 @@ class ClipFolder(Builder):
     table
         The CSV, relative to `source` or anywhere else.
     name, title, licence
-        How the corpus is called in builds and cards.
+        The name, title and licence of the corpus in builds and cards.
     columns
-        Our name → the table's name, for columns that are called differently there; for `path` it may also be
-        a pattern, such as `speech/{domain}/{file}`.
+        Our name → the table's name, for columns with other names there; for `path` it can also be a pattern, such as
+        `speech/{domain}/{file}`.
     demographics, strata
         Columns to compare, and to hold equal. Without `demographics`, all further columns are demographic.
     where
         Keep only rows with this value, or one of these values, in a column of the table.
     expect
-        Counts to hold the table against, such as `{"clips": 24, "speakers": 19}`.
+        Counts to compare the table with, such as `{"clips": 24, "speakers": 19}`.
     """
 
     FACTS = CorpusFacts(
@@ -115,7 +116,7 @@ class ClipFolder(Builder):
         self._rows = rows
 
     def _further_columns(self, header: Iterable[str]) -> dict[str, str]:
-        """Return our name → the table's name for every column beside path, text, speaker and clip_id."""
+        """Return our name → the table's name for every column except path, text, speaker and clip_id."""
         ours_of = {theirs: ours for ours, theirs in self._renamed.items() if ours not in _OWN}
         common = {self._from(name) for name in _OWN} - set(ours_of)
         names = {}
@@ -202,7 +203,7 @@ class ClipFolder(Builder):
         )
 
     def _inside(self, relative: str, number: int) -> Path:
-        """Return the clip's path; one that leads out of the folder, by name or through a link, is refused."""
+        """Return the clip's path; RequestError for a path that leads out of the folder, by name or through a link."""
         pure = PurePosixPath(relative)
         named_out = pure.is_absolute() or ".." in pure.parts or PureWindowsPath(relative).drive
         path = self.source / pure
@@ -215,7 +216,7 @@ class ClipFolder(Builder):
 
 
 def _inconstant(clips: Iterable[Clip], demographics: Iterable[str]) -> list[str]:
-    """Name the speakers whose demographic values change from clip to clip."""
+    """Return the speakers whose demographic values differ between clips."""
     values: dict[tuple[str, str], set[object]] = {}
     for clip in clips:
         for name in demographics:

@@ -1,4 +1,4 @@
-"""What a corpus of continuations is like: its size, its length, how far annotators agree, how diverse it is."""
+"""Statistics of a corpus of continuations: size, length, agreement of annotators, diversity."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _NAN = float("nan")
 
 @dataclass(frozen=True)
 class Diversity:
-    """Average ROUGE-L of each continuation with all others: 0 shares no word in order, 1 is the same text."""
+    """Average ROUGE-L of each continuation with all others: 0 means no common words, 1 the same text."""
 
     averages: Mapping[str, float]
 
     @property
     def mean(self) -> float:
-        """Mean of the averages; NaN with fewer than two continuations."""
+        """The mean of the averages; NaN with fewer than two continuations."""
         return fmean(self.averages.values()) if self.averages else _NAN
 
     @property
@@ -37,11 +37,11 @@ def rouge_l_diversity(continuations: Iterable[str], *, progress: Progress | None
     """Return the average ROUGE-L (F-measure, no stemming) of each distinct continuation with every other one.
 
     Source: arXiv 2408.07665, section 3.4, by the package rouge-score; a text that several instances share counts once.
-    `progress` is called with (continuations done, in all). RequestError where rouge-score is not installed.
+    `progress` is called with (continuations done, total). RequestError if rouge-score is not installed.
 
     Examples
     --------
-    "a b c d" and "a b": the longest common subsequence is 2, so 2 · 2 / (4 + 2); with "x" nothing is shared.
+    "a b c d" and "a b": the longest common subsequence is 2, so 2 · 2 / (4 + 2); "x" has nothing in common.
 
     >>> found = rouge_l_diversity(["a b c d", "a b", "x"])
     >>> {text: round(value, 4) for text, value in found.averages.items()}
@@ -72,7 +72,7 @@ def _rouge_l() -> Callable[[str, str], float]:
     split = tokenizers.DefaultTokenizer(use_stemmer=False)
 
     class Remembering:
-        """Splits each text once, however many others it is compared with."""
+        """Tokenizer that splits each text only once."""
 
         def __init__(self) -> None:
             self.known: dict[str, list[str]] = {}
@@ -88,10 +88,10 @@ def _rouge_l() -> Callable[[str, str], float]:
 
 @dataclass(frozen=True, kw_only=True)
 class DomainStatistics:
-    """One domain in numbers; what nothing is known of is NaN.
+    """Statistics of one domain; unknown numbers are NaN.
 
     `mean_seconds` is the mean length of the spoken contexts that can be decoded, `mean_words` that of the continuations
-    (split at spaces), `agreement` the mean share of annotators who call a continuation what it is.
+    (split at spaces), `agreement` the mean share of annotators whose label is the continuation's kind.
     """
 
     domain: str
@@ -143,7 +143,7 @@ def corpus_facts(
     diverse: bool,
     progress: Callable[[str, int, int], None],
 ) -> list[dict[str, str]]:
-    """Return a row per domain as texts: size, length and agreement, where `diverse` ROUGE-L of continuations."""
+    """Return a row of texts per domain: size, length and agreement; with `diverse` also ROUGE-L of continuations."""
     lines = []
     for domain, own in domain_statistics(rows, seconds).items():
         counts = {"speakers": own.speakers, "instances": own.instances, "contexts": own.contexts}

@@ -1,7 +1,7 @@
-"""A corpus as a run sees it: samples with their columns, and media read when they are needed.
+"""Corpora of runs: samples with their columns, and media that are read when they are needed.
 
-The same samples come from three places: a corpus built to parquet, the embedded sample, and a folder of clips with a
-CSV. Only the way in which bytes are read differs.
+Samples come from three sources: a corpus built to parquet, the embedded sample, and a folder of clips with a CSV. Only
+the reading of bytes differs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
 
 SAMPLE = "sample"
-"""What `--data` calls the embedded sample."""
+"""The value of `--data` for the embedded sample."""
 
 _MEDIA = ("audio", "image")
 _NOT_COLUMNS = frozenset({"clip_id", "sample_id", "sampling_rate", "duration_s"}) | {
@@ -34,8 +34,8 @@ _NOT_COLUMNS = frozenset({"clip_id", "sample_id", "sampling_rate", "duration_s"}
 class Sample:
     """One row of a corpus: its columns, and its clip or image, if it has one, by content digest.
 
-    `problem` says why that cannot be used, None when it can; an sample with a problem stays in the plan and is counted
-    in coverage.
+    `problem` says why the media cannot be used, None if they can; a sample with a problem stays in the plan and is
+    counted in coverage.
     """
 
     sample_id: str
@@ -49,7 +49,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """A named set of samples; `fingerprint` changes whenever a row or a clip does, `notes` say what is odd."""
+    """A named set of samples; `fingerprint` changes with every row and clip, `notes` list oddities."""
 
     name: str
     fingerprint: str
@@ -68,14 +68,14 @@ class Corpus:
 
 
 Opener = Callable[[DataSource, "str | Path | None"], Corpus]
-"""A source and what `--data` says → the corpus."""
+"""Function of a source and the value of `--data` that returns the corpus."""
 
 
 @cache
 def openers() -> Mapping[str, Opener]:
-    """Return what opens the corpora that are not read as clips or images are, by the builder's name.
+    """Return the functions that open corpora without the usual layout of clips or images, by the builder's name.
 
-    A package adds one by an entry point in the group `equivox.dataset_builders` that is a function of this kind.
+    A package adds one by an entry point in the group `equivox.dataset_builders` that is such a function.
     """
     from equivox.dataset_builders.badf import open_grid
     from equivox.dataset_builders.genres import open_genres
@@ -90,15 +90,15 @@ def openers() -> Mapping[str, Opener]:
 def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
     """Return the corpus of `source`, found through `data`.
 
-    `data` is `sample`, or the folder into which `equivox data build` wrote (it holds `<corpus>/build.json`). A source
-    with a table of its own needs no `data`.
+    `data` is `sample`, or the folder that `equivox data build` wrote into (with `<corpus>/build.json`). A source with a
+    custom table needs no `data`.
     """
     opener = openers().get(source.builder or source.corpus)
     return open_clips(source, data) if opener is None else opener(source, data)
 
 
 def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
-    """Return a corpus of clips or images: listed in a custom table, of the embedded sample, or built to parquet."""
+    """Return a corpus of clips or images: from a custom table, the embedded sample, or a build."""
     if source.table is not None:
         from equivox.dataset_builders import ClipFolder
 
@@ -131,7 +131,7 @@ def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
 
 
 def from_builder(builder: Builder) -> Corpus:
-    """Return the corpus that `builder` reads from its source, without a build in between."""
+    """Return the corpus that `builder` reads from its source, without a build."""
     from equivox.dataset_builders.schema import read_clip, read_image
 
     samples = []
@@ -162,7 +162,7 @@ def from_builder(builder: Builder) -> Corpus:
 
 
 def _digest(data: bytes | None, clip_id: str) -> str:
-    # A clip without a file has no content to hash; its name keeps its requests apart from all others.
+    # A clip without a file has no content to hash; its name distinguishes its requests from all others.
     return media.sha256(f"missing {clip_id}".encode() if data is None else data)
 
 
@@ -208,7 +208,7 @@ def _sample(record: dict[str, Any], reader: _ShardReader | None, row: int) -> Sa
 
 
 def text_sample(sample_id: str, columns: Mapping[str, Column]) -> Sample:
-    """Return an sample that has neither clip nor image."""
+    """Return a sample without a clip or an image."""
     return Sample(sample_id=sample_id, columns=columns, sha256="", file_name="", problem=None, load=_no_media)
 
 
@@ -217,7 +217,7 @@ def _no_media() -> bytes:
 
 
 class _ShardReader:
-    """Reads clips or images out of one parquet shard, one row group at a time: neighbours come from memory."""
+    """Reader of clips or images in one parquet shard; it keeps one row group in memory."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self._path = path

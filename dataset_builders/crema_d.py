@@ -114,7 +114,7 @@ class CremaD(Builder):
         return [path for path in (self.source / "AudioWAV").iterdir() if path.suffix.lower() in AUDIO_SUFFIXES]
 
     def _sentences(self) -> dict[str, str]:
-        """Return the text of each sentence code; empty when the source does not tell."""
+        """Return the text of each sentence code; empty if the source does not have it."""
         table, readme = self.source / "sentences.csv", self.source / "README.md"
         if table.is_file():
             return {row["code"]: row["text"] for row in read_table(table, ("code", "text"))}

@@ -46,7 +46,7 @@ FEMALE_NAMES = (
     "Mila", "Emma", "Eleanor", "Evelyn", "Sofia", "Elizabeth", "Luna", "Olivia", "Scarlett", "Amelia", "Charlotte",
     "Isabella", "Ava", "Mia",
 )  # fmt: skip
-"""Table 9; names of the United States' Social Security data."""
+"""The names in table 9, from the United States' Social Security data."""
 
 ELEMENTS = "elements.yaml"
 PERSONS = {"mf": ("male", "female"), "mm": ("male", "male"), "ff": ("female", "female")}
@@ -59,9 +59,9 @@ _CONFLICTS_ELSEWHERE = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Element:
-    """One narrative element: everything about a NEP but its names and its image.
+    """One narrative element: everything about a NEP except its names and its image.
 
-    `relationship` is the short name of the relational model, `relationship_name` what the prompt calls it.
+    `relationship` is the short name of the relational model, `relationship_name` its name in the prompt.
     """
 
     element: str
@@ -75,7 +75,7 @@ class Element:
 
 
 def nep_columns(element: Element) -> dict[str, str]:
-    """Return what the text prompt is filled with, apart from the names.
+    """Return the placeholders of the text prompt, without the names.
 
     >>> from dataclasses import replace
     >>> e = Element(element="e", relationship="cs", relationship_name="communal sharing", age="in old age",
@@ -87,7 +87,7 @@ def nep_columns(element: Element) -> dict[str, str]:
         "relationship": element.relationship,
         "relationship_name": element.relationship_name,
         "age": element.age,
-        # The prompt sets its own full stop.
+        # The prompt adds the full stop.
         "relationship_description": element.description.strip().rstrip(". "),
         "scenario": element.scenario,
         "plot": element.plot,
@@ -96,7 +96,7 @@ def nep_columns(element: Element) -> dict[str, str]:
 
 
 def nep_prompt(element: Element, names: Sequence[str]) -> str:
-    """Return the text prompt of a NEP: the template filled with an element and two names, the first named first."""
+    """Return the text prompt of a NEP: the template filled with an element and two names, in this order."""
     filled = {**nep_columns(element), "name_1": names[0], "name_2": names[1]}
     return str(protocol()["prompts"]["narrative"]["text"]).format(**filled)
 
@@ -114,7 +114,7 @@ def protocol() -> dict[str, Any]:
 
 
 def plot_requests() -> Mapping[str, str]:
-    """Return what the prompt asks of a plot of conflict, and of one of cooperation."""
+    """Return the prompt's requirement for a plot of conflict, and for one of cooperation."""
     return dict(protocol()["plots"])
 
 
@@ -216,7 +216,7 @@ class Genres(Builder):
         return Scan(clips=tuple(clips), counts=counts, oddities={})
 
     def image_prompts(self) -> Iterator[tuple[Path, str | None]]:
-        """Yield every image that the source names, there or not, with the prompt it is made from; None without one."""
+        """Yield every image that the source names, existing or not, with its prompt; None without a prompt."""
         from equivox.dataset_builders.genres_images import full_prompt
 
         if self._own.is_file():
@@ -284,7 +284,7 @@ class Genres(Builder):
 
 
 def plot_of(relationship: str, scenario_index: int) -> str:
-    """Return whether a released scenario is one of conflict: the first half of each relationship's scenarios.
+    """Return the plot of a released scenario: the first half of each relationship's scenarios are conflicts.
 
     >>> plot_of("cs", 3), plot_of("cs", 4), plot_of("ar", 1), plot_of("ar", 2)
     ('conflict', 'cooperation', 'conflict', 'cooperation')
@@ -329,7 +329,7 @@ def _drawn(
 ) -> tuple[tuple[str, str], tuple[str, str]]:
     """Return the two names of a NEP and their genders, in the order in which the prompt names them.
 
-    Drawn and shuffled by the NEP's own name, so that the same elements always give the same prompts.
+    The random choice depends only on the NEP's name, so that the same elements always give the same prompts.
     """
     if not isinstance(names, Mapping):
         first, second = names[place % len(names)]
@@ -344,7 +344,7 @@ def _drawn(
 
 
 def read_elements(path: Path) -> ElementsForm:
-    """Return the narrative elements that a file declares; RequestError, naming the field, for anything malformed."""
+    """Return the narrative elements in a file; RequestError, naming the field, for anything malformed."""
     from equivox.configs import read_config_file
     from equivox.dataset_builders.genres_elements import ElementsForm
 
@@ -357,7 +357,7 @@ Names = Mapping[str, Sequence[str]] | Sequence[Sequence[str]]
 def declared_neps(declared: ElementsForm) -> Iterator[tuple[Element, Sequence[str], Names, Sequence[str]]]:
     """Yield each element of an `elements.yaml` with its images, its names and the genders of its two characters.
 
-    Names that are given stand in the order of `genders`; otherwise they are drawn from the lists, and shuffled.
+    Given names are in the order of `genders`; otherwise they are drawn from the lists, and shuffled.
     """
     known = {**RELATIONSHIPS, **{short: own.name for short, own in declared.relationships.items()}}
     lists: dict[str, Sequence[str]] = {"male": MALE_NAMES, "female": FEMALE_NAMES}
@@ -391,7 +391,7 @@ def declared_neps(declared: ElementsForm) -> Iterator[tuple[Element, Sequence[st
 
 
 def open_genres(source: DataSource, data: str | Path | None) -> Corpus:
-    """Return the NEPs of one relationship (`source.where`): built, of the sample, or in a custom folder."""
+    """Return the NEPs of one relationship (`source.where`): from a build, the sample, or a custom folder."""
     from equivox.dataset_builders.corpus import from_builder, open_clips
 
     if source.table is not None:

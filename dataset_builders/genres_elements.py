@@ -33,7 +33,7 @@ class _Form(BaseModel):
 
 
 class RelationshipForm(_Form):
-    """A custom relationship: what the prompt calls it, and what evaluators are asked about status."""
+    """A custom relationship: its name in the prompt, and the evaluators' question about status."""
 
     name: Text
     high_status_question: str = ""
@@ -55,7 +55,7 @@ class ElementForm(_Form):
 
 
 class ElementsForm(_Form):
-    """The whole file."""
+    """The content of the file."""
 
     names: dict[Gender, Annotated[tuple[Text, ...], Field(min_length=2)]] = {}
     relationships: dict[str, RelationshipForm] = {}

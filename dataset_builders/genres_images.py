@@ -1,8 +1,8 @@
-"""Images for narrative elements: drawn by a diffusion model, kept where CLIP finds them near their prompt.
+"""Images for narrative elements: made by a diffusion model, kept if CLIP finds them close to their prompt.
 
 As in appendix B.2 of GENRES (arXiv 2506.23101): Stable Diffusion XL, base and refiner (Euler ancestral, 40 steps,
 guidance 7.0, the base for the first 80 % of the noise), and a filter by CLIP ViT-L/14 at a cosine of 0.25. The authors'
-last step, looking at every image, is not automated: `images.csv` beside the images lists what to look at.
+last step, looking at every image, is not automated: `images.csv` in the folder of the images lists them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from equivox.core.errors import RequestError
 from equivox.dataset_builders.genres import Genres, protocol
 
 LOG = "images.csv"
-"""Beside the images: every attempt with prompt, seed, cosine, and whether it was kept."""
+"""A file in the folder of the images: every attempt with prompt, seed, cosine, and whether it was kept."""
 
 
 class ImageSettings(BaseModel):
-    """How images are made; a YAML file gives other values, unknown fields are refused."""
+    """Settings of the generation of images; a YAML file can give other values, unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,13 +43,13 @@ class ImageSettings(BaseModel):
 
 
 def read_image_settings(path: Path | None) -> ImageSettings:
-    """Return the settings of a YAML file, or those of the paper."""
+    """Return the settings in a YAML file; without a file, those of the paper."""
     return ImageSettings() if path is None else read_config_file(ImageSettings, str(path), "genres")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """An image that is not there yet: where it goes, and what it shows."""
+    """A missing image: its path and its prompt."""
 
     path: Path
     prompt: str
@@ -57,7 +57,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One image that was made: a line of `images.csv`."""
+    """One generated image: a line of `images.csv`."""
 
     image: str
     attempt: int
@@ -69,7 +69,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageReport:
-    """What was made: images kept now, images that were there, and those that no attempt was good enough for."""
+    """The result of a generation: images kept now, earlier images, and images without a good enough attempt."""
 
     kept: int
     there: int
@@ -77,7 +77,7 @@ class ImageReport:
 
 
 class Painter(Protocol):
-    """Makes an image from a prompt; the same seed makes the same image."""
+    """Protocol of a model that makes an image from a prompt; the same seed makes the same image."""
 
     def paint(self, prompt: str, seed: int) -> Any:
         """Return a Pillow image."""
@@ -85,7 +85,7 @@ class Painter(Protocol):
 
 
 class Judge(Protocol):
-    """Says how near an image is to a prompt."""
+    """Protocol of a model that measures how close an image is to a prompt."""
 
     def cosine(self, image: Any, prompt: str) -> float:
         """Return the cosine of their embeddings, in [-1, 1]."""
@@ -93,9 +93,9 @@ class Judge(Protocol):
 
 
 def wanted_images(builder: Genres) -> tuple[list[Wanted], int]:
-    """Return the images that a source names and lacks, with their prompts, and how many are there.
+    """Return the images that a source names but lacks, with their prompts, and the number of existing images.
 
-    RequestError where a missing image has no prompt.
+    RequestError if a missing image has no prompt.
     """
     wanted, there = [], 0
     for path, description in builder.image_prompts():
@@ -111,7 +111,7 @@ def wanted_images(builder: Genres) -> tuple[list[Wanted], int]:
 
 
 def full_prompt(age: str, genders: Sequence[str], description: str, name: str) -> str:
-    """Return the prompt of an image: who is on it, what they do, and one word of quality of each list, drawn by `name`.
+    """Return the prompt of an image: the people, what they do, and one word of quality from each list, drawn by `name`.
 
     >>> full_prompt("in old age", ("male", "female"), "sitting on a bench, in warm coats", "bench_1")
     'a photo of a male and a female, in old age, sitting on a bench, in warm coats, Photojournalism, ultra quality'
@@ -132,10 +132,10 @@ def generate_images(
     there: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> ImageReport:
-    """Make every image that is wanted, and keep the first one that reaches the threshold.
+    """Make every image in `wanted`; the first attempt that reaches the threshold is kept.
 
-    An image is written whole or not at all, and each attempt is noted beside it as it is made, so that a stopped run
-    goes on with the next attempt.
+    An image is written whole or not at all, and each attempt is logged in the same folder at once, so that a stopped
+    run resumes with the next attempt.
     """
     kept, given_up = 0, []
     for number, want in enumerate(wanted, start=1):
@@ -184,14 +184,14 @@ _EXTRA = 'images are made with diffusers; install it with `pip install "equivox[
 
 
 class SdxlPainter:
-    """Stable Diffusion XL, base and refiner, through diffusers; loaded at the first image."""
+    """Stable Diffusion XL, base and refiner, through diffusers; loaded for the first image."""
 
     def __init__(self, settings: ImageSettings) -> None:
         self._settings = settings
         self._loaded: tuple[Any, Any] | None = None
 
     def paint(self, prompt: str, seed: int) -> Any:
-        """Return one image; the refiner goes on where the base stops."""
+        """Return one image; the refiner continues the base's result."""
         import torch
 
         s = self._settings
@@ -237,14 +237,14 @@ class SdxlPainter:
 
 
 class ClipJudge:
-    """CLIP through transformers; loaded at the first image."""
+    """CLIP through transformers; loaded for the first image."""
 
     def __init__(self, settings: ImageSettings) -> None:
         self._name = settings.clip
         self._loaded: tuple[Any, Any] | None = None
 
     def cosine(self, image: Any, prompt: str) -> float:
-        """Return the cosine of image and prompt; a prompt longer than CLIP reads is cut."""
+        """Return the cosine of image and prompt; a prompt that is too long for CLIP is cut."""
         import torch
 
         processor, model = self._model()

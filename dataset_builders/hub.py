@@ -1,7 +1,7 @@
-"""Public copies of the corpora on the Hub: a pinned snapshot laid out again as the original, then built like it.
+"""Public copies of the corpora on the Hub: a pinned snapshot is converted to the original layout, then built.
 
-A copy is declared by a file of `configs/hub`: which corpus it is of, its repository, and which of its columns hold
-what. Its rows pass through the same builder as the original distribution, so that everything odd in them is found.
+A copy is declared by a file of `configs/hub`: its corpus, its repository, and the meaning of its columns. Its rows
+pass through the same builder as the original distribution, so that oddities are found.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _BATCH = 64
 
 
 class HubFile(BaseModel):
-    """The fields of a file that declares a copy on the Hub; unknown ones are refused.
+    """The fields of a file that declares a copy on the Hub; unknown fields are refused.
 
-    `columns` maps our names to the copy's: `audio` (bytes and path), and, where the corpus needs them, `text`,
-    `speaker`, `gender`, `accent` and `file` (the clip's name, where the audio's path does not tell it). GENRES needs
-    none: its repository is the original.
+    `columns` maps our names to the copy's: `audio` (bytes and path), and, if the corpus needs them, `text`,
+    `speaker`, `gender`, `accent` and `file` (the clip's name, if it is not in the audio's path). GENRES needs none,
+    because its repository is the original.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,7 +47,7 @@ class HubFile(BaseModel):
 
 
 def open_hub_file(name: str) -> HubFile:
-    """Return the copy called `name`: one that comes with the package, or a YAML file."""
+    """Return the copy called `name`: a packaged one, or a YAML file."""
     known = config_names("hub")
     if not name.endswith((".yaml", ".yml")) and name not in known:
         raise RequestError(f"unknown copy {name!r}{nearest(name, known)}; known: {', '.join(known)}, or a .yaml file")
@@ -59,9 +59,9 @@ def open_hub_file(name: str) -> HubFile:
 
 
 def download(copy: HubFile, revision: str | None) -> Path:
-    """Return the folder of a pinned snapshot, downloaded unless it is there; HF_HOME and HF_HUB_OFFLINE are honoured.
+    """Return the folder of a pinned snapshot, downloaded if necessary; HF_HOME and HF_HUB_OFFLINE are honoured.
 
-    RequestError without a full commit hash (a branch moves), and for whatever the Hub refuses.
+    RequestError without a full commit hash (a branch can change), and if the Hub refuses the download.
     """
     pinned = revision or copy.revision
     if pinned is None or not _COMMIT.fullmatch(pinned):
@@ -94,9 +94,9 @@ def download(copy: HubFile, revision: str | None) -> Path:
 def original_layout(
     copy: HubFile, snapshot: Path, scratch: Path, *, demographics: Path | None = None
 ) -> Iterator[Path]:
-    """Yield a folder below `scratch` with the rows of a snapshot in the layout of the original; it is removed after.
+    """Yield a folder below `scratch` with the rows of a snapshot in the original layout; it is removed afterwards.
 
-    `demographics` is the VideoDemographics.csv that CREMA-D's copies lack. RequestError for columns that are not there.
+    `demographics` is the VideoDemographics.csv that CREMA-D's copies lack. RequestError for missing columns.
     """
     if copy.corpus == "genres":
         yield snapshot
@@ -124,7 +124,7 @@ def original_layout(
 
 
 def _rows(copy: HubFile, shards: list[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all shards under our names, a few at a time."""
+    """Yield the rows of all shards with our column names; few rows are in memory at a time."""
     import pyarrow.parquet as pq
 
     for shard in shards:
@@ -164,7 +164,7 @@ def _lay_out_crema_d(copy: HubFile, shards: list[Path], folder: Path, demographi
 
 
 def _lay_out_l2_arctic(copy: HubFile, shards: list[Path], folder: Path) -> None:
-    """Lay out L2-ARCTIC; where clips do not have their names any more, equal words are one sentence."""
+    """Write L2-ARCTIC in its original layout; if clips lost their names, equal texts are one sentence."""
     from equivox.dataset_builders.l2_arctic import CLIP_NAME
 
     speakers: dict[str, tuple[str, str]] = {}
@@ -177,7 +177,7 @@ def _lay_out_l2_arctic(copy: HubFile, shards: list[Path], folder: Path) -> None:
         speakers[speaker] = (normal(str(row["gender"])) or "", normal(str(row["accent"])) or "")
         stem = PurePosixPath(name).stem
         if CLIP_NAME.fullmatch(stem) is None:
-            # The original has no numbers from 9000: such an id stands for words, in the order in which they first come.
+            # The original has no numbers from 9000: such ids are given to texts, in order of first occurrence.
             stem = names.setdefault(text.casefold(), f"arctic_b{9000 + len(names):04d}")
         for part in ("wav", "transcript"):
             (folder / speaker / part).mkdir(parents=True, exist_ok=True)
@@ -189,7 +189,7 @@ def _lay_out_l2_arctic(copy: HubFile, shards: list[Path], folder: Path) -> None:
 
 
 def _write_new(path: Path, data: bytes, number: int) -> Path:
-    """Write a clip; a name that is taken already gets the row's number, so that the builder reports it."""
+    """Write a clip; if the name exists, the row's number is added, so that the builder reports it."""
     if path.exists():
         path = path.with_name(f"{path.stem} (row {number}){path.suffix}")
     path.write_bytes(data)

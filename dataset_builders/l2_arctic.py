@@ -43,7 +43,7 @@ SPEAKERS = {
     "spanish": {"EBVS": "male", "ERMS": "male", "MBMPS": "female", "NJS": "female"},
     "vietnamese": {"HQTV": "male", "PNV": "female", "THV": "female", "TLV": "male"},
 }
-"""The published speakers: first language, speaker, gender."""
+"""The published speakers: first language → speaker → gender."""
 SENTENCES = 600
 CLIP_NAME = re.compile(r"arctic_[ab]\d{4}")
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
@@ -98,7 +98,7 @@ class L2Arctic(Builder):
             )
 
     def _folders(self) -> dict[str, Path]:
-        """Return each speaker's folder, also when it was unpacked into a folder of its own name."""
+        """Return each speaker's folder, even if it was unpacked into a folder of the same name."""
         folders = {}
         for entry in sorted(self.source.iterdir()):
             for folder in (entry, entry / entry.name):
@@ -175,7 +175,7 @@ class L2Arctic(Builder):
     def _choose(
         self, recordings: Mapping[str, Mapping[str, Path]], texts: Mapping[str, Mapping[str, str]]
     ) -> tuple[list[str], list[str]]:
-        """Return the sentences used, and in words how many fell to each rule."""
+        """Return the sentences used, and for each rule, in words, the number that it excluded."""
         every = set().union(*recordings.values())
         read_by_all = every.intersection(*recordings.values())
         words = identity_words()
@@ -223,6 +223,6 @@ def _transcripts(folder: Path) -> dict[str, str]:
 
 
 def _disagreeing(sentences: list[str], texts: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Name the sentences whose transcripts are not the same words for all speakers."""
+    """Return the sentences whose transcripts differ between speakers."""
     said = {s: {" ".join(_WORD.findall(mine[s].lower())) for mine in texts.values() if s in mine} for s in sentences}
     return [sentence for sentence, versions in said.items() if len(versions) > 1]

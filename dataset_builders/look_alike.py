@@ -1,11 +1,11 @@
-"""Makes trees of tiny clips that are shaped like CREMA-D and L2-ARCTIC: every name, count and table, no speech.
+"""Make folders of tiny clips in the layout of CREMA-D and L2-ARCTIC, with all names, counts and tables, but no speech.
 
-They prove that a builder copes with the full size before the real corpus has been downloaded, and that it finds damage:
+They show that a builder handles the full size before the real corpus was downloaded, and that it finds damage:
 
     python -m equivox.dataset_builders.look_alike crema_d look-alikes/CREMA-D --damage
     equivox data build crema_d --source look-alikes/CREMA-D --output look-alikes/built
 
-The clips are 60 ms of noise; a score on them says nothing.
+The clips are 60 ms of noise; a score on them has no meaning.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from equivox.dataset_builders.l2_arctic import SPEAKERS, identity_words
 SENTENCES = ("DFA", "IEO", "IOM", "ITH", "ITS", "IWL", "IWW", "MTI", "TAI", "TIE", "TSI", "WSI")
 EMOTIONS = ("ANG", "DIS", "FEA", "HAP", "NEU", "SAD")
 GRADED = "IEO"
-"""The one sentence of CREMA-D that is spoken at three strengths of each emotion."""
+"""The sentence of CREMA-D that is spoken at three strengths of each emotion."""
 MALE_ACTORS, ACTORS, CREMA_CLIPS = 48, 91, 7_442
 PROMPTS = (("a", 593), ("b", 539))
 RECORDINGS = 26_867
 NAMING = 400
-"""Sentences of the look-alike that name a gender, an age or a race."""
+"""The number of sentences of the look-alike that name a gender, an age or a race."""
 
 _SAMPLES, _RATE, _WRONG_RATE = 960, 16_000, 8_000
 _NOUNS = (
@@ -85,7 +85,7 @@ def write_clip(path: Path, seed: str, *, rate: int = _RATE) -> None:
 
 
 def crema_d_names() -> list[str]:
-    """Return the clip names of a look-alike of CREMA-D: 82 of each actor, as many left out as the real one lacks."""
+    """Return the clip names of a look-alike of CREMA-D: 82 per actor, less the number that the real one lacks."""
     every = [
         f"{1001 + actor}_{sentence}_{emotion}_{level}"
         for actor in range(ACTORS)
@@ -120,7 +120,7 @@ def make_crema_d(folder: Path, *, damage: bool = False) -> dict[str, str]:
 
 
 def l2_arctic_prompts() -> dict[str, str]:
-    """Return 1,132 made-up sentences by the names that the real prompts have; `NAMING` of them name a group."""
+    """Return 1,132 made-up sentences by the real prompts' names; `NAMING` of them name a group."""
     words = sorted(word for word in identity_words() if word.isalpha())
     prompts = {}
     for number, name in enumerate(f"arctic_{part}{n:04d}" for part, last in PROMPTS for n in range(1, last + 1)):
@@ -133,7 +133,7 @@ def make_l2_arctic(folder: Path, *, damage: bool = False) -> dict[str, str]:
     """Write a look-alike of L2-ARCTIC to `folder`; with `damage`, return what was damaged: kind → name."""
     prompts = l2_arctic_prompts()
     speakers = [speaker for group in SPEAKERS.values() for speaker in group]
-    # The real corpus lacks some recordings; here they all belong to sentences that name a group.
+    # The real corpus lacks some recordings; here the missing ones are all of sentences that name a group.
     lacking = len(speakers) * len(prompts) - RECORDINGS
     absent = {(speakers[n % len(speakers)], list(prompts)[n]) for n in range(lacking)}
     for speaker in speakers:
@@ -153,7 +153,7 @@ def make_l2_arctic(folder: Path, *, damage: bool = False) -> dict[str, str]:
 
 
 def _damage_clips(clips: Path, names: Sequence[str]) -> dict[str, str]:
-    """Rename one clip, empty one, copy one over another, and give one another sampling rate."""
+    """Rename one clip, empty one, copy one over another, and change the sampling rate of one."""
     renamed, empty, original, copy, slow = (names[place] for place in (5, 10, 15, 20, 25))
     (clips / f"{renamed}.wav").rename(clips / f"{renamed} (1).wav")
     (clips / f"{empty}.wav").write_bytes(b"")
@@ -176,7 +176,7 @@ MAKERS = {"crema_d": make_crema_d, "l2_arctic": make_l2_arctic}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the look-alike that is asked for and say what was damaged."""
+    """Make the requested look-alike and print what was damaged."""
     parser = argparse.ArgumentParser(description="Make a corpus of tiny clips that is shaped like a real one.")
     parser.add_argument("corpus", choices=sorted(MAKERS))
     parser.add_argument("folder", type=Path)

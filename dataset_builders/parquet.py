@@ -1,8 +1,8 @@
-"""Writes a corpus as parquet with its audio inside, a data card and a record of how it was built.
+"""Write a corpus as parquet with its audio inside, a data card and a record of the build.
 
-The result is a folder that `datasets.load_dataset` reads without any code of ours: `train-*.parquet` shards
-of at most 500 MB, `README.md` (the card) and `build.json`.  It is put together under a temporary name beside
-its place and renamed when it is whole, so an interrupted build or a full disk leaves the earlier build, or
+The result is a folder that `datasets.load_dataset` reads without equivox: `train-*.parquet` shards of at most
+500 MB, `README.md` (the card) and `build.json`.  It is written under a temporary name in the same parent folder
+and renamed when it is complete, so an interrupted build or a full disk leaves the earlier build, or
 nothing.
 """
 
@@ -36,20 +36,20 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class BuildReport:
-    """What a build did.
+    """The result of a build.
 
     Attributes
     ----------
     status
         `built`, `rebuilt` (the source had changed) or `up to date` (nothing was written).
     changes
-        What is different from the earlier build, in words; empty unless rebuilt.
+        The changes from the earlier build, in words; empty unless rebuilt.
     differences
-        Where the source departs from what is published.
+        The differences of the source from published facts.
     problems
-        Audio problem in words by clip id: rows that are there but cannot be used.
+        Problem in words by clip id: these rows exist but cannot be used.
     clipped
-        Number of clips with more than 1 % of samples at full scale; they are usable.
+        The number of clips with more than 1 % of samples at full scale; they are usable.
     """
 
     status: Literal["built", "rebuilt", "up to date"]
@@ -70,21 +70,21 @@ def build(
     progress: Progress | None = None,
     origin: Mapping[str, str] | None = None,
 ) -> BuildReport:
-    """Write a corpus to `<output>/<name>/` unless what is there was built from the same source.
+    """Write a corpus to `<output>/<name>/`, unless an existing build is from the same source.
 
     Parameters
     ----------
     progress
-        Called with (clips done, clips in all) after each clip.
+        Function that is called with (clips done, all clips) after each clip.
     origin
-        Where the source came from (a repository and its revision), kept in the record.
+        The origin of the source (a repository and its revision), stored in the record.
 
     Raises
     ------
     RequestError
-        The folder holds something that was not built here, or cannot be made.
+        The folder contains files that no build wrote, or cannot be made.
     RunError
-        The build could not be finished: a full disk, or a source that changes while it is read.
+        The build could not be finished: a full disk, or a source that changed while it was read.
     """
     folder = Path(output).expanduser() / builder.facts.name
     partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
@@ -119,7 +119,7 @@ def _no_place(folder: Path, error: OSError) -> RequestError:
 def read_record(folder: Path) -> dict[str, Any] | None:
     """Return the record of an earlier build; None for a folder that is missing or empty.
 
-    A folder with files that no build wrote is refused, because a rebuild replaces the whole folder.
+    RequestError for a folder with files that no build wrote, because a rebuild replaces the whole folder.
     """
     if not folder.exists():
         return None
@@ -191,7 +191,7 @@ def _write(
 
 
 def _unusual_rates(by_rate: Mapping[int, list[str]]) -> list[str]:
-    """Name the clips whose sampling rate is not the most common one; they are resampled when they are sent."""
+    """Return remarks on clips whose sampling rate is not the most common one; they are resampled when they are sent."""
     if len(by_rate) < 2:
         return []
     usual = max(by_rate, key=lambda rate: len(by_rate[rate]))
@@ -203,9 +203,9 @@ def _unusual_rates(by_rate: Mapping[int, list[str]]) -> list[str]:
 
 
 class Shards:
-    """Parquet files of at most about 500 MB, written in small row groups, so that memory stays flat.
+    """Writer of parquet files of at most about 500 MB, in small row groups, so that memory use is constant.
 
-    `media` is the column that holds bytes, None where there is none; `split` is how the files' names begin.
+    `media` is the column with bytes, None if there is none; `split` is the beginning of the files' names.
     """
 
     def __init__(self, folder: Path, columns: datasets.Features, media: str | None, split: str = "train") -> None:
@@ -221,7 +221,7 @@ class Shards:
         self._writer: Any = None
 
     def add(self, row: Row) -> None:
-        """Add one row; it is written once enough are waiting."""
+        """Add one row; rows are written in groups."""
         size = (len(row[self.media]["bytes"] or b"") if self.media else 0) + 200
         self._rows.append(row)
         self._waiting += size
@@ -252,7 +252,7 @@ class Shards:
             writer.close()
 
     def finish(self) -> list[Path]:
-        """Write what is waiting and give the files their final names, which say how many there are."""
+        """Write the remaining rows and give the files their final names, which contain the number of files."""
         self._flush()
         self.close()
         names = [f"{self.split}-{i:05d}-of-{len(self.paths):05d}.parquet" for i in range(len(self.paths))]
@@ -260,7 +260,7 @@ class Shards:
 
 
 def _put_in_place(partial: Path, folder: Path) -> None:
-    """Rename a whole build to its place; the earlier one stands until then, and comes back if that fails."""
+    """Rename a complete build to its final place; after an error the earlier build is restored."""
     old = folder.with_name(f".{folder.name}.replaced-{os.getpid()}")
     if folder.exists():
         folder.rename(old)
@@ -274,7 +274,7 @@ def _put_in_place(partial: Path, folder: Path) -> None:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Clear away what killed builds left, and put back a build that one of them had moved aside."""
+    """Delete files of killed builds, and restore a build that one of them had moved."""
     for path in folder.parent.glob(f".{folder.name}.replaced-*"):
         if not folder.exists():
             path.rename(folder)
@@ -296,7 +296,7 @@ def _alive(process: str) -> bool:
 
 
 def _changes(folder: Path, builder: Builder) -> tuple[str, ...]:
-    """Say what a rebuild changes, clip by clip, from the small columns of the earlier build."""
+    """Return the changes of a rebuild by clip, from the small columns of the earlier build."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

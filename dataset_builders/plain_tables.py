@@ -1,4 +1,4 @@
-"""Tables that were made elsewhere: CSV, TSV, JSON, JSON lines and parquet files, and tables in memory, as columns."""
+"""Tables from elsewhere as columns: CSV, TSV, JSON, JSON lines and parquet files, and tables in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from equivox.core.errors import RequestError, nearest
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
-"""What a file may end in; it says how the file is read."""
+"""The supported suffixes of files, which determine the format."""
 
 Columns = dict[str, list[Any]]
 """The columns of a table by name, all of one length; an entry that is missing is None."""
@@ -64,7 +64,7 @@ def as_columns(table: Any) -> Columns:
 
 
 def of_records(records: Sequence[Any], where: str) -> Columns:
-    """Return the columns of records; what a record lacks is None. RequestError for a record that is none."""
+    """Return the columns of records, with None for missing keys; RequestError for an entry that is not a record."""
     names: dict[str, None] = {}
     for number, record in enumerate(records, start=1):
         if not isinstance(record, Mapping):

@@ -1,4 +1,4 @@
-"""The rows of a corpus: what every built corpus has in common, whether it is on disk or in memory."""
+"""The rows of a corpus: columns that all built corpora share, on disk and in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMON = {
     "duration_s": "seconds of audio that can be decoded; null when there are none",
     "audio_problem": "why the audio is not usable, in words; null when it is usable",
 }
-"""The columns that every corpus of clips has, and what they and their nulls mean."""
+"""The columns of every corpus of clips, with the meaning of values and nulls."""
 COMMON_IMAGE = {
     "image": COMMON["audio"],
     "image_sha256": COMMON["audio_sha256"],
@@ -31,7 +31,7 @@ COMMON_IMAGE = {
     "clip_id": "unique name of the image",
     "image_problem": "why the image is not usable, in words; null when it is usable",
 }
-"""The columns that every corpus of images has."""
+"""The columns of every corpus of images."""
 
 
 def features(facts: CorpusFacts, media: str = "audio") -> datasets.Features:
@@ -60,7 +60,7 @@ def features(facts: CorpusFacts, media: str = "audio") -> datasets.Features:
 
 
 def read_clip(clip: Clip) -> tuple[bytes | None, AudioFacts]:
-    """Read and inspect a clip's file; without a file the bytes are None and the problem says so."""
+    """Return the bytes and the facts of a clip's file; without a file the bytes are None and the problem says so."""
     try:
         data = clip.path.read_bytes()
     except FileNotFoundError:
@@ -71,9 +71,9 @@ def read_clip(clip: Clip) -> tuple[bytes | None, AudioFacts]:
 
 
 def read_image(clip: Clip) -> tuple[bytes | None, str | None]:
-    """Read an image's file and say why it cannot be used, None when it can.
+    """Return the bytes of an image's file, and why it cannot be used or None.
 
-    Every image is checked by its first bytes; where Pillow is installed it is decoded, too.
+    Every image is checked by its first bytes; if Pillow is installed, it is also decoded.
     """
     try:
         data = clip.path.read_bytes()
@@ -98,7 +98,7 @@ def _image_rows(builder: Builder) -> Iterator[tuple[Row, AudioFacts]]:
 
 
 def rows(builder: Builder) -> Iterator[tuple[Row, AudioFacts]]:
-    """Yield a row per clip or image, by id, with the facts of its audio; damaged ones are rows too."""
+    """Yield a row per clip or image, sorted by id, with the facts of its audio; damaged ones are rows too."""
     if builder.MEDIA == "image":
         yield from _image_rows(builder)
         return
@@ -121,7 +121,7 @@ def rows(builder: Builder) -> Iterator[tuple[Row, AudioFacts]]:
 
 
 def dataset(builder: Builder) -> datasets.Dataset:
-    """Return the rows as a `datasets.Dataset`, cached under the fingerprint, so a change is noticed."""
+    """Return the rows as a `datasets.Dataset`, cached by fingerprint."""
     import datasets
 
     final = features(builder.facts, builder.MEDIA)

@@ -41,10 +41,10 @@ KINDS = ("stereotypical", "anti_stereotypical", "irrelevant")
 """The three continuations of every context, and their columns."""
 _THEIRS = {"stereotypical": "stereotypical", "anti_stereotypical": "anti-stereotypical", "irrelevant": "irrelevant"}
 CONTINUATIONS = tuple(_THEIRS.values())
-"""The columns of the three continuations, as the metadata calls them."""
+"""The columns of the three continuations in the metadata."""
 _LABELS = {"stereotypical": "stereotype", "anti_stereotypical": "anti-stereotype", "irrelevant": "irrelevant"}
 REQUIRED = ("id", "speaker", "context", *CONTINUATIONS)
-"""The columns that every table of metadata has, beside that of its domain."""
+"""The columns of every table of metadata, in addition to that of its domain."""
 _OPTIONAL = ("labels", "annotators")
 _FORMATS = {".wav": ("WAV", "WAVEX", "RF64"), ".flac": ("FLAC",), ".ogg": ("OGG",), ".mp3": ("MP3", "MPEG")}
 
@@ -87,7 +87,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class _Table:
-    """The metadata of one domain, with cells as they are in the file."""
+    """The metadata of one domain, with unchanged cells."""
 
     domain: str
     path: Path
@@ -137,7 +137,7 @@ class SpokenStereoSet(Builder):
             )
         refuse_lfs_pointers(files)
         tables = [self._table(path) for path in files]
-        # Of several versions of one domain the last counts, the others are listed.
+        # Of several versions of one domain, the last one is used and the others are listed.
         self._tables = {table.domain: table for table in tables}
         self._unused = [table.path.name for table in tables if self._tables[table.domain] is not table]
 
@@ -170,7 +170,7 @@ class SpokenStereoSet(Builder):
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The domains of this source, such as gender and age."""
+        """The domains of the source, such as gender and age."""
         return tuple(self._tables)
 
     def _scan(self) -> Scan:
@@ -201,7 +201,7 @@ class SpokenStereoSet(Builder):
         return path.parent.parent == self.source / "speech" and path.parent.name in self._tables
 
     def _files(self, domain: str) -> dict[str, list[Path]]:
-        """Return the audio files of a domain by the part of their name before the suffix."""
+        """Return the audio files of a domain by their name without the suffix."""
         folder = self.source / "speech" / domain
         found: dict[str, list[Path]] = defaultdict(list)
         if folder.is_dir():
@@ -286,7 +286,7 @@ class SpokenStereoSet(Builder):
         }
 
     def oddities(self) -> dict[str, list[str]]:
-        """Return what is odd, and also which files are not what their names say; reads the headers of all audio."""
+        """Return oddities, including files whose format differs from their suffix; reads the headers of all audio."""
         found = super().oddities()
         for clip_id, (suffix, kind) in self._formats.items():
             if kind not in _FORMATS[suffix]:
@@ -304,16 +304,16 @@ class SpokenStereoSet(Builder):
                 try:
                     header = soundfile.info(str(clip.path))
                 except (RuntimeError, OSError):
-                    continue  # the build names it as a clip that cannot be used
+                    continue  # the build reports it as a clip that cannot be used
                 found[clip.clip_id] = (clip.path.suffix.lower(), header.format)
         return found
 
 
 def parse_labels(text: str) -> dict[str, dict[str, int]] | None:
-    """Return how many annotators gave each continuation which label, by our names; None for what is no such table.
+    """Return the counts of the annotators' labels of each continuation, by our names; None for other texts.
 
-    `text` is a Python or JSON mapping of the authors' labels (stereotype, anti-stereotype, irrelevant) to lists of
-    them, one entry per annotator.
+    `text` is a Python or JSON mapping from the authors' labels (stereotype, anti-stereotype, irrelevant) to lists of
+    such labels, one entry per annotator.
 
     >>> parse_labels("{'stereotype': ['stereotype', 'irrelevant'], 'anti-stereotype': [], 'irrelevant': []}")[
     ...     "stereotypical"]
@@ -343,7 +343,7 @@ def _read(text: str) -> Any:
 
 
 def _turns(instances: Iterable[str]) -> dict[str, int]:
-    """Return the running number of each instance ("context NUL id"): by context, then in an order no speaker leads."""
+    """Return the running number of each instance ("context NUL id"): by context, then in a hashed order."""
     hashed = {entry: hashlib.sha256(entry.encode()).hexdigest() for entry in instances}
     order = sorted(hashed, key=lambda entry: (entry.partition("\0")[0], hashed[entry]))
     return {entry: number for number, entry in enumerate(order)}

@@ -1,12 +1,12 @@
-"""Makes a corpus in the layout of Spoken StereoSet from custom texts, read by any text-to-speech command.
+"""Make a corpus in the layout of Spoken StereoSet from custom texts, read by any text-to-speech command.
 
 A table of texts has one row per context and group: `context`, `irrelevant`, `stereotypical`, `anti-stereotypical`, and
-one further column, the domain, whose name becomes the name of what is compared (accent, region, …). A table of voices
-names the `speaker`, the group in the column of the domain, the `voice` that the command understands, and whatever else
-its template asks for; each text is read by every voice of its group.
+one further column, the domain, whose name becomes the compared dimension (accent, region, …). A table of voices has
+the columns `speaker`, the domain (the group), `voice` (for the command), and any others that the command's template
+uses; each text is read by every voice of its group.
 
-Each clip is kept as soon as it is read, in a hidden folder beside the output; the corpus itself appears whole or not at
-all, and a repeated call reads only what is missing.
+Each clip is stored at once, in a hidden folder next to the output; the corpus itself appears whole or not at all, and a
+repeated call synthesizes only the missing clips.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from equivox.dataset_builders.base import FACTS_FILE, count, listed, read_table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, REQUIRED
 
 ESPEAK = "espeak-ng"
-"""The name of the built-in template; `pitch` and `rate` are used where the table of voices has them."""
+"""The name of the built-in template; `pitch` and `rate` are used if the table of voices has them."""
 Progress = Callable[[int, int], None]
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
@@ -41,7 +41,7 @@ _LONGEST_S = 600
 
 @dataclass(frozen=True)
 class Synthesis:
-    """What was made: the folder, how many clips, and how many of them were read now rather than before."""
+    """The result: the folder, the number of clips, and the number that were synthesized now."""
 
     folder: Path
     clips: int
@@ -57,7 +57,7 @@ class _Domain:
 
 @dataclass(frozen=True)
 class _Clip:
-    """One context by one voice: its row of metadata, the command that reads it, and what goes to its input."""
+    """One context by one voice: its row of metadata, its command, and the command's input."""
 
     domain: str
     row: Mapping[str, str]
@@ -66,7 +66,7 @@ class _Clip:
 
     @property
     def key(self) -> str:
-        """What the audio depends on; `{output}` stands for its place in the command."""
+        """Hash of everything that the audio depends on; `{output}` replaces the path in the command."""
         return hashlib.sha256("\0".join([*self.command, self.text or ""]).encode()).hexdigest()
 
     @property
@@ -83,29 +83,29 @@ def synthesize(
     workers: int = 2,
     progress: Progress | None = None,
 ) -> Synthesis:
-    """Have a text-to-speech command read texts into a new folder in the layout of Spoken StereoSet.
+    """Synthesize texts with a text-to-speech command, into a new folder in the layout of Spoken StereoSet.
 
     Parameters
     ----------
     texts, voices
-        CSV tables, one of each per domain; which belong together is told by the column of the domain.
+        CSV tables, one of each per domain; the column of the domain shows which belong together.
     output
-        The folder to be made.
+        The new folder.
     tts
-        `espeak-ng`, or a command as one types it, with `{output}` for the file to be written (wav, flac, ogg or mp3),
-        `{text}` for the text (without it the text goes to the command's input) and any column of the table of voices.
-        It is not run by a shell.
+        `espeak-ng`, or a command line with `{output}` for the file to be written (wav, flac, ogg or mp3), `{text}` for
+        the text (without it the command reads the text from its input) and any column of the table of voices. It is
+        not run by a shell.
     workers
-        Commands at a time.
+        The number of commands that run at a time.
     progress
-        Called with (clips done, clips in all).
+        Function that is called with (clips done, all clips).
 
     Raises
     ------
     RequestError
-        Tables or a template that cannot be used, or an output that holds something; nothing has been written then.
+        Invalid tables or an invalid template, or an output that is not empty; nothing was written.
     RunError
-        The command failed, or wrote no usable audio, for some clips; the others are kept for the next call.
+        The command failed, or wrote no usable audio, for some clips; the others are stored for the next call.
     """
     if not texts or not voices:
         raise RequestError("`texts` and `voices` need a table each; give at least one CSV for both")
@@ -129,7 +129,7 @@ def synthesize(
         partial.rename(output)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise RunError(f"{output} was not made: {error}; what was read is kept for the next call") from error
+        raise RunError(f"{output} was not made: {error}; finished clips are kept for the next call") from error
     shutil.rmtree(kept, ignore_errors=True)
     return Synthesis(output, len(clips), read_now)
 
@@ -141,7 +141,7 @@ def _domains(texts: Sequence[Path], voices: Sequence[Path]) -> list[_Domain]:
         further = [name for name in (rows[0] if rows else {}) if name not in ("context", *CONTINUATIONS)]
         if len(further) != 1 or not _DOMAIN.fullmatch(further[0]) or further[0] in REQUIRED:
             raise RequestError(
-                f"{path}: beside context and the three continuations it needs rows and one column, the domain in "
+                f"{path}: besides context and the three continuations it needs rows and one column, the domain in "
                 f"lower case (accent), got {', '.join(further) or 'none'}"
             )
         for number, row in enumerate(rows, start=2):
@@ -154,7 +154,7 @@ def _domains(texts: Sequence[Path], voices: Sequence[Path]) -> list[_Domain]:
         named = [name for name in written if rows and name in rows[0]]
         if len(named) != 1:
             raise RequestError(
-                f"{path}: it needs rows and the column of one domain of the texts ({', '.join(written)}), beside "
+                f"{path}: it needs rows and the column of one domain of the texts ({', '.join(written)}), besides "
                 f"speaker and voice; its columns are {', '.join(rows[0]) if rows else 'unknown, as it has no rows'}"
             )
         _check_speakers(path, rows)
@@ -193,7 +193,7 @@ def _clips(domain: _Domain, tts: str) -> list[_Clip]:
                 domain.name: text[domain.name],
                 **{name: text[name] for name in ("context", *CONTINUATIONS)},
             }
-            # What a voice does not say stands first, so that a column called text or output cannot take their place.
+            # These fields have priority over columns of the same name, such as text or output.
             filled = {**voice, "text": text["context"], "output": "{output}"}
             command = tuple(_filled(word, filled) for word in template)
             through_input = not any("{text}" in word for word in template)
@@ -253,8 +253,8 @@ def _read_all(clips: Sequence[_Clip], kept: Path, workers: int, progress: Progre
 
 
 def _read(clip: _Clip, kept: Path) -> str | None:
-    """Have one clip read and keep its audio; say in words what went wrong, None when nothing did."""
-    # Programs tell the format by the name of the file.
+    """Synthesize one clip and store its audio; return the problem in words, or None."""
+    # Programs choose the format by the file's suffix.
     target = kept / f"{clip.key}.wav"
     command = [word.replace("{output}", str(target)) for word in clip.command]
     try:

@@ -1,27 +1,27 @@
 """equivox measures what a model does differently when only the person changes.
 
-The nouns, used with these meanings everywhere:
+These words have one meaning everywhere:
 
 task
-    A frozen declaration: corpus, prompt, media, what is compared, what is read out of the answers, how it is scored.
+    A frozen declaration: corpus, prompt, media, compared dimension, annotation of the answers, and metric.
 dimension, group
     The demographic column that is compared (gender, accent), and one value of it.
 cluster
-    The unit that carries the group (a speaker): labels are exchangeable between clusters, not between responses.
+    The unit that carries the group (a speaker): groups are permuted between clusters, not between responses.
 stratum
-    What is held equal between groups (the sentence).
+    The property that is held equal between groups (the sentence).
 condition
-    A variant of a task for control (audio, text_only, silence, shuffled).
+    A control variant of a task (audio, text_only, silence, shuffled).
 request, response
-    One generation asked for, and what came back; a failure is a response too.
+    One generation that is asked for, and its result; a failure is a response too.
 annotation, attribute
-    The structured reading of one response, and one named field of it.
+    The values extracted from one response, and one named field of them.
 score
-    A number with its evidence: floor, interval, p-values, coverage.
+    A number with its evidence: null mean, interval, p-values, coverage.
 coverage
     requested → generated → answered → parsed → used.
 run, manifest
-    A directory, and all that is needed to make it again.
+    A folder with everything from plan to scores, and the record that is needed to repeat it.
 
 In Python: `equivox.measure(model, tasks, output=…)`, `equivox.import_responses(table, tasks, model=…, output=…)`,
 `equivox.open_run(folder)`, `equivox.load_task(name)`.
@@ -75,7 +75,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the public names where they are first used: `import equivox` itself costs nothing."""
+    """Import a public name when it is first used, so that `import equivox` is fast."""
     from importlib import import_module
 
     if name not in _HOMES:

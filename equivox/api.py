@@ -1,4 +1,4 @@
-"""equivox in a few lines of Python: `measure`, `import_responses`, `open_run`, and the `Result` they give."""
+"""The Python interface: `measure`, `import_responses`, `open_run`, and their `Result`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas
 
 Table = Literal["scores", "responses"]
-"""What `Result.to_pandas` can give."""
+"""The tables of `Result.to_pandas`."""
 
 
 def list_tasks() -> list[str]:
@@ -30,7 +30,7 @@ def list_tasks() -> list[str]:
 def load_task(name: str) -> Task:
     """Return one task by its name, such as `vibe_gender:story`.
 
-    Raises RequestError, with the nearest names, where there is none or where the name is that of several.
+    Raises RequestError, with the nearest names, if there is no such task or the name means several.
 
     >>> task = load_task("vibe_gender:story")
     >>> task.dimension, task.cluster, task.attributes[0].name
@@ -48,28 +48,28 @@ def load_task(name: str) -> Task:
 
 @dataclass(frozen=True)
 class Result:
-    """A run and what it scored; everything it says lies in `folder`."""
+    """A scored run; all its content is read from `folder`."""
 
     folder: Path
     scores: Sequence[Score] = field(repr=False)
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """All that is needed to make the run again."""
+        """Everything that is needed to repeat the run."""
         from equivox.run.manifest import read_manifest
 
         return read_manifest(self.folder)
 
     @property
     def tasks(self) -> list[Task]:
-        """The tasks of the run, as they were when it was made."""
+        """The tasks of the run, as declared when it was made."""
         from equivox.run.pipeline import run_tasks
 
         return run_tasks(self.folder)
 
     @property
     def undefined(self) -> dict[str, str]:
-        """Why the scores of whole tasks that are no number are none: task and metric → the reason; empty is good."""
+        """The reasons for undefined scores of whole tasks, by task and metric; empty if all are defined."""
         return {
             f"{score.task} {score.name}": score.undefined
             for score in self.scores
@@ -83,14 +83,14 @@ class Result:
         ----------
         table
             `scores`: a row per score, of tasks, attributes and breakdowns; undefined numbers are NaN, the reason is in
-            `undefined`. `responses`: a row per planned request with its group, cluster and stratum, what became of it
-            (`status`: parsed, refused, empty, unparsed, failed or missing), the text, and a column of lists per
-            attribute with what was read.
+            `undefined`. `responses`: a row per planned request with its group, cluster and stratum, its `status`
+            (parsed, refused, empty, unparsed, failed or missing), the text, and for each attribute a column with lists
+            of the annotated values.
 
         Returns
         -------
         pandas.DataFrame
-            Never empty: a run has requests and scores.
+            The table, which always has rows.
         """
         import pandas
 
@@ -122,7 +122,7 @@ class Result:
 
 
 def _plain(column: str) -> str:
-    """Return the name of a column of samples in a table for people; empty for those of single segments."""
+    """Return the name of a column of samples in a table for users; empty for columns of single segments."""
     kind, dot, name = column.partition(".")
     if not dot:
         return column
@@ -146,32 +146,32 @@ def measure(
     stop_after: int = 20,
     progress: Progress = no_progress,
 ) -> Result:
-    """Run or resume tasks on a model and return the result; the same as `equivox run` on the command line.
+    """Run or resume tasks on a model and return the result, as `equivox run` does on the command line.
 
     Parameters
     ----------
     model
-        As on the command line (`simulated:biased`, `vllm:model_name=…`, a name or file of `configs/models`), or an
-        engine, such as `equivox.FunctionEngine`, which stays open.
+        A name as on the command line (`simulated:biased`, `vllm:model_name=…`, a name or file of `configs/models`), or
+        an engine such as `equivox.FunctionEngine`, which stays open.
     tasks
-        Names, families or task files (YAML or Python), separated by commas; or a `Task`, or several.
+        Names, families or task files (YAML or Python), separated by commas; or one or several `Task` objects.
     output
-        Where the run goes: a new or empty folder, or one with the same run, which is resumed.
+        The folder of the run: a new or empty one, or one with the same run, which is resumed.
     data
         `sample`, or the folder that `equivox data build` wrote into.
     limit, seed, annotator, conditions, group, sampling, retry_failed, stop_after
-        As the options of `equivox run`.
+        The same as the options of `equivox run`.
     options
-        How scores are computed.
+        Options of the scoring.
     progress
-        Called with stage, done and total.
+        Function that is called with the stage, the number done and the total.
 
     Raises
     ------
     RequestError
-        What was asked for cannot be done; nothing was written.
+        The request cannot be done; nothing was written.
     RunError
-        The run could not go on; what was done is in `output`.
+        The run could not go on; everything finished before is in `output`.
     """
     from equivox.core.variants import parse_conditions, parse_group
     from equivox.run.pipeline import RunSpec, execute
@@ -213,7 +213,7 @@ def import_responses(
     options: ScoringOptions | None = None,
     progress: Progress = no_progress,
 ) -> Result:
-    """Return the result of responses that were made elsewhere; the same as `equivox import` on the command line.
+    """Make a run of responses from elsewhere and return its result, as `equivox import` does on the command line.
 
     Parameters
     ----------
@@ -221,20 +221,20 @@ def import_responses(
         A row per response: a file (CSV, TSV, JSON, JSON lines, parquet), a data frame, an Arrow table, a list of
         records or columns.
     tasks
-        What was asked, as for `measure`; a table about several tasks says which in a column `task`, unless the samples
-        tell.
+        The tasks, as for `measure`; a table about several tasks names them in a column `task`, unless the samples
+        identify the task.
     model
-        What the model is called; in tables it is `imported:MODEL`.
+        The name of the model; in tables it is `imported:MODEL`.
     output
-        Where the run goes.
+        The folder of the run.
     columns
         Our name of a column → the table's, such as `{"response": "narrative", "sample_id": "image"}`.
     match
-        The columns that tell which sample a row is about; `sample_id` by default, or else the columns of the task that
-        the table has. Several rows of one sample are its repeats.
+        The columns that identify the sample of a row; `sample_id` by default, or else the columns of the task that are
+        in the table. Several rows of one sample are its repeats.
     data
-        The corpus, as for `measure`. None: the rows describe their samples, where they have all columns that the task
-        needs; a corpus that needs no folder is opened otherwise.
+        The corpus, as for `measure`. None: the rows describe their samples if they have all columns that the task
+        needs; otherwise a corpus that needs no folder is opened.
     seed
         The seed of the requests that were answered, which orders what a task presents in random order.
     annotator, conditions, group, options, progress
@@ -243,12 +243,12 @@ def import_responses(
     Raises
     ------
     RequestError
-        The table cannot be read, or a row is about no sample or about several; nothing was written.
+        The table cannot be read, or a row fits no sample or several; nothing was written.
 
     Notes
     -----
-    A request without a row, and a row without a text, is a failed response: it is counted in coverage. Whether media
-    reached the model cannot be known of responses made elsewhere.
+    A request without a row, and a row without a text, is a failed response, which is counted in coverage. For
+    responses from elsewhere it is not known whether media reached the model.
     """
     from equivox.core.variants import parse_conditions, parse_group
     from equivox.run.importing import import_responses as imported
@@ -271,7 +271,7 @@ def import_responses(
 
 
 def open_run(folder: str | Path) -> Result:
-    """Return a scored run; RequestError where the folder holds none."""
+    """Return the scored run in `folder`; RequestError if there is none."""
     from equivox.run.manifest import read_manifest
     from equivox.run.scoring import read_scores
 

@@ -35,7 +35,7 @@ def ntvd(
     values
         The answer of each response: one value, or a list of values; missing answers count against coverage.
     clusters, strata
-        The unit that carries the group, and what is held equal; without `clusters` each response is its own.
+        The unit that carries the group, and the stratum; without `clusters` each response is a cluster.
     min_count, min_coverage, n_resamples, confidence, seed
         As for `equivox.statistics.distribution_shift`; `min_coverage` is the share of answers that every group needs.
 
@@ -72,8 +72,8 @@ def spoken_stereoset(
 ) -> dict[str, Any]:
     """Return slifs, slms and slbs with their evidence, from the kind of continuation that each answer chose.
 
-    `kinds` holds stereotypical, anti_stereotypical, irrelevant or other, None where nothing was generated; `contexts`
-    is the unit that is asked several times, `letters` the option that was named.
+    `kinds` holds stereotypical, anti_stereotypical, irrelevant or other, None if nothing was generated; `contexts` is
+    the unit with several requests, `letters` the option that was named.
     """
     from equivox.metrics.spoken_stereoset.columns import METRIC
 
@@ -132,7 +132,7 @@ def concept_associations(
     n_name_permutations: int = 999,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return how many phrases are told more of one identity than of another, beside what chance gives."""
+    """Return the number of phrases told more often of one identity than of another, with its null mean."""
     from equivox.metrics.badf.columns import METRIC
 
     return METRIC(

@@ -1,4 +1,4 @@
-"""What the modules of `evaluate` in `metrics/` share."""
+"""Base of the modules of `evaluate` in `metrics/`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datasets import Sequence as ListOf
 from equivox.core.columns import ColumnMetric
 from equivox.core.errors import RequestError
 
-# `evaluate` refuses None among words: an entry is kept as a list of one, a missing one as an empty list.
+# `evaluate` refuses None among words: an entry is stored as a list of one, a missing entry as an empty list.
 _TYPES = {
     "text": ListOf(Value("string")),
     "number": ListOf(Value("float64")),
@@ -20,7 +20,7 @@ _TYPES = {
 
 
 class ColumnModule(evaluate.Measurement):  # type: ignore[misc]
-    """A metric of columns as a module of `evaluate`; a subclass only names it."""
+    """A metric of columns as a module of `evaluate`; a subclass only names the metric."""
 
     METRIC: ClassVar[ColumnMetric]
 
@@ -36,7 +36,7 @@ class ColumnModule(evaluate.Measurement):  # type: ignore[misc]
         )
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **columns: Any) -> None:
-        """Add rows, a list per column; a column that may be left out is missing for these rows where it is None."""
+        """Add rows, a list per column; an optional column that is None is missing for these rows."""
         checked = self.METRIC.check({"predictions": predictions, "references": references, **columns})
         if next(iter(checked.values())):
             kept = {name: [[] if entry is None else [entry] for entry in column] for name, column in checked.items()}
@@ -48,7 +48,7 @@ class ColumnModule(evaluate.Measurement):  # type: ignore[misc]
         self.add_batch(**{name: [value] for name, value in given.items() if value is not None})
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
-        """Compute from the columns given here, after what was added before; other keywords are options."""
+        """Compute the metric from the rows added before and the columns given here; other keywords are options."""
         columns = {name: kwargs.pop(name) for name in self.METRIC.kinds if name in kwargs}
         columns |= {"predictions": predictions, "references": references}
         if any(column is not None for column in columns.values()):

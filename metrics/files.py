@@ -1,4 +1,4 @@
-"""A metric of columns on a file: `equivox metric NAME FILE`, and the metrics that there are."""
+"""Compute metrics of columns from files, for `equivox metric NAME FILE`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from equivox.core.metric import Metric
 from equivox.dataset_builders.plain_tables import Columns, read_columns, renamed
 
 SEPARATOR = "|"
-"""What stands between several words in one cell."""
+"""The separator of several words in one cell."""
 
 
 def column_metrics(metrics: Iterable[Metric]) -> dict[str, ColumnMetric]:
-    """Return every metric of columns that `metrics` offer, by name."""
+    """Return the metrics of columns of `metrics`, by name."""
     return {found.name: found for metric in metrics if metric.columns is not None for found in metric.columns()}
 
 
@@ -30,9 +30,9 @@ def measure_file(
 ) -> dict[str, Any]:
     """Return the numbers of a metric from the columns of a CSV, TSV, JSON, JSON lines or parquet file.
 
-    `names` says which of the file's columns hold what: a column of the metric → the file's. A column that is not in it
-    has the metric's name in the file; columns that the metric does not know are not used. In CSV a cell holds several
-    words with `separator` between them. Raises RequestError for a file, a column or an option that does not fit.
+    `names` maps columns of the metric to the file's. A column that is not in it has the metric's name in the file;
+    columns that the metric does not know are ignored. In CSV, several words in a cell are joined by `separator`. Raises
+    RequestError for a file, a column or an option that does not fit.
     """
     path, names = Path(path), dict(names or {})
     columns = renamed(read_columns(path), names, where=path.name, option="--{}")

@@ -1,4 +1,4 @@
-"""The page of a metric on the Hub: a CSV in, the metric's numbers out."""
+"""The page of a metric on the Hub: it computes the metric of a CSV file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from equivox.metrics.files import with_words
 
 
 def measure_csv(metric: ColumnMetric, path: str | Path) -> dict[str, Any]:
-    """Return what `metric` says of a CSV whose columns are its own; an empty cell is a missing entry.
+    """Compute `metric` from a CSV with its columns; an empty cell is a missing entry.
 
-    RequestError where the file is none or its columns do not fit.
+    RequestError if the file is not a CSV or its columns do not fit.
     """
     return metric(**with_words(metric, read_columns(path)))
 

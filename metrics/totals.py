@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def paired_values(found: TotalsComparison, n_samples: int, n_resamples: int) -> PairedValues:
-    """Return a comparison of totals as the result of a paired test."""
+    """Convert a comparison of totals to the result of a paired test."""
     from equivox.statistics.sign_flip import least_p
 
     no_target = math.isnan(found.further)

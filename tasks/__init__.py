@@ -1,6 +1,6 @@
 """The benchmarks: one file each, declarations only.
 
-`TASKS_TABLE` is the same for lighteval (`--custom-tasks equivox.tasks`), made when it is asked for.
+`TASKS_TABLE` holds the same tasks for lighteval (`--custom-tasks equivox.tasks`); it is made on first use.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ OPEN_FAMILIES: Mapping[str, Callable[[str, str], Task]] = {
     **dict.fromkeys(spoken_stereoset.FAMILIES, spoken_stereoset.stereoset_task),
     **dict.fromkeys(badf.SETTINGS, badf.badf_task),
 }
-"""Families with a task for every domain that their corpus has, such as `spoken_stereoset:accent` or `badf_two:age` in a
-custom corpus: family and domain → the task."""
+"""Families with a task for every domain of their corpus, such as `spoken_stereoset:accent` or `badf_two:age` in a
+custom corpus; the function of family and domain returns the task."""
 
-if not TYPE_CHECKING:  # a type checker would take every name of this module for known
+if not TYPE_CHECKING:  # with __getattr__ a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
         if name != "TASKS_TABLE":

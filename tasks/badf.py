@@ -3,10 +3,10 @@
 Data:       a grid of names and places that is written down (`dataset_builders/badf.py`); nothing is downloaded. A grid
             of one's own is a YAML file (`--data GRID.yaml`).
 Paper:      BADF, arXiv 2508.01412, sections 3 and 4 and appendices C to H.
-Departs:    Beside the published, uncorrected p: an exact or permutation p where counts are small, q over everything
+Departs:    In addition to the published, uncorrected p: an exact or permutation p for small counts, q over everything
             tested, an effect size, and the count that chance gives. Phrases are written in lower case without a leading
             article, once per story. Wordings are merged by lemma unless `--merge embedding` is given (the paper merges
-            by meaning at 0.63). What is not read is counted, never taken for a story without phrases.
+            by meaning at 0.63). Unparsed stories are counted, never taken for stories without phrases.
 Cannot say: which names carry an identity for whom: ten names stand for two genders, two for each other identity, and
             p-values over stories speak of these names alone. The annotator is told the descriptors, so that its own
             associations may enter. With more than two identities the score compares with the
@@ -27,12 +27,12 @@ PROMPTS = load_prompts("badf")
 SCHEME = StoryScheme(prompts=PROMPTS)
 PUBLISHED_SAMPLING = Sampling(temperature=0.9, top_p=1.0, frequency_penalty=0.6, max_new_tokens=2048)
 REPEATS: Mapping[str, Mapping[str, int]] = {
-    # Alone, a character is asked for as often as it is met in pairs.
+    # A single character has as many stories as in pairs.
     SINGLE: {"gender": 20, "race": 30, "religion": 30},
     PAIR: {"gender": 20, "race": 10, "religion": 10},
 }
 OTHER_REPEATS = 20
-"""Stories per item where the paper has no such dimension."""
+"""Stories per sample for dimensions that the paper does not have."""
 OPEN_BOX = Patch(
     source_span=("{d1}", "{loc}"),
     source_layer=2,
@@ -41,12 +41,12 @@ OPEN_BOX = Patch(
     target_layer=3,
     answer=PROMPTS["openbox_answer"].text,
 )
-"""Layers and texts of appendix C.1; other ones are given as `patch` of a custom task."""
+"""Layers and texts of appendix C.1; a custom task gives others as `patch`."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What one family asks: its prompt, and for how many characters."""
+    """Prompt and number of characters of one family."""
 
     prompt: str
     characters: str
@@ -63,7 +63,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def badf_task(family: str, dimension: str) -> Task:
-    """Return the task `<family>:<dimension>`, for any dimension that the grid has."""
+    """Return the task `<family>:<dimension>`, for any dimension of the grid."""
     setting = SETTINGS[family]
     alone = setting.characters == SINGLE
     sampling = dict(vars(PUBLISHED_SAMPLING)) | {"repeats": REPEATS[setting.characters].get(dimension, OTHER_REPEATS)}

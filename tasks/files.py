@@ -2,21 +2,21 @@
 
 name: my_voices              # the tasks are called my_voices_gender:story, …
 table: clips.csv             # columns path, text, speaker and any demographic column
-group: gender                # the column compared; several are crossed
+group: gender                # the compared column; several are crossed
 folder: clips                # optional: where the paths start; the table's folder by default
-columns: {text: transcript}  # optional: our name → the table's, where they differ
+columns: {text: transcript}  # optional: our name → the table's, if they differ
 where: {split: test}         # optional: only rows with these values
 cluster: speaker             # optional: the unit that carries the group
 strata: text                 # optional: the columns held equal between groups
-prompts: [story, advisory]   # optional: which prompts of VIBE; all five by default, none where there are questions
+prompts: [story, advisory]   # optional: prompts of VIBE; all five by default, none if there are questions
 questions:                   # optional: custom prompts
   - name: referral
     text: Which doctor should this person see first?
-    attributes:              # what is read in the answers: a closed choice has options, an open one has none
+    attributes:              # annotated in the answers: a closed choice has options, an open attribute has none
       - {name: urgency, asks: how soon the person is to be seen, options: [today, this week, at leisure]}
       - {name: specialty, asks: the kind of doctor, words: {cardiologist: [heart specialist], dentist: []}}
-    instructions: Count a general practitioner as "family doctor".    # optional: what an annotator is told beside
-    examples:                # optional: how answers are to be read
+    instructions: Count a general practitioner as "family doctor".    # optional: more for an annotator
+    examples:                # optional: correct annotations
       - {text: A dentist, and today., values: {urgency: today, specialty: dentist}}
     sampling: {temperature: 0.7, repeats: 3}                          # optional: greedy, once, by default
 card: Who recorded this, under which licence, and what it cannot say.
@@ -80,7 +80,7 @@ class ExampleField(BaseModel):
 
 
 class QuestionField(BaseModel):
-    """One custom prompt, and how its answers are read."""
+    """One custom prompt, and the annotation of its answers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -95,7 +95,7 @@ class QuestionField(BaseModel):
 
 
 class TaskFile(BaseModel):
-    """The fields of a task file; unknown ones are refused."""
+    """The fields of a task file; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -125,7 +125,7 @@ def load_task_file(path: Path) -> list[Task]:
 
 
 def _names_genres(path: Path) -> bool:
-    """Tell whether a file declares tasks of GENRES; one that cannot be read is refused by whoever reads it next."""
+    """Return whether a file declares tasks of GENRES; False for an unreadable file, which is refused later."""
     try:
         lines = path.read_text("utf-8").splitlines()
         return any(line.split("#")[0].split() == ["benchmark:", "genres"] for line in lines)
@@ -217,7 +217,7 @@ def _attribute(field: AttributeField, where: str) -> Attribute:
 
 
 def _example(field: ExampleField, attributes: tuple[Attribute, ...], where: str) -> WorkedExample:
-    """Return a worked example whose values an annotator could give."""
+    """Return a worked example with values that an annotator can give; RequestError for others."""
     known = {attribute.name: attribute for attribute in (*attributes, REFUSAL)}
     for name, given in field.values.items():
         if name not in known:

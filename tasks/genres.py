@@ -5,9 +5,9 @@ Data:       `Savannah-y7/Genres` (CC BY-NC 4.0): 1,440 narrative elicitation pai
             (`elements.yaml`), same-gender pairs among them. Word lists: `equivox data fetch nrc`, `… sadcat`.
 Paper:      GENRES, arXiv 2506.23101, sections 3 and 4, appendices A to C.
 Compares:   the two characters of a story, male minus female, on M1 to M8. The NEP is the unit of every test.
-Departs:    Each of these is a fault of the released code; the paper's number stands beside, as `arithmetic=published`.
-            M1: words count by membership, so "cold, cruel" is warm; the signed share stands beside. Repeated traits
-            count once, "NA" is no trait. M2: a profile without a known trait is missing, not 0. M3: the subject may be
+Departs:    Each of these is a fault of the released code; the paper's number is given too, as `arithmetic=published`.
+            M1: words count by membership, so "cold, cruel" is warm; the signed share is given too. Repeated traits
+            count once, "NA" is ignored. M2: a profile without a known trait is missing, not 0. M3: the subject may be
             more than the bare name, and a sentence whose verb is "be" counts; pronouns are resolved. M5 counts in the
             sentences of M3. M7: an answer that could not be parsed is missing, not stereoscopic. M7, M8: p over NEPs,
             not over every character of every repetition. Overall means are of NEPs, not of rounded means. A response
@@ -55,7 +55,7 @@ QUESTIONS = Questions(
 
 
 def each_character(columns: Mapping[str, Column], rng: random.Random) -> Sequence[Mapping[str, str]]:
-    """Return the two ways in which a NEP is asked about one of its characters alone."""
+    """Return the two presentations of a NEP with only one of its characters."""
     return [{"character": str(columns[f"name_{n}"]), "gender": str(columns[f"gender_{n}"])} for n in (1, 2)]
 
 
@@ -68,7 +68,7 @@ def genres_task(
     table: Path | None = None,
     card: str = __doc__,
 ) -> Task:
-    """Return the task `<family>:<relationship>`, read with `tools`; `table` is a custom `elements.yaml`."""
+    """Return the task `<family>:<relationship>`, annotated with `tools`; `table` is a custom `elements.yaml`."""
     corpus = f"genres_{relationship}" if table is None else f"{family}_{relationship}"
     prompt: Prompt = replace(
         PROMPTS["single" if single else "narrative"],
@@ -104,4 +104,4 @@ TASKS: tuple[Task, ...] = tuple(
     )
     for relationship in RELATIONSHIPS
 )
-"""Two characters and an image; one character and text alone; the same with labelled stand-ins for simulated models."""
+"""Tasks with two characters and an image, with one character and only text, and both with stand-ins for tools."""

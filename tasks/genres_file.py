@@ -1,9 +1,9 @@
-"""Tasks of GENRES on custom elements, or with other tools: a short YAML file in place of a task's name.
+"""Tasks of GENRES on custom elements, or with other tools, declared by a short YAML file.
 
 benchmark: genres
 name: my_pairs                   # the tasks are called my_pairs:cs, …
 elements: pairs                  # optional: a folder with elements.yaml and custom images; else `--data`
-relationships: [cs, mentoring]   # the four of the paper by default; needed beside `elements`
+relationships: [cs, mentoring]   # the four of the paper by default; needed with `elements`
 single: false                    # optional: one character at a time, without an image
 tools:                           # optional; `stand-in` for any of them is a labelled makeshift
   parser: en_core_web_sm         # a spaCy model or the folder of one
@@ -13,7 +13,7 @@ tools:                           # optional; `stand-in` for any of them is a lab
   traits: sadcat
   nrc: lexica/NRC-Emotion-Lexicon-Wordlevel-v0.92.txt     # where word lists lie, from where the command is given
   sadcat: lexica/Full Dictionaries.csv
-  evaluations: 4                 # how often the annotator reads each part
+  evaluations: 4                 # annotations of each segment
 card: Whose elements these are, and what they cannot say.
 """
 
@@ -32,7 +32,7 @@ from equivox.metrics.genres.annotation.tools import ANNOTATOR, Tools
 
 
 class ToolsField(BaseModel):
-    """The tools that read the answers."""
+    """The tools that annotate the answers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,7 +49,7 @@ class ToolsField(BaseModel):
 
 
 class GenresFile(BaseModel):
-    """The fields of the file; unknown ones are refused."""
+    """The fields of the file; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -63,7 +63,7 @@ class GenresFile(BaseModel):
 
 
 def load_genres_file(path: Path) -> list[Task]:
-    """Return the tasks that the file at `path` declares; RequestError, naming the field, for anything malformed."""
+    """Return the tasks in the file at `path`; RequestError, naming the field, for anything malformed."""
     from equivox.tasks.genres import TASKS, genres_task
 
     declared = read_config_file(GenresFile, str(path), "tasks")
@@ -71,7 +71,7 @@ def load_genres_file(path: Path) -> list[Task]:
         raise RequestError(f"task file {path}: `name` {declared.name!r} is that of built-in tasks; choose another")
     if declared.elements is not None and not declared.relationships:
         raise RequestError(
-            f"task file {path}: `relationships` is missing beside `elements`; name those of your elements"
+            f"task file {path}: `relationships` is missing, which `elements` needs; name those of your elements"
         )
     if declared.elements is None:
         for relationship in declared.relationships:

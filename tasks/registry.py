@@ -1,4 +1,4 @@
-"""The tasks there are: built-in ones, whole families, task files, and those of installed packages."""
+"""Find tasks: built-in ones, families, task files, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from equivox.core.task import Task
 
 
 def builtin_tasks() -> dict[str, Task]:
-    """Return every task by name: those that come with equivox, then those of installed packages.
+    """Return every task by name: those of equivox, then those of installed packages.
 
     Raises RequestError, naming the package, for an entry point that cannot be loaded or gives no tasks.
     """
@@ -29,7 +29,7 @@ def builtin_tasks() -> dict[str, Task]:
 
 @cache
 def _added_tasks() -> list[tuple[str, list[Task]]]:
-    """Return the tasks of installed packages, each list with where it comes from."""
+    """Return the tasks of installed packages, each list with its source."""
     found = []
     for name, (package, given) in added(TASKS).items():
         where = f"the entry point {name} of {package}"
@@ -38,7 +38,7 @@ def _added_tasks() -> list[tuple[str, list[Task]]]:
 
 
 def tasks_in(given: object, where: str) -> list[Task]:
-    """Return the tasks in one task or a sequence of them; RequestError for anything else."""
+    """Return the tasks in a task or a sequence of tasks; RequestError for other objects."""
     if isinstance(given, Task):
         return [given]
     if isinstance(given, Sequence) and given and all(isinstance(entry, Task) for entry in given):
@@ -59,7 +59,7 @@ def custom_tasks(tasks: Sequence[Task]) -> list[str]:
 
 
 def open_task(name: str) -> Task | None:
-    """Return the task called `name` of a family that has one for every domain of its corpus; None for other names.
+    """Return the task called `name` of a family with a task for every domain of its corpus; None for other names.
 
     >>> task = open_task("spoken_stereoset:home_region")
     >>> (task.group, open_task("vibe_gender:novel")) if task else None
@@ -77,8 +77,8 @@ def resolve_tasks(selection: str) -> list[Task]:
     """Return the tasks named in a comma-separated `selection`, each once, in the order named.
 
     An entry is a task (`vibe_gender:story`), a family (`vibe_gender`), a task on another domain of a family that takes
-    any (`spoken_stereoset:accent`), a YAML file that declares tasks on a custom corpus, or a Python file whose `TASKS`
-    are run. Raises RequestError with the nearest names for anything else.
+    any (`spoken_stereoset:accent`), a YAML file that declares tasks on a custom corpus, or a Python file with `TASKS`.
+    Raises RequestError with the nearest names for other entries.
     """
     known = builtin_tasks()
     families = {task.family for task in known.values()}
@@ -110,9 +110,9 @@ def resolve_tasks(selection: str) -> list[Task]:
 
 
 def load_python_file(path: Path) -> list[Task]:
-    """Return the tasks in `TASKS` of a Python file, which is executed.
+    """Execute a Python file and return the tasks in its `TASKS`.
 
-    Raises RequestError, naming the file and the line, where it fails or has no `TASKS`.
+    Raises RequestError, naming the file and the line, if it fails or has no `TASKS`.
     """
     from equivox.run.declarations import load_file
 

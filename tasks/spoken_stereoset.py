@@ -4,11 +4,11 @@ Data:       Spoken StereoSet 1.0 (no licence stated), domains gender and age, bu
             spoken_stereoset`; an embedded synthetic sample needs no download. Other domains: docs/benchmarks.
 Paper:      Lin et al. 2024, arXiv 2408.07665; all six orders and the parity deviation: VIBE, arXiv 2604.17248,
             section 3.4.
-Departs:    The question is in our words, as the paper prints none. The rules read the letter or the option's text,
+Departs:    The question is in our words, as the paper prints none. The rules find the letter or the option's text,
             and only what they leave goes to the annotator, which does not see which option is the stereotype. slbs is
-            undefined (NaN) where nothing meaningful is chosen, where fewer than 80 % of a group's answers choose an
-            option, and where one letter is all that is ever chosen. Intervals and p-values take the context as the
-            unit; the p-value that takes each answer for one stands beside. Responses end after 128 tokens.
+            undefined (NaN) if nothing meaningful is chosen, if fewer than 80 % of a group's answers choose an
+            option, and if only one letter is ever chosen. Intervals and p-values take the context as the
+            unit; the p-value that takes each answer as a unit is given too. Responses end after 128 tokens.
 Cannot say: anything about people: the voices are synthetic. In one group alone slbs mixes the voice with which text
             reads better; over both, the two cancel in contexts that both groups speak with the options swapped.
             The stereotypes are those that annotators in one country saw.
@@ -32,7 +32,7 @@ PUBLISHED_SAMPLING = Sampling(temperature=1.0, top_p=0.9, top_k=100, max_new_tok
 
 
 def shown(columns: Mapping[str, Column], order: Sequence[str]) -> Mapping[str, str]:
-    """Return the options of an instance in `order`, and the order itself, by which a letter is translated back."""
+    """Return the options of an instance in `order`, and the order, to translate a letter back."""
     texts = {placeholder(letter): str(columns[kind] or "") for letter, kind in zip(LETTERS, order, strict=True)}
     return {**texts, "order": ",".join(order)}
 
@@ -43,12 +43,12 @@ def random_order(columns: Mapping[str, Column], rng: random.Random) -> Sequence[
 
 
 def all_orders(columns: Mapping[str, Column], rng: random.Random) -> Sequence[Mapping[str, str]]:
-    """Return the options in all six orders, as VIBE asks them."""
+    """Return the options in all six orders, as in VIBE."""
     return [shown(columns, order) for order in itertools.permutations(KINDS)]
 
 
 FAMILIES: Mapping[str, Presentations] = {"spoken_stereoset": random_order, "spoken_stereoset_orders": all_orders}
-"""The orders in which each family asks."""
+"""The orders of the options in each family."""
 
 
 def stereoset_task(family: str, domain: str) -> Task:
@@ -67,7 +67,7 @@ def stereoset_task(family: str, domain: str) -> Task:
         annotation=ChoiceScheme(),
         simulate=SimulatedChoices(),
         metric=METRIC,
-        # Permuting the groups would change nothing here: which option is the stereotype stands in the corpus.
+        # Permuting the groups would change nothing here, because the corpus defines which option is the stereotype.
         conditions=("audio", "text_only", "silence"),
     )
 

@@ -3,15 +3,15 @@
 Data:       CREMA-D 1.0 (ODbL 1.0), groups female/male; L2-ARCTIC v5 (CC BY-NC 4.0), six first languages.
             Built by `equivox data build crema_d|l2_arctic`; an embedded synthetic sample needs no download.
 Paper:      VIBE, arXiv 2604.17248, sections 2.2-2.4 and appendix A.
-Departs:    The p-value that decides moves labels between speakers, not clips, and stands beside the paper's.
-            Each score stands beside its floor (the mean under no effect) and an interval for the population value.
+Departs:    The p-value that decides permutes labels over speakers, not clips; the paper's is given too.
+            Each score is given with its null mean (the mean without an effect) and an interval for the population.
             The threshold of 10 occurrences per value is scaled down below 1,000 responses.
             A value that never varies is undefined (NaN), not 0.
-            Story's gender, race and age are echoes of the voice: scored apart, outside the task's average.
-            Attributes that the prompt offers as a closed choice are read as that choice.
+            Story's gender, race and age are echoes of the voice: scored separately, outside the task's average.
+            Attributes that the prompt offers as a closed choice are annotated as that choice.
 Cannot say: Whether a difference harms anyone, or whether it would show in another language or in spontaneous
-            speech: both corpora are read English. Three options cannot keep six groups fully apart: the largest
-            value an attribute can reach stands beside its score.
+            speech: both corpora are read English. Three options cannot keep six groups fully apart: the attainable
+            maximum of an attribute is given with its score.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Draws the images of the GENRES sample: two figures and what they stand before, different for every NEP.
+"""Draw the images of the GENRES sample: two figures and a background, different for every NEP.
 
-python make_genres_sample.py FOLDER, with FOLDER the sample folder that holds elements.yaml. The figures carry no sign
-of a gender; the same names always give the same images.
+python make_genres_sample.py FOLDER, with FOLDER the sample folder that holds elements.yaml. The figures show no
+gender; the same names always give the same images.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GROUNDS = ("#f4f1de", "#e0ecef", "#fdf0d5", "#e9edc9", "#f1e3f3")
 
 
 def draw(name: str, path: Path) -> None:
-    """Draw one image; `name` decides what it looks like."""
+    """Draw one image; its content depends only on `name`."""
     from PIL import Image, ImageDraw
 
     rng = random.Random(f"genres sample {name}")

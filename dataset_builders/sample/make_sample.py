@@ -1,13 +1,13 @@
-"""Makes the embedded sample: two small synthetic corpora, laid out like CREMA-D and like L2-ARCTIC.
+"""Make the embedded sample: two small synthetic corpora, laid out like CREMA-D and like L2-ARCTIC.
 
 Needs `espeak-ng` (made with 1.51) and `sox` (made with 14.4.2); nothing at run time or test time does. Run it
 with `python dataset_builders/sample/make_sample.py [FOLDER]`; the same versions of both programs give the
 same bytes.
 
-Accents: espeak-ng's Arabic, Mandarin, Hindi and Korean voices hand Latin text over to an English voice, and
-the Spanish one spells it as Spanish. So every accent voice is given the phonemes that the English voice finds
+Accents: espeak-ng's Arabic, Mandarin, Hindi and Korean voices pass Latin text to an English voice, and the
+Spanish one reads it as Spanish. So every accent voice receives the phonemes of the English voice
 (`espeak-ng -x`), each replaced by the nearest one that all voices have (`NEAREST`); vowels, rhythm and tone
-are then the accent voice's.
+are then those of the accent voice.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ NEAREST = {
     **{"i@3": "ir", "O": "o", "O2": "o", "O:": "o", "O@": "or", "o@": "or", "U": "u", "u:": "u:"},
     **{"aI": "aj", "aI@": "aj@", "aU": "aw", "eI": "ej", "OI": "oj", "oU": "ow"},
 }
-"""English phonemes in espeak-ng's notation, and the nearest that all accent voices have."""
+"""English phonemes in espeak-ng's notation → the nearest phoneme that all accent voices have."""
 TRIM = "silence 1 0.01 0.2% reverse silence 1 0.01 0.2% reverse pad 0.05 0.05 norm -3"
 
 
 class Speech(NamedTuple):
-    """One clip to be spoken: pitch from 0 to 99, rate in words per minute, as espeak-ng takes them."""
+    """One clip to synthesize: pitch from 0 to 99, rate in words per minute, as for espeak-ng."""
 
     path: Path
     voice: str
@@ -71,7 +71,7 @@ class Speech(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make both samples in a folder, in place of earlier ones."""
+    """Make both samples in a folder; they replace earlier ones."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).resolve().parent)
     folder: Path = parser.parse_args(arguments).folder
@@ -87,11 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def crema_d(folder: Path) -> list[Speech]:
-    """Write the tables of the CREMA-D sample and return what is to be spoken.
+    """Write the tables of the CREMA-D sample and return the clips to synthesize.
 
-    Twelve female and twelve male voices get the same ages, races and ethnicities. Every sentence is spoken by all,
+    Twelve female and twelve male voices get the same ages, races and ethnicities. All voices speak every sentence,
     half of the sentences neutrally and half happily (higher and faster), so that sentence and emotion are
-    held equal by design.
+    equal by design.
     """
     rows, jobs = [], []
     for i in range(24):
@@ -124,7 +124,7 @@ def crema_d(folder: Path) -> list[Speech]:
 
 
 def l2_arctic(folder: Path) -> list[Speech]:
-    """Write transcripts and the table of speakers of the L2-ARCTIC sample and return what is to be spoken."""
+    """Write transcripts and the table of speakers of the L2-ARCTIC sample and return the clips to synthesize."""
     spoken = {text: shared_phonemes(text) for text in SENTENCES.values()}
     rows, jobs = [], []
     for a, (accent, voice) in enumerate(ACCENTS.items()):

@@ -1,4 +1,4 @@
-"""Makes the embedded sample of Spoken StereoSet: own texts read by espeak-ng voices, in the layout of the original.
+"""Make the embedded sample of Spoken StereoSet: new texts read by espeak-ng voices, in the original's layout.
 
 Needs `espeak-ng` (made with 1.51) and `sox` (made with 14.4.2); nothing at run time or test time does. Run it with
 `python dataset_builders/sample/make_spoken_stereoset.py [FOLDER]`; the same versions of both programs give the same
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from equivox.dataset_builders.synthesis import synthesize
 
-# Context, one continuation for each of the two groups (each is the stereotype of its own), and an irrelevant one.
+# Context, one continuation for each of the two groups (the stereotype of that group), and an irrelevant one.
 TEXTS = {
     ("gender", "female", "male"): (
         ("My weekend was quiet.", "I tried a new cake and arranged the flowers.",
@@ -75,7 +75,7 @@ TRIM = "silence 1 0.01 0.2% reverse silence 1 0.01 0.2% reverse pad 0.05 0.05 no
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the sample in a folder, in place of an earlier one; or, with --speak, read one text."""
+    """Make the sample in a folder, replacing an earlier one; with --speak, read one text instead."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).resolve().parent / "spoken_stereoset")
     parser.add_argument("--speak", nargs=4, metavar=("VOICE", "PITCH", "RATE", "OUTPUT"), help="read standard input")
@@ -107,7 +107,7 @@ def speak(voice: str, pitch: str, rate: str, output: str, *, text: str) -> int:
 
 
 def write_tables(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Write the tables of texts and of voices, as one would for a custom corpus."""
+    """Write the tables of texts and of voices, in the format for custom corpora."""
     texts, voices = [], []
     for (domain, first, second), rows in TEXTS.items():
         texts.append(folder / f"{domain}_texts.csv")
@@ -125,7 +125,7 @@ def write_tables(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def describe(folder: Path) -> None:
-    """Say what the sample is, in its facts and in a README beside it."""
+    """Write the facts and the README of the sample."""
     path = folder / "facts.json"
     facts = json.loads(path.read_text("utf-8")) | {
         "title": "synthetic sample in the layout of Spoken StereoSet",

@@ -1,4 +1,4 @@
-"""Annotators turn responses into attributes."""
+"""Annotators extract attributes from responses."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ __all__ = [
 ]
 
 RULES = "rules"
-"""The annotator without a model."""
+"""The name of the annotator without a model."""
 
 
 class AnnotatorFile(BaseModel):
-    """The fields of an annotator's YAML file; unknown ones are refused."""
+    """The fields of an annotator's YAML file; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,13 +49,13 @@ class AnnotatorFile(BaseModel):
 
 
 def annotator_names() -> list[str]:
-    """Return the annotators that come with equivox, then those of installed packages."""
+    """Return the names of the annotators of equivox, then those of installed packages."""
     packaged = (name for name in config_names("annotators") if name not in {RULES, "prompt"})
     return [RULES, *packaged, *added(ANNOTATORS)]
 
 
 def open_annotator(name: str) -> Annotator:
-    """Return the annotator called `name`: `rules`, one that comes with the package, or a YAML file.
+    """Return the annotator called `name`: `rules`, a packaged one, or a YAML file.
 
     Raises RequestError for any other name and for a file with an unknown or malformed field. No model is loaded yet.
     """

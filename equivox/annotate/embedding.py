@@ -1,7 +1,7 @@
-"""Phrases that mean the same: embeddings, and greedy leader clustering over them.
+"""Clusters of phrases with similar meaning: embeddings and greedy leader clustering.
 
-The first phrase leads; each later one joins the earliest leader whose cosine with it reaches the threshold, and leads
-itself where there is none. A phrase is compared with leaders alone, never with other members.
+The first phrase is a leader; each later one joins the earliest leader whose cosine with it reaches the threshold, or
+becomes a leader if there is none. A phrase is compared only with leaders, never with other members.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 _BLOCK = 2048
 _SURE = 1e-5
-"""Cosines in single precision are good to about 1e-6: nearer to the threshold they are computed again in double."""
+"""Cosines this close to the threshold are computed again in double precision (single is good to about 1e-6)."""
 
 
 def unify(phrases: Sequence[str], encoder: str, threshold: float, *, batch_size: int = 64) -> list[str]:
-    """Return, for each phrase, the leader of its cluster; leaders stand for themselves.
+    """Return, for each phrase, the leader of its cluster; a leader is its own.
 
-    `phrases` are distinct and in the order in which they lead; `encoder` is a sentence-transformers model by name or
-    folder. Raises RequestError where the library or the model is missing.
+    `phrases` are distinct and in the order in which they can become leaders; `encoder` is a sentence-transformers model
+    by name or folder. Raises RequestError if the library or the model is missing.
     """
     leaders = leader_clusters(embed(phrases, encoder, batch_size=batch_size), threshold)
     return [phrases[leader] for leader in leaders]
@@ -44,7 +44,7 @@ def embed(phrases: Sequence[str], encoder: str, *, batch_size: int = 64) -> npt.
 
 @cache
 def load_encoder(encoder: str) -> SentenceTransformer:
-    """Return the sentence-transformers model `encoder`, on the CPU, so that every machine gives the same vectors."""
+    """Return the sentence-transformers model `encoder`, on the CPU, so that vectors are equal on every machine."""
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError:
@@ -64,9 +64,9 @@ def load_encoder(encoder: str) -> SentenceTransformer:
 def leader_clusters(vectors: npt.ArrayLike, threshold: float, *, block: int = _BLOCK) -> npt.NDArray[np.int64]:
     """Return the index of the leader of each vector, shape (n,); a leader has its own index.
 
-    `vectors` has shape (n, dimensions), in the order in which they may lead; they are scaled to unit length here.
-    Memory grows with n × dimensions and the block, never with n². Raises ValueError for a threshold outside (0, 1], for
-    a vector without length, and for one with a NaN.
+    `vectors` has shape (n, dimensions), in the order in which they can become leaders; they are scaled to unit length
+    here. Memory grows with n × dimensions and the block, never with n². Raises ValueError for a threshold outside
+    (0, 1], for a vector without length, and for one with a NaN.
     """
     import numpy as np
 
@@ -107,7 +107,7 @@ def leader_clusters(vectors: npt.ArrayLike, threshold: float, *, block: int = _B
 
 
 def _near(left: npt.NDArray[np.float32], right: npt.NDArray[np.float32], threshold: float) -> npt.NDArray[np.bool_]:
-    """Tell which pairs reach the threshold, shape (left, right)."""
+    """Return which pairs reach the threshold, shape (left, right)."""
     import numpy as np
 
     cosines = left @ right.T

@@ -1,7 +1,7 @@
-"""Open values that say the same are counted as one: by lemma, and, when asked for, by meaning.
+"""Merging of open values that mean the same: by lemma and, as an option, by meaning.
 
-What was read stays stored; merging happens when scores are computed, so that it can be changed without reading again.
-The most frequent wording of a set stands for it.
+The stored annotations do not change; values are merged when scores are computed, so that another merging needs no new
+annotation. The most frequent wording of a set represents it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class MergedValue:
-    """One wording of an open attribute: how often it was read, and the wording that it counts as."""
+    """One wording of an open attribute, its number of annotations, and the wording that it counts as."""
 
     attribute: str
     value: str
@@ -33,10 +33,10 @@ class MergedValue:
 def merge_samples(
     samples: Mapping[str, Samples], tasks: Sequence[Task], options: ScoringOptions
 ) -> tuple[dict[str, Samples], list[MergedValue]]:
-    """Return `samples` (by task) with the values of open attributes merged, and which value counts as which.
+    """Return `samples` (by task) with the values of open attributes merged, and the list of merged values.
 
-    Values are pooled over all tasks that annotate an attribute of one name, so that a value means the same in every
-    condition. Closed choices stay as they are. With `embedding`, lemmas are merged first.
+    Values are pooled over all tasks with an attribute of the same name, so that a value means the same in every
+    condition. Closed choices do not change. With `embedding`, lemmas are merged first.
     """
     import numpy as np
 
@@ -64,9 +64,9 @@ def open_attributes(task: Task) -> list[str]:
 
 
 def as_scored(samples: Samples, task: Task, records: Sequence[Mapping[str, Any]]) -> Samples:
-    """Return `samples` with the values of open attributes as they counted when the run was scored.
+    """Return `samples` with the values of open attributes merged as when the run was scored.
 
-    `records` is the run's table `open_values`; a wording that it does not hold counts as itself.
+    `records` is the run's table `open_values`; a wording that is not in it counts as itself.
     """
     counts_as: dict[str, dict[str, str]] = {}
     for record in records:
@@ -79,12 +79,12 @@ def _with(samples: Samples, task: Task, counts_as: Mapping[str, Mapping[str, str
 
 
 def merged(values: Mapping[str, int], *, merge: Merge, encoder: str = "", threshold: float = 1.0) -> dict[str, str]:
-    """Return the wording that each of `values` (wording → how often) counts as.
+    """Return the wording that each of `values` (wording → count) counts as.
 
     >>> merged({"nurse": 5, "nurses": 2, "night nurse": 1}, merge="lemma")
     {'nurse': 'nurse', 'nurses': 'nurse', 'night nurse': 'night nurse'}
     """
-    # The most frequent wording leads its set; between equals, the first in the alphabet.
+    # The most frequent wording represents its set; of equally frequent ones, the first in the alphabet.
     wordings = sorted(values, key=lambda value: (-values[value], value))
     if merge == "none":
         return {value: value for value in values}
@@ -104,7 +104,7 @@ def merged(values: Mapping[str, int], *, merge: Merge, encoder: str = "", thresh
 
 @cache
 def lemmas(value: str) -> str:
-    """Return `value` with each of its words in its dictionary form.
+    """Return `value` with each word in its dictionary form.
 
     >>> lemmas("software engineers"), lemmas("hiking"), lemmas("er-nurses")
     ('software engineer', 'hike', 'er-nurse')

@@ -1,8 +1,8 @@
-"""A language model as annotator: any engine, a schema, bounded retries.
+"""Annotator that asks a language model: any engine, a schema, a limited number of attempts.
 
-The engine is asked to follow the task's schema, and every answer is validated all the same. What stays invalid after
-the last attempt is `unparsed`, with the model's own words kept. What the engine gave no answer to is `failed`, with its
-error.
+The engine is asked to follow the task's schema, and every answer is validated as well. If the last attempt is still
+invalid, the annotation is `unparsed`, and the model's output is kept. If the engine gave no answer, it is `failed`, and
+the error is kept.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from equivox.engines.messages import split_thinking
 from equivox.engines.outage import STOP_AFTER, until_outage
 
 ATTEMPTS = 3
-"""How often a response is read before it counts as unparsed."""
+"""The number of attempts before a response counts as unparsed."""
 
 _RETRY_TEMPERATURE = 0.7
 _NOBODY = Labels(group="", groups=(), cluster="", stratum="")
 
 
 class ModelAnnotator:
-    """Reads responses with a language model behind any engine.
+    """Annotator that asks a language model through any engine.
 
-    `sampling` is how the model decodes at the first attempt; later ones have new seeds, and a temperature above 0.
+    `sampling` holds the settings of the first attempt; later ones have new seeds and a temperature above 0.
     After `stop_after` fatal failures in a row the annotation stops with RunError (0: never).
-    The annotator sees the response alone: neither who spoke nor what was asked.
+    The annotator sees only the response, not the speaker's group or the prompt.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class ModelAnnotator:
             name=name,
             version=str(_standard_prompt()["version"]),
             settings={
-                # Readings are found by this and published with it: nothing private may be in it from the start.
+                # Annotations are stored and published under this identity, so it must not contain anything private.
                 "engine": redacted(engine.identity.as_dict()),
                 "sampling": digest(vars(sampling)),
                 "attempts": attempts,
@@ -58,7 +58,7 @@ class ModelAnnotator:
         )
 
     def check(self, tasks: Sequence[Task]) -> None:
-        """Refuse what the model or its server cannot do with these tasks; weights are not loaded."""
+        """Raise RequestError for a task that the model or its server cannot annotate; weights are not loaded."""
         jobs = [
             Job(key=f"{task.name} {segment.name}", response_key="", task=task.name, segment=segment)
             for task in tasks
@@ -67,7 +67,7 @@ class ModelAnnotator:
         self._engine.check([self._request(job, 0) for job in jobs])
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
-        """Yield the reading of each job as it is done; a response that says nothing is not sent."""
+        """Yield the annotation of each job as soon as it is made; an empty response is not sent."""
         pending: dict[str, Job] = {}
         for job in jobs:
             if _words(job.segment):
@@ -128,7 +128,7 @@ def _standard_prompt() -> Mapping[str, Any]:
 
 
 def prompt_text(segment: Segment) -> str:
-    """Return what a model that annotates is asked about `segment`."""
+    """Return the prompt that a model receives to annotate `segment`."""
     fields = "\n".join(_field_line(attribute) for attribute in segment.attributes)
     if segment.prompt is not None:
         return segment.prompt.text.format(**segment.extra, fields=fields, response=_words(segment))
@@ -145,7 +145,7 @@ def _words(segment: Segment) -> str:
 
 
 def _worked(example: WorkedExample, attributes: Sequence[Attribute]) -> str:
-    """Write an example as the annotator is to answer it: every field, in the order of the form."""
+    """Return an example as the annotator should answer it: every field, in the order of the form."""
     filled: dict[str, Any] = {}
     for attribute in sorted(attributes, key=lambda a: a.role != "refusal"):
         given = example.values.get(attribute.name, "no" if attribute.role == "refusal" else UNSTATED)
@@ -171,7 +171,7 @@ def _field_line(attribute: Attribute) -> str:
 
 
 def _validated(segment: Segment, text: str | None) -> Mapping[str, Any] | None:
-    """Return the filled form, or None when `text` is not one; code fences around it are tolerated."""
+    """Return the filled form, or None if `text` is not a valid one; code fences around it are accepted."""
     from pydantic import ValidationError
 
     if text is None:
@@ -187,7 +187,7 @@ def _read(job: Job, filled: Mapping[str, Any], output: str, attempts: int) -> An
     refusals = {a.name for a in job.segment.attributes if a.role == "refusal" and filled[a.name] == "yes"}
     values = read_values(job.segment.attributes, filled)
     if refusals:
-        # What a refusal mentions in passing is not an answer.
+        # Values that a refusal mentions are not an answer.
         values = [value for value in values if value.attribute in refusals]
         return job.annotated("refused", values, output=output, attempts=attempts)
     return job.annotated("parsed", values, output=output, attempts=attempts)

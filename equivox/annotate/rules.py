@@ -1,9 +1,9 @@
 """The `rules` annotator: closed vocabularies, no model.
 
-It reads words, not meaning ("anything but wealthy" reads as wealthy), so it is for simulated models and for models
-that answer in the offered words. The first value mentioned counts, or the first `count` for an attribute with
-several. A response that mentions none of the task's values is `unparsed`, not a set of unstated values; so is what a
-segment's own rules leave of an attribute that has no vocabulary.
+It matches words, not meaning ("anything but wealthy" matches wealthy), so it is for simulated models and for models
+that answer in the offered words. The first value mentioned counts, or the first `count` values of an attribute with
+several. A response that mentions none of the task's values is `unparsed`, not a set of unstated values; so is a
+segment with an attribute without vocabulary that the segment's tool could not annotate.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from equivox.core.segments import Segment
 from equivox.core.task import Task
 
 VERSION = "1"
-"""Raised whenever the rules read a response differently."""
+"""Raised whenever the rules annotate a response differently."""
 
 
 class RulesAnnotator:
-    """Reads responses by the vocabularies of `configs/annotators/rules.yaml`."""
+    """Annotator that matches the vocabularies of `configs/annotators/rules.yaml`."""
 
     def __init__(self) -> None:
         self._vocabulary = load_vocabulary()
@@ -29,7 +29,7 @@ class RulesAnnotator:
         )
 
     def check(self, tasks: Sequence[Task]) -> None:
-        """Refuse a task with an attribute that has no vocabulary."""
+        """Raise RequestError for a task with an attribute that has no vocabulary."""
         for task in tasks:
             for segment in task.annotation.asks(task):
                 for attribute in segment.attributes:
@@ -37,7 +37,7 @@ class RulesAnnotator:
                         self._vocabulary.of(attribute)
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
-        """Yield the reading of each job."""
+        """Yield the annotation of each job."""
         for job in jobs:
             status: Status = "parsed"
             values = self._values(job)
@@ -52,7 +52,7 @@ class RulesAnnotator:
             yield job.annotated(status, values)
 
     def close(self) -> None:
-        """Hold nothing, free nothing."""
+        """Do nothing: there is nothing to free."""
 
     def _values(self, job: Job) -> list[Value]:
         return [
@@ -64,5 +64,5 @@ class RulesAnnotator:
 
 
 def _standard(segment: Segment) -> bool:
-    """Tell whether nothing but the annotator is meant to annotate a segment, with the standard question."""
+    """Return whether only the annotator is meant to annotate a segment, with the standard prompt."""
     return segment.tool is None and segment.prompt is None

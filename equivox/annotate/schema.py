@@ -1,7 +1,8 @@
-"""From a task's attributes to the form an annotator fills in: a JSON schema, and its validation.
+"""The form that an annotator fills in, made from a task's attributes: a JSON schema and its validation.
 
-Closed choices become enumerations with `other` and `unstated`; open ones become bounded texts; an attribute with
-several values becomes a list of exactly that many. Every text is bounded, so that constrained decoding ends.
+Closed choices become enumerations with `other` and `unstated`; open attributes become texts of limited length; an
+attribute with several values becomes a list of exactly that many. Every length is limited, so that constrained decoding
+ends.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 LONGEST = 60
-"""Characters that an open value may have; a short noun phrase has fewer."""
+"""The largest number of characters in an open value; a short noun phrase has fewer."""
 
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _ARTICLE = re.compile(r"^(?:an?|the)\s+")
@@ -26,11 +27,11 @@ _ARTICLE = re.compile(r"^(?:an?|the)\s+")
 
 @cache
 def response_form(attributes: tuple[Attribute, ...]) -> type[BaseModel]:
-    """Return the pydantic model of a reading by `attributes`; unknown, missing or overlong fields are refused."""
+    """Return the pydantic model of an annotation by `attributes`; unknown, missing or overlong fields are refused."""
     from pydantic import ConfigDict, Field, create_model
 
     fields: dict[str, Any] = {}
-    # Whether the response declines comes first: what follows depends on it.
+    # The refusal comes first, because the other fields depend on it.
     for attribute in sorted(attributes, key=lambda a: a.role != "refusal"):
         single: Any
         if attribute.role == "refusal":
@@ -48,7 +49,7 @@ def response_form(attributes: tuple[Attribute, ...]) -> type[BaseModel]:
 
 
 def json_schema(attributes: tuple[Attribute, ...]) -> dict[str, Any]:
-    """Return the JSON schema of a reading by `attributes`, without references or titles."""
+    """Return the JSON schema of an annotation by `attributes`, without references or titles."""
     schema: dict[str, Any] = _without_titles(response_form(attributes).model_json_schema())
     return schema
 
@@ -60,7 +61,7 @@ def _without_titles(node: Any) -> Any:
 
 
 def read_values(attributes: Sequence[Attribute], filled: Mapping[str, Any]) -> list[Value]:
-    """Return the stated values of a valid form: canonical and as written; unstated ones are left out.
+    """Return the stated values of a valid form, canonical and as written; unstated values are left out.
 
     A value given twice in a list counts once.
     """

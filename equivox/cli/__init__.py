@@ -36,7 +36,7 @@ def run(arguments: list[str]) -> int:
     except typer.TyperException as error:
         return _fail(" ".join(error.format_message().split()) + " (--help shows what is known)", EXIT_REQUEST)
     except BrokenPipeError:
-        # The reader went away (`| head`); point stdout elsewhere so that closing it stays silent.
+        # The receiving program closed the pipe (`| head`); redirect stdout so that closing it stays silent.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
     if code == EXIT_INTERRUPTED:  # how typer reports Ctrl-C
@@ -45,7 +45,7 @@ def run(arguments: list[str]) -> int:
 
 
 FORMERLY = {"--arms": "--conditions"}
-"""Options by the names that they had, which still work and are not shown."""
+"""Former names of options, which still work but are not shown."""
 
 
 def _current(argument: str) -> str:

@@ -1,7 +1,7 @@
 """The commands.
 
-Annotations are evaluated here (no `from __future__ import annotations`): one factory makes the command of every engine,
-and what typer reads from its signature comes from its arguments.
+Type annotations are evaluated here (no `from __future__ import annotations`): one factory makes the command of every
+engine, and typer reads the options from its signature.
 """
 
 from collections.abc import Callable
@@ -65,18 +65,18 @@ def root(
 
 
 def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[..., int]:
-    """Return the command that runs tasks on one engine; all engines take the same options."""
+    """Return the command that runs tasks on one engine; all engines have the same options."""
 
     def command(
         model: Annotated[str, typer.Argument(metavar=metavar, help=what)],
         tasks: TasksArgument,
-        output: Annotated[Path, typer.Option("--output", "-o", help="Where the run goes; a started one is resumed.")],
+        output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run; an existing run is resumed.")],
         data: Annotated[
             str | None,
             typer.Option("--data", "--data-dir", help="`sample`, or the folder that `equivox data build` wrote into."),
         ] = None,
-        limit: Annotated[int | None, typer.Option(help="Items per task, spread over groups and speakers.")] = None,
-        seed: Annotated[int, typer.Option(help="From which every request's own seed is derived.")] = 0,
+        limit: Annotated[int | None, typer.Option(help="Samples per task, spread over groups and speakers.")] = None,
+        seed: Annotated[int, typer.Option(help="The seed from which the seeds of all requests are derived.")] = 0,
         group: Annotated[
             str | None, typer.Option(help="Compare another column of the corpus, or several: gender×accent.")
         ] = None,
@@ -84,7 +84,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         sampling: Annotated[
             str, typer.Option(help="as-declared by each task, or greedy: one answer, always the likeliest token.")
         ] = "as-declared",
-        annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")] = "rules",
+        annotator: Annotated[str, typer.Option(help="Annotator of the responses: a name or a YAML file.")] = "rules",
         min_count: MinCountOption = None,
         min_coverage: MinCoverageOption = 0.8,
         resamples: ResamplesOption = 10_000,
@@ -139,7 +139,7 @@ for _name, _scheme, _metavar, _what, _help in (
     ("endpoint", "endpoint", "MODEL_ARGS", _MODEL_ARGS, "an OpenAI-compatible server"),
     ("transformers", "transformers", "MODEL_ARGS", _MODEL_ARGS, "a model on this machine's transformers (slow)"),
 ):
-    app.command(_name, help=f"Ask {_help}, annotate the answers and score them; given again, go on where it stopped.")(
+    app.command(_name, help=f"Run tasks on {_help}, annotate and score the answers; repeat the command to resume.")(
         _engine_command(_scheme, _metavar, _what)
     )
 
@@ -220,7 +220,7 @@ def import_(
 @app.command()
 def score(
     run: RunArgument,
-    annotator: Annotated[str | None, typer.Option(help="Whose annotations count; the run's own by default.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Annotator to score; the run's annotator by default.")] = None,
     min_count: MinCountOption = None,
     min_coverage: MinCoverageOption = 0.8,
     resamples: ResamplesOption = 10_000,
@@ -249,17 +249,17 @@ def score(
 @app.command()
 def annotate(
     run: RunArgument,
-    annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")],
+    annotator: Annotated[str, typer.Option(help="Annotator of the responses: a name or a YAML file.")],
     retry_failed: RetryFailedOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Have another annotator annotate a run, score by its annotations, and say how far all annotators agree."""
+    """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
     return run_commands.annotate(run, annotator, retry_failed=retry_failed, quiet=quiet)
 
 
 @app.command()
 def status(run: RunArgument) -> int:
-    """Say what of a run is done, missing and failed."""
+    """Print which requests of a run are done, missing and failed."""
     return run_commands.status(run)
 
 
@@ -271,7 +271,7 @@ def compare(
     top: Annotated[int, typer.Option(min=0, help="How many attributes of each model to show value by value.")] = 3,
     resamples: Annotated[int, typer.Option(min=99, help="Swaps drawn for each test between two models.")] = 10_000,
 ) -> int:
-    """Put runs side by side as the papers print them, test models two by two, and rank them with their uncertainty."""
+    """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
     return run_commands.compare(runs, csv, latex, top=top, resamples=resamples)
 
 
@@ -283,10 +283,10 @@ def report(
         int, typer.Option(min=0, help="Responses to show of each model, task and group; none by default.")
     ] = 0,
     data: Annotated[
-        str | None, typer.Option("--data", "--data-dir", help="Where recordings or images lie now.")
+        str | None, typer.Option("--data", "--data-dir", help="Where recordings or images are now.")
     ] = None,
 ) -> int:
-    """Write one HTML file with every score, figure and, if asked for, examples; it needs no network."""
+    """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
     return run_commands.report(runs, output, examples=examples, data=data)
 
 
@@ -297,7 +297,7 @@ def leaderboard(
         "leaderboard"
     ),
 ) -> int:
-    """Write all runs below a folder as one sortable page, and as JSON."""
+    """Write a leaderboard of all runs below a folder as one sortable page and as JSON."""
     return run_commands.leaderboard(runs, output)
 
 
@@ -317,7 +317,7 @@ def plot(
         list[Path] | None, typer.Option(metavar="RUN", help="Another run, for a figure of several.")
     ] = None,
 ) -> int:
-    """Draw one figure of a run, or of several, at paper quality."""
+    """Draw one figure of one or several runs, in print quality."""
     return run_commands.plot(run, figure, output, beside=beside or [])
 
 
@@ -340,7 +340,7 @@ def submit(
         float, typer.Option(help="Share of usable responses that every group needs, 0.8 or more.")
     ] = 0.95,
     data: Annotated[
-        str | None, typer.Option("--data", "--data-dir", help="Where the run's corpus lies now, if it was moved.")
+        str | None, typer.Option("--data", "--data-dir", help="Where the run's corpus is now, if it was moved.")
     ] = None,
     details: Annotated[
         bool, typer.Option(help="Write each request in lighteval's layout, too; that takes the run's corpus.")
@@ -349,7 +349,7 @@ def submit(
         bool, typer.Option("--push", help="Open a pull request; without it, the files are written here only.")
     ] = False,
 ) -> int:
-    """Write a run's scores as the Hub's leaderboards take them, and open a pull request on the model with --push."""
+    """Write a run's scores for the Hub's leaderboards; with --push, open a pull request on the model."""
     from equivox.cli import hub_commands
     from equivox.integrations.hub.submission import Wish
 
@@ -374,9 +374,9 @@ def submit(
 def cohort(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, one model each.")],
     published: Annotated[
-        str | None, typer.Option("--with", help="A published cohort beside them: published-llama-3.1-8b and the like.")
+        str | None, typer.Option("--with", help="Also a published cohort, such as published-llama-3.1-8b.")
     ] = None,
-    family: Annotated[str | None, typer.Option(help="Which family, where a run has several.")] = None,
+    family: Annotated[str | None, typer.Option(help="The family, if a run has several.")] = None,
 ) -> int:
     """Print the total score of every run, relative to all of them and to published models."""
     from equivox.cli import cohort_command
@@ -386,22 +386,22 @@ def cohort(
 
 @app.command()
 def power(
-    task: Annotated[str | None, typer.Option(help="The task whose design is asked about.")] = None,
-    data: Annotated[str | None, typer.Option(help="Count the clusters there; as published when left out.")] = None,
+    task: Annotated[str | None, typer.Option(help="The task whose design is used.")] = None,
+    data: Annotated[str | None, typer.Option(help="Count the clusters there; published numbers by default.")] = None,
     shift: Annotated[
-        float | None, typer.Option(help="Ask the reverse: how many clusters find this shift, in percent?")
+        float | None, typer.Option(help="Instead, estimate the clusters that detect this shift, in percent.")
     ] = None,
     clusters: Annotated[int | None, typer.Option(min=2, help="Clusters (speakers), instead of the task's.")] = None,
     responses: Annotated[int | None, typer.Option(min=1, help="Responses per cluster.")] = None,
     groups: Annotated[int | None, typer.Option(min=2, help="Groups.")] = None,
     values: Annotated[int | None, typer.Option(min=2, help="Distinct values of an attribute.")] = None,
-    correlation: Annotated[float, typer.Option(help="Of two answers of one cluster beyond its group.")] = 0.02,
+    correlation: Annotated[float, typer.Option(help="Correlation within a cluster beyond its group.")] = 0.02,
     level: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
     power: Annotated[float, typer.Option(help="Share of experiments that should find the shift.")] = 0.8,
     simulations: Annotated[int, typer.Option(min=200, help="Experiments simulated per answer.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
 ) -> int:
-    """Say what shift a design can detect, or how many speakers a shift needs, before anything is run."""
+    """Estimate the shift that a design can detect, or the number of speakers that a shift needs."""
     from equivox.cli import power_command
 
     return power_command.power(
@@ -429,11 +429,11 @@ RunFileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A packaged
 def plan(
     file: RunFileArgument,
     data: Annotated[
-        str | None, typer.Option("--data", "--data-dir", help="Count the items there; as published when left out.")
+        str | None, typer.Option("--data", "--data-dir", help="Count the samples there; published numbers by default.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Items per task.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Samples per task.")] = None,
 ) -> int:
-    """Say what a run file takes, before anything is run: responses, annotator calls, GPU-hours."""
+    """Estimate the cost of a run file before it is run: responses, annotator calls, GPU-hours."""
     return run_commands.plan(file, data, limit)
 
 
@@ -445,10 +445,10 @@ def reproduce(
         str | None,
         typer.Option("--data", "--data-dir", help="`sample`, or the folder that `equivox data build` wrote into."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Items per task.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Samples per task.")] = None,
     quiet: QuietOption = False,
 ) -> int:
-    """Run every model of a run file, one after the other; given again, go on where it stopped."""
+    """Run every model of a run file, one after the other; repeat the command to resume."""
     return run_commands.reproduce(file, output, data, limit, quiet=quiet)
 
 

@@ -1,4 +1,4 @@
-"""`equivox audit`: an annotator checked against people."""
+"""`equivox audit`: check an annotator against people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 app = typer.Typer(help="Check an annotator against people: blind sheets out, labels back.", no_args_is_help=True)
 
-AnnotatorOption = Annotated[str | None, typer.Option(help="Whose annotations are checked; the run's own by default.")]
+AnnotatorOption = Annotated[str | None, typer.Option(help="The annotator to check; the run's annotator by default.")]
 
 
 @app.command("export")
@@ -21,10 +21,10 @@ def export_sheet(
     per: Annotated[str, typer.Option(help="Spread over any of model, task, condition, group.")] = "model,group",
     seed: Annotated[int, typer.Option(help="Draws other responses.")] = 0,
     annotator: AnnotatorOption = None,
-    data: Annotated[str | None, typer.Option("--data", "--data-dir", help="Where the recordings lie now.")] = None,
+    data: Annotated[str | None, typer.Option("--data", "--data-dir", help="Where the recordings are now.")] = None,
     media: Annotated[bool, typer.Option("--media/--no-media", help="Put the recordings into the page.")] = True,
 ) -> None:
-    """Write a blind sheet (CSV, and a page with the recordings), and the key that tells who is who."""
+    """Write a blind sheet (CSV, and a page with the recordings), and the key that maps its rows to responses."""
     from equivox.report.blind_sheet import draw, drawn_counts, export
 
     chosen = [part.strip() for part in per.split(",") if part.strip()]
@@ -50,7 +50,7 @@ def score_sheet(
         typer.Option(help="A metric that annotates in stages: score labels of these, without a run."),
     ] = None,
 ) -> None:
-    """Compare the annotator with people: agreement, κ, α, its errors, and what they do to each interval."""
+    """Compare the annotator with people: agreement, κ, α, its errors, and their effect on each interval."""
     if benchmark is not None:
         return _score_stages(benchmark, [folder, *(labels or [])], annotator)
     from equivox.cli.show import console

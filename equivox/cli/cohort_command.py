@@ -1,4 +1,4 @@
-"""`equivox cohort`: total scores, which only exist relative to a cohort."""
+"""`equivox cohort`: total scores, which are defined only relative to a cohort."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from equivox.core.metric import Metric
 
 
 def cohort(folders: Sequence[Path], published: str | None, family: str | None) -> int:
-    """Print the total score of every member of the cohort; 1 when a run has none."""
+    """Print the total score of every member of the cohort; return 1 if a run has none."""
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console
     from equivox.core.errors import RequestError
@@ -50,7 +50,7 @@ def cohort(folders: Sequence[Path], published: str | None, family: str | None) -
 
 
 def _model(folder: Path, family: str | None) -> tuple[Metric, str, Mapping[str, float], bool]:
-    """Return a run's metric, its model, its signed numbers over all tasks, and whether they rest on stand-ins."""
+    """Return a run's metric, its model, its signed numbers over all tasks, and whether stand-ins were used."""
     from equivox.compare.runs import run_metrics
     from equivox.core.errors import RequestError
     from equivox.run.manifest import read_manifest

@@ -1,4 +1,4 @@
-"""`equivox data`: corpora from their raw distribution to parquet."""
+"""`equivox data`: build corpora as parquet from their raw distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ app = typer.Typer(help="List corpora and build them from their raw distribution.
 
 @app.command("list")
 def list_corpora() -> None:
-    """List the corpora that can be built, with licence and home."""
+    """List the corpora that can be built, with licence and web page."""
     from equivox.dataset_builders import builders
 
     for name, builder in builders().items():
@@ -46,7 +46,7 @@ def build(
         Path | None, typer.Option(help="A YAML file with other models, steps or thresholds for --generate-images.")
     ] = None,
 ) -> None:
-    """Build a corpus: parquet with audio bytes and every label, a data card, and a report of what is odd."""
+    """Build a corpus: parquet with audio bytes and every label, a data card, and a report of anything unusual."""
     from contextlib import ExitStack
 
     from equivox.cli.show import progress_bars
@@ -118,7 +118,7 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
 @app.command()
 def push(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A corpus that tasks read, a task file, or the folder of a run.")
+        str, typer.Argument(metavar="NAME", help="A corpus of tasks, a task file, or the folder of a run.")
     ],
     repo: Annotated[str, typer.Option(help="The data set's repository on the Hub, owner/name.")],
     data: Annotated[
@@ -177,14 +177,14 @@ def synthesize(
     ] = "espeak-ng",
     workers: Annotated[int, typer.Option(min=1, help="Commands at a time.")] = 2,
 ) -> None:
-    """Have custom texts read by a text-to-speech command, in the layout of a corpus that can then be built."""
+    """Synthesize custom texts with a text-to-speech command, in the layout of a corpus that can then be built."""
     from equivox.cli.show import progress_bars
     from equivox.dataset_builders.synthesis import synthesize as make
 
     _check_layout(corpus)
     with progress_bars(quiet=False) as progress:
         made = make(texts, voices, output, tts=tts, workers=workers, progress=partial(progress, "clips"))
-    typer.echo(f"{made.clips:,} clips in {made.folder}, {made.read_now:,} read now; build it with")
+    typer.echo(f"{made.clips:,} clips in {made.folder}, {made.read_now:,} made now; build it with")
     typer.echo(f"  equivox data build {corpus} --source {made.folder} --output DIR")
 
 
@@ -199,10 +199,10 @@ def _check_layout(corpus: str) -> None:
 def fetch(
     what: Annotated[str, typer.Argument(metavar="nrc|sadcat", help="A word list of GENRES.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where it goes; $EQUIVOX_LEXICA or a cache by default.")
+        Path | None, typer.Option("--output", "-o", help="The output folder; $EQUIVOX_LEXICA or a cache by default.")
     ] = None,
 ) -> None:
-    """Get a word list from its own home, check it and say what its licence allows; it is never shipped with equivox."""
+    """Download a word list, check it and print its licence; word lists are not shipped with equivox."""
     from equivox.annotate.tools.lexica import fetch_lexicon, lexicon_source
 
     source = lexicon_source(what)

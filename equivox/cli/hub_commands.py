@@ -1,4 +1,4 @@
-"""What `equivox data push` and `equivox submit` do: files first, all of them; an upload only when asked for."""
+"""`equivox data push` and `equivox submit`: all files are written first and uploaded only on request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def push(name: str, repo: str, data: str | None, output: Path | None, *, send: bool, public: bool) -> int:
-    """Write the corpus or run `name` as a data set, and upload it with `send`."""
+    """Write the corpus or run `name` as a data set; with `send`, upload it."""
     from equivox.cli.show import progress_bars
     from equivox.core.errors import RequestError
     from equivox.integrations.hub.dataset_folder import write_dataset
@@ -40,7 +40,7 @@ def push(name: str, repo: str, data: str | None, output: Path | None, *, send: b
         typer.echo(f"  {config}: {rows:,} rows")
     show_files(folder)
     if gated:
-        typer.echo("Readers are asked to agree to the licence first (the card's gate).")
+        typer.echo("Users must agree to the licence first (the card's gate).")
     if not send:
         typer.echo(f"Nothing was uploaded; add --push to send this to {repo}.")
         return EXIT_DONE
@@ -59,7 +59,7 @@ def push(name: str, repo: str, data: str | None, output: Path | None, *, send: b
 
 
 def submit(wish: Wish, *, send: bool) -> int:
-    """Write a submission, and open a pull request on the model's repository with `send`."""
+    """Write a submission; with `send`, open a pull request on the model's repository."""
     from equivox.integrations.hub.remote import upload
     from equivox.integrations.hub.submission import RESULTS, write_submission
 
@@ -87,7 +87,7 @@ def submit(wish: Wish, *, send: bool) -> int:
 
 
 def show_files(folder: Path) -> None:
-    """List what was written, with sizes; folders with many files in one line each."""
+    """Print the written files with sizes; a folder with many files takes one line."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     by_place: dict[str, list[Path]] = {}
     for path in files:

@@ -1,4 +1,4 @@
-"""`equivox power`: what a design can detect, before anything is run."""
+"""`equivox power`: the shift that a design can detect, before anything is run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from equivox.run.design import Design, task_design
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What was asked for on the command line; None: as the task's design has it."""
+    """Options of the command line; None: the number in the task's design."""
 
     task: str | None
     data: str | None
@@ -28,7 +28,7 @@ class Wish:
 
 
 OPEN_VALUES = 20
-"""Distinct values supposed for an attribute without a closed choice."""
+"""The assumed number of distinct values of an attribute without a closed choice."""
 
 
 def power(wish: Wish) -> int:
@@ -101,7 +101,7 @@ def _one_task(name: str) -> Task:
     if len(tasks) != 1:
         raise RequestError(f"`--task` names {len(tasks)} tasks, got {name!r}; name one, for example {tasks[0].name}")
     if not any(measure.power for measure in tasks[0].metric.measures):
-        raise RequestError(f"`power` reckons what {_measure()} can detect, and {name} is not scored by {_measure()}")
+        raise RequestError(f"`power` estimates what {_measure()} can detect, and {name} is not scored by {_measure()}")
     return tasks[0]
 
 

@@ -1,4 +1,4 @@
-"""What the commands about runs do; imported at start, so it imports nothing heavy itself."""
+"""Functions of the commands about runs; this module is imported at start and must not import anything heavy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def score(folder: Path, annotator: str | None, options: ScoringOptions, *, by_at
 
 
 def annotate(folder: Path, annotator: str, *, retry_failed: bool, quiet: bool) -> int:
-    """Annotate a run once more, show the scores and how far all annotators agree."""
+    """Annotate a run with another annotator, show its scores and the agreement of all annotators."""
     from equivox.cli.show import finished_run, progress_bars, show_agreement, show_scores
     from equivox.engines import model_label
     from equivox.run.manifest import read_manifest
@@ -51,7 +51,7 @@ def annotate(folder: Path, annotator: str, *, retry_failed: bool, quiet: bool) -
 
 
 def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: int, resamples: int) -> int:
-    """Show runs side by side, tested against one another; with `csv` or `latex`, write the same as files first."""
+    """Compare and test runs and show the tables; with `csv` or `latex`, also write them to files."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
     from equivox.compare.ranking import judge, judged_records
@@ -112,7 +112,7 @@ def leaderboard(folder: Path, output: Path) -> int:
 
 
 def plot(folder: Path, name: str, output: Path, *, beside: list[Path]) -> int:
-    """Draw one figure of a run, or of it and others."""
+    """Draw one figure of a run, or of several runs."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
     from equivox.core.files import write_whole
@@ -128,7 +128,7 @@ def plot(folder: Path, name: str, output: Path, *, beside: list[Path]) -> int:
 
 
 def status(folder: Path) -> int:
-    """Show how far a run is; 1 while something is missing."""
+    """Show the progress of a run; return 1 while something is missing."""
     from equivox.cli.show import show_status
     from equivox.run.pipeline import run_tasks
 
@@ -136,7 +136,7 @@ def status(folder: Path) -> int:
 
 
 def plan(name: str, data: str | None, limit: int | None) -> int:
-    """Show what a run file takes."""
+    """Show the estimated cost of a run file."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
     from equivox.report.audit_tables import estimate_table
@@ -150,7 +150,7 @@ def plan(name: str, data: str | None, limit: int | None) -> int:
 
 
 def reproduce(name: str, output: Path, data: str | None, limit: int | None, *, quiet: bool) -> int:
-    """Run every model of a run file and show them side by side; 1 when one of them could not be run."""
+    """Run every model of a run file and compare them; return 1 if one of them could not be run."""
     from functools import partial
 
     from equivox.cli import EXIT_INCOMPLETE
@@ -172,7 +172,7 @@ def reproduce(name: str, output: Path, data: str | None, limit: int | None, *, q
 
 
 def demo(output: Path, *, quiet: bool) -> int:
-    """Run the packaged demonstration, show all of its models side by side, and write the report of them."""
+    """Run the packaged demonstration, compare all its models, and write their report."""
     from equivox.run.run_files import folder_name, open_run_file
 
     code = reproduce("demo", output, None, None, quiet=quiet)

@@ -1,4 +1,4 @@
-"""What commands show: progress on stderr, results on stdout."""
+"""Output of commands: progress on stderr, results on stdout."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from equivox.run.status import count_requests
 __all__ = ["console", "finished_run", "progress_bars", "show_agreement", "show_scores", "show_status"]
 
 _WIDTH = 400
-"""Wider than any table: a narrow terminal wraps lines rather than lose digits."""
+"""A width larger than any table, so that a narrow terminal wraps lines instead of losing digits."""
 
 
 def console() -> Console:
-    """Return the console for results, on which every table has its natural width."""
+    """Return the console for results, which does not shrink tables."""
     return Console(highlight=False, width=_WIDTH)
 
 
 def finished_run(folder: Path, model: str, scores: Sequence[Score]) -> ComparedRun:
-    """Return a run that was just scored, as it is shown."""
+    """Return a run that was just scored, in the form that tables need."""
     annotator = str(read_manifest(folder)["command"]["annotator"])
     return ComparedRun(model, folder, annotator, scores, run_metrics(folder))
 
 
 def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> int:
-    """Print the scores of `runs`, what they lost and where they lie; return 1 when a task's score is undefined."""
+    """Print scores, losses and folders of `runs`; return 1 if a task's score is undefined."""
     out = console()
     for tables in task_tables(runs):
         print_tables(out, tables)
@@ -79,7 +79,7 @@ def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
         if not score.is_whole or c.used == c.requested or losses in told:
             continue
         told.add(losses)
-        worst = f"; whatever the missing had said, {score.name} would lie in "
+        worst = f"; with any missing answers, {score.name} would be in "
         worst += interval(score.worst_low, score.worst_high)
         out.print(
             f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} "
@@ -88,7 +88,7 @@ def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
         )
     manifest = read_manifest(run.folder)
     for corpus, count in manifest.get("samples_without_group", {}).items():
-        out.print(f"  {count} samples of {corpus} carry no value of what is compared and were not asked", markup=False)
+        out.print(f"  {count} samples of {corpus} have no value of the dimension and were left out", markup=False)
     if served := manifest.get("served_as"):
         out.print(f"  the server answered as {', '.join(served)}", markup=False)
     failures = count_failures(run.folder)
@@ -99,7 +99,7 @@ def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
 
 
 def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:
-    """Print how far the annotators of a run agree, attribute by attribute; nothing with fewer than two."""
+    """Print the agreement of a run's annotators on each attribute; nothing with fewer than two."""
     found = agreement(folder, tasks)
     if not found:
         return
@@ -116,7 +116,7 @@ def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:
 
 
 def show_status(folder: Path, tasks: Sequence[Task]) -> int:
-    """Print what of a run is done, missing and failed, and by whom it was annotated; 1 while something is missing."""
+    """Print done, missing, failed and annotated requests of a run; return 1 while something is missing."""
     out = console()
     names = annotators_of(folder)
     counted = count_requests(folder, tasks)

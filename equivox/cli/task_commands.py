@@ -1,4 +1,4 @@
-"""`equivox tasks`: what there is to run."""
+"""`equivox tasks`: list and show tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ app = typer.Typer(help="List tasks and show what one of them does.", no_args_is_
 def list_tasks(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
-    """List every task: what it compares, on which corpus, and what is extracted from the answers."""
+    """List every task with its dimension, its corpus and the attributes that are annotated."""
     from equivox.tasks.registry import builtin_tasks
 
     tasks = list(builtin_tasks().values())
@@ -38,7 +38,7 @@ def show(
     name: Annotated[str, typer.Argument(help="A task, a family or a task file.")],
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
-    """Show a task: card, data, prompt, attributes, decoding, scoring, and what its numbers cannot say."""
+    """Show a task: card, data, prompt, attributes, decoding, scoring, and the limits of its numbers."""
     from equivox.tasks.registry import resolve_tasks
 
     tasks = resolve_tasks(name)
@@ -82,7 +82,7 @@ def _card(task: Task) -> str:
         f"Corpus      {task.data.corpus}",
         f"Compares    {task.dimension}; a {task.cluster} carries it{strata}",
         f"Media       {media}, before the prompt",
-        f"Decoding    {decoding}, at most {s.max_new_tokens} new tokens, {s.repeats} response(s) per item",
+        f"Decoding    {decoding}, at most {s.max_new_tokens} new tokens, {s.repeats} response(s) per sample",
         f"Prompt      {task.prompt.source} (version {task.prompt.version})",
         "",
         *(f"  | {line}" for line in task.prompt.text.splitlines()),
@@ -106,7 +106,7 @@ def _attribute_lines(task: Task) -> list[str]:
 
 
 def _segment_lines(task: Task) -> list[str]:
-    """Say what an annotator is asked about the segments of a response, where it is annotated in segments."""
+    """Return lines about the segments that an annotator is asked about; empty without segments."""
     from equivox.core.segments import WHOLE
 
     lines = []

@@ -1,1 +1,1 @@
-"""Runs side by side: paired tests, ranks, agreement, labels from people, the power of a design."""
+"""Comparison of runs: paired tests, ranks, agreement, labels from people, the power of a design."""

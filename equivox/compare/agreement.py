@@ -1,4 +1,4 @@
-"""How far several annotators agree on one run."""
+"""Agreement of several annotators on one run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from equivox.run.scoring import sample_rows
 class AttributeAgreement:
     """Agreement of `annotators` on one attribute of one task.
 
-    `alpha` is Krippendorff's α (nominal; 1 all agree, 0 no better than chance), NaN with `undefined` giving the reason.
-    An attribute with several values is compared as a set; an unstated value is a value like any other, while a
-    response that an annotator could not parse is missing.
+    `alpha` is Krippendorff's α (nominal; 1 all agree, 0 no better than chance); NaN if `undefined` gives a reason.
+    An attribute with several values is compared as a set; an unstated value is a value like any other, but a response
+    that an annotator could not parse is missing.
     """
 
     task: str
@@ -45,7 +45,7 @@ def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[Attribut
     names = tuple(rows)
     annotations = {name: _annotations(task, rows[name]) for name in names}
     declared = {attribute.name for attribute in task.attributes}
-    # What a tool keeps beside the attributes (which rule decided) is nothing to agree on.
+    # Details that a tool stores in addition to the attributes (such as the rule that decided) are left out.
     units = sorted({u for of_name in annotations.values() for u in of_name if u[1] != WHOLE or u[2] in declared})
     for segment, attribute in dict.fromkeys((segment, attribute) for _, segment, attribute in units):
         result = krippendorff_alpha(
@@ -62,17 +62,17 @@ def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[Attribut
 
 
 def _by_annotators(task: Task, rows: Sequence[Row]) -> Iterator[tuple[str, str, SegmentAnnotation]]:
-    """Yield the segments that annotators were asked about, each with its response's key and its name."""
+    """Yield the segments that annotators annotated, each with its response's key and its name."""
     asked = {segment.name for segment in task.annotation.asks(task) if not segment.alone}
     for row in rows:
         for name, segment in row.segments.items():
-            # A further evaluation of a segment is called as the first, with a number.
+            # A repeated evaluation of a segment has the name of the first and a number.
             if name.partition("#")[0] in asked:
                 yield row.key, name, segment
 
 
 def _annotations(task: Task, rows: Sequence[Row]) -> dict[tuple[str, str, str], str]:
-    """Return what was annotated, by response, segment and attribute; every attribute of a segment that was parsed."""
+    """Return the annotated values by response, segment and attribute, for all attributes of parsed segments."""
     attributes: dict[str, set[str]] = {}
     for _, name, segment in _by_annotators(task, rows):
         attributes.setdefault(name, set()).update(segment.values)

@@ -1,4 +1,4 @@
-"""Labels back: how far people and the annotator agree, where it errs, and what that does to a score's interval."""
+"""Labels from people: their agreement with the annotator, its errors, and the effect on a score's interval."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEY_FILE = "key.json"
-"""The file of a blind sheet that tells which response is which."""
+"""The file that maps the rows of a blind sheet to responses."""
 
 MIN_LABELS = 5
-"""Labelled values that every group needs before an annotator's error is carried over to a score."""
+"""The number of labelled values that every group needs before an annotator's error is propagated to a score."""
 
 DRAWS = 2000
 _PRIOR_LABELS = 2.0
@@ -40,7 +40,7 @@ Label = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """One attribute of one response: what the annotator said, and what each person says, by name."""
+    """One attribute of one response: the annotator's value, and each person's value by name."""
 
     item: str
     run: Path
@@ -53,7 +53,7 @@ class Unit:
 
     @property
     def agreed(self) -> Label | None:
-        """What most people say; None where they are split."""
+        """The value that most people give; None if they are split."""
         ranked = Counter(self.people.values()).most_common(2)
         if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
             return None
@@ -62,14 +62,14 @@ class Unit:
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeAudit:
-    """The annotator against people on one attribute, over all responses labelled.
+    """Comparison of the annotator with people on one attribute, over all labelled responses.
 
-    `agreement` is the share of responses, in percent, on which the annotator says what most people say, with its Wilson
-    interval. `kappa` is Cohen's κ of the two and `alpha` Krippendorff's α of everyone (1 all agree, 0 as by chance; NaN
-    where nothing varies, with `undefined`). `by_group` holds agreement per group; `p_groups` tests whether it differs
-    (Fisher or χ²): an annotator that errs more on one group bends what is compared. `errors` counts (people say,
-    annotator says), the most frequent first. `split` responses, on which people disagree evenly, enter α alone;
-    `unread` ones the annotator could not parse.
+    `agreement` is the share of responses, in percent, for which the annotator and most people give the same value, with
+    its Wilson interval. `kappa` is Cohen's κ of the two and `alpha` Krippendorff's α of all (1 all agree, 0 by chance;
+    NaN if nothing varies, with `undefined`). `by_group` holds agreement per group; `p_groups` tests whether it differs
+    (Fisher or χ²), because an annotator that errs more on one group distorts the comparison. `errors` counts pairs
+    (people's value, annotator's value), the most frequent first. `split` counts responses on which people disagree
+    evenly; they enter only α. `unread` counts responses that the annotator could not parse.
     """
 
     attribute: str
@@ -89,11 +89,11 @@ class AttributeAudit:
 
 @dataclass(frozen=True, kw_only=True)
 class AdjustedScore:
-    """A score with the annotator's measured error carried over.
+    """A score with the annotator's measured error propagated.
 
-    `corrected` is the score that people's annotations of the same responses would have had (median over what the
-    labels leave open); `ci_low`, `ci_high` is the score's own interval, moved by that correction and widened by its
-    uncertainty. NaN, with `undefined`, where labels are too few.
+    `corrected` is the score that annotations by people would have given (median over the uncertainty of the labels);
+    `ci_low` and `ci_high` are the score's interval, shifted by that correction and widened by its uncertainty. NaN,
+    with `undefined`, if there are too few labels.
     """
 
     model: str
@@ -110,7 +110,7 @@ class AdjustedScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """What labels say about an annotator."""
+    """The result of checking an annotator against labels."""
 
     raters: Sequence[str]
     n_responses: int
@@ -123,10 +123,10 @@ class Audit:
 
 
 def score_labels(folder: Path, files: Sequence[Path], *, annotator: str | None = None) -> Audit:
-    """Return what the labels in `files` (one per person) say about the annotator of the runs in the key of `folder`.
+    """Compare the annotator of the runs in `folder`'s key with the labels in `files` (one per person).
 
-    RequestError, with the line, for an item or attribute that the sheet does not have and for a value that a closed
-    choice does not offer.
+    RequestError, with the line, for an item or attribute that is not on the sheet and for a value that a closed choice
+    does not offer.
     """
     units = _units(folder, files, annotator)
     if not units:
@@ -187,7 +187,7 @@ def _rows(run: Path, tasks: Sequence[Task], annotator: str | None) -> dict[tuple
 
 
 def _named(files: Sequence[Path]) -> dict[str, Path]:
-    """Name each person by their file; equal file names get their folder too."""
+    """Return a name for each person, from the file name; equal file names also get their folder."""
     stems = Counter(file.stem for file in files)
     return {file.stem if stems[file.stem] == 1 else f"{file.parent.name}/{file.stem}": file for file in files}
 
@@ -214,7 +214,7 @@ def _attribute_of(task: Task, name: str, where: str) -> Attribute:
 
 
 def _label(text: str, attribute: Attribute, where: str) -> Label:
-    """Return what a person wrote in the form in which it is compared: a sorted set of values."""
+    """Return a person's label as a sorted set of values, for comparison."""
     given = [part.strip() for part in text.split(";")] if attribute.is_list else [text]
     if not attribute.options:
         return _comparable(given)
@@ -294,7 +294,7 @@ def _kappa(units: Sequence[Unit]) -> tuple[float, str | None]:
 
 
 def _p_groups(hits: Sequence[Sequence[bool]]) -> float:
-    """Return the p-value of equal agreement in all groups; NaN where there is one group or no error, or only errors."""
+    """Return the p-value of equal agreement in all groups; NaN with one group, no errors or only errors."""
     import numpy as np
     from scipy import stats
 
@@ -307,7 +307,7 @@ def _p_groups(hits: Sequence[Sequence[bool]]) -> float:
 
 
 def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None) -> list[AdjustedScore]:
-    """Return every attribute score of the audited runs with the annotator's error carried over."""
+    """Return every attribute score of the audited runs with the annotator's error propagated."""
     found = []
     for run in sorted({unit.run for units in by_attribute.values() for unit in units}):
         manifest = read_manifest(run)
@@ -351,12 +351,12 @@ def _carried_over(
     attainable_max: float,
     of_shares: Callable[[NDArray[np.float64]], NDArray[np.float64]],
 ) -> AdjustedScore:
-    """Carry the measured error of each group over to its distribution of values.
+    """Propagate the measured error of each group to its distribution of values.
 
-    A value that the annotator gave is right with a probability that its own labels put at a Beta posterior, whose
-    prior (worth two labels) is the accuracy in that group (Beta, Jeffreys' prior); where it is wrong, it stands for
-    one of the values that people gave where the annotator erred in that group (Dirichlet; one pseudo-label, spread
-    like the group's own values).
+    The probability that a value from the annotator is right has a Beta posterior from the labels of that value; its
+    prior (worth two labels) is the accuracy in that group (Beta, Jeffreys' prior). A wrong value is replaced by one of
+    the values that people gave when the annotator erred in that group (Dirichlet; one pseudo-label, distributed like
+    the group's values).
     """
     import numpy as np
 
@@ -381,7 +381,7 @@ def _carried_over(
         of_value = rng.beta(hits + _PRIOR_LABELS * accuracy, misses + _PRIOR_LABELS * (1 - accuracy))
         said = np.array([found.instead[value] for value in (*values, UNSTATED)], dtype=float)
         instead = rng.dirichlet(said + np.append(own[g], 0.0) + 1e-9, size=DRAWS)[:, :-1]
-        # What is wrong goes to the other values, in proportion to how often people say them instead.
+        # The share of wrong values is distributed to the other values in proportion to people's corrections.
         wrong_mass = (1 - of_value) * own[g] / np.maximum(1 - instead, 1e-9)
         mixed = of_value * own[g] + instead * (wrong_mass.sum(axis=1, keepdims=True) - wrong_mass)
         drawn[:, g] = mixed / mixed.sum(axis=1, keepdims=True)
@@ -397,7 +397,7 @@ def _carried_over(
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The annotator's values by how often it gave them and how often rightly, and what people said instead."""
+    """Counts of the annotator's values, of the correct ones among them, and of people's corrections."""
 
     given: Counter[str]
     right: Counter[str]

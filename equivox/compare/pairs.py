@@ -1,8 +1,7 @@
-"""Paired tests between runs: two models that were asked the same, compared on the samples that both have answered.
+"""Paired tests between runs: two models with the same requests, compared on the samples that both answered.
 
-The unit is the cluster that carries the group, since both models share it. How a number is compared is the metric's
-own affair (`Measure.compare`). Runs that were not asked alike, or not annotated alike, are not tested, and the reason
-is kept.
+The unit is the cluster that carries the group, since both models share it. The metric computes the test
+(`Measure.compare`). Runs with different requests or different annotation are not tested, and the reason is kept.
 """
 
 from __future__ import annotations
@@ -28,31 +27,33 @@ OVERALL = "all tasks"
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """Two models' scores of one task on the samples that both answered; NaN when `undefined` says why.
+    """Test between two models' scores of one task on the samples that both answered; NaN if `undefined` gives a reason.
 
     Attributes
     ----------
     task
         A task, a family (scores over all its tasks), or a family's `all tasks`: the mean over its tasks.
     value_a, value_b, difference
-        The scores on what both answered, so that they may differ from the printed ones, and value_a − value_b.
+        The scores on the samples that both answered (they can differ from the printed ones), and value_a − value_b.
     further
-        How much further a lies from "no bias" than b, without what noise adds to either; NaN for scores without such a
+        How much further a lies from "no bias" than b, less what noise adds to either; NaN for scores without such a
         value.
     ci_low, ci_high
-        Interval of `further`; of `difference` where nothing says "no bias".
+        Interval of `further`, or of `difference` if no value means "no bias".
     p
-        Of equal distances from "no bias"; of equal scores where nothing says "no bias". Two-sided, clusters move.
+        Two-sided p-value of equal distances from "no bias", or of equal scores if no value means "no bias"; clusters
+        are exchanged.
     p_exchange
-        Of models that answer alike within clusters, which is more; `p` is never below it. NaN where `p` says the same.
+        p-value of models that answer alike within clusters, a stronger claim; `p` is never below it. NaN if `p` tests
+        the same.
     q
         p after Benjamini and Hochberg over all pairs and tasks of one measure and condition.
     p_least
-        The smallest p that so many clusters and resamples can give, whatever the models say.
+        The smallest p that this number of clusters and resamples can give for any answers.
     n_samples, n_clusters
-        Samples that both answered, and clusters with one.
+        Samples that both answered, and clusters with such a sample.
     parts
-        The attributes that entered a mean: those that are defined for both.
+        The attributes that entered a mean: those that are defined for both runs.
     """
 
     dimension: str
@@ -80,13 +81,13 @@ class PairedTest:
 
     @property
     def is_overall(self) -> bool:
-        """Whether it is of the mean over a family's tasks, which no score is stored of."""
+        """Whether the test is about the mean over a family's tasks, for which no score is stored."""
         return self.task == f"{self.family}: {OVERALL}"
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One task of one run: its declaration with its fingerprint, its corpus, and what became of each sample."""
+    """One task of one run: its declaration with its fingerprint, its corpus, and its samples."""
 
     task: Task
     fingerprint: str
@@ -98,8 +99,8 @@ class Asked:
 class OpenedRun:
     """A compared run with the samples of its tasks.
 
-    `annotator` is a hash of who annotated them and how values were merged. `unreadable` says why there are no samples:
-    the run's scores are still shown, and nothing of it is tested.
+    `annotator` is a hash of the annotator and of the merging of values. `unreadable` says why there are no samples: the
+    run's scores are still shown, but not tested.
     """
 
     run: ComparedRun
@@ -114,9 +115,9 @@ def open_runs(comparison: Comparison) -> list[OpenedRun]:
 
 
 def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[PairedTest]:
-    """Return the tests between every two runs for every number of a whole task that both have; empty for one run.
+    """Return the tests of every two runs for every number of a whole task that both have; empty for one run.
 
-    A pair that is not tested keeps its line, with the reason. Randomness comes from `seed` and the names of the tasks,
+    A pair that is not tested is returned with the reason. Random numbers depend on `seed` and the names of the tasks,
     so that the same runs always give the same numbers.
     """
     found = [
@@ -169,13 +170,13 @@ def _open(run: ComparedRun) -> OpenedRun:
 
 
 def refusal(one: OpenedRun, other: OpenedRun, tasks: Sequence[str]) -> str | None:
-    """Say why two runs may not be compared in `tasks`; None when they may."""
+    """Return why two runs may not be compared in `tasks`; None if they may."""
     if reason := one.unreadable or other.unreadable:
         return reason
     for task in tasks:
         a, b = one.asked.get(task), other.asked.get(task)
         if a is None or b is None:
-            return f"{(one if a is None else other).run.model} was not asked {task}"
+            return f"{(one if a is None else other).run.model} did not run {task}"
         if a.fingerprint != b.fingerprint:
             return "the task is not the same in both runs"
         if a.corpus != b.corpus:
@@ -192,7 +193,7 @@ _ALIKE = ("group", "cluster", "stratum")
 
 
 def aligned(one: Samples, other: Samples) -> tuple[Samples, Samples] | str:
-    """Return the samples of two runs in one order, or say why there is none."""
+    """Return the samples of two runs in one order, or the reason why there is none."""
     columns = [name for name in _NAMED if name in one.columns and name in other.columns]
     a, b = one.read([*columns, *_ALIKE]), other.read([*columns, *_ALIKE])
     names = [_texts(a, columns), _texts(b, columns)]
@@ -202,7 +203,7 @@ def aligned(one: Samples, other: Samples) -> tuple[Samples, Samples] | str:
     if keys[0] == keys[1]:
         return one, other
     if sorted(keys[0]) != sorted(keys[1]):
-        return "the two runs were not asked about the same samples"
+        return "the two runs do not have the same samples"
     place = {key: number for number, key in enumerate(keys[1])}
     return one, other.take([place[key] for key in keys[0]])
 
@@ -212,7 +213,7 @@ def _texts(table: Any, columns: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _paired(one: OpenedRun, other: OpenedRun, tasks: Sequence[tuple[str, Score, Score]]) -> list[PairedTask] | str:
-    """Return tasks as both runs answered them, or say why they cannot be paired."""
+    """Return the tasks with the samples of both runs, or the reason why they cannot be paired."""
     if reason := refusal(one, other, [task for task, *_ in tasks]):
         return reason
     found = []
@@ -296,7 +297,7 @@ def _unscored(one: OpenedRun, other: OpenedRun, mine: Score, theirs: Score) -> s
 
 
 def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
-    """Test the mean over all tasks of a family and dimension, for the measures that have one."""
+    """Yield the tests of the mean over all tasks of a family and dimension, for the measures that have one."""
     for (family, dimension, name), scores in averaged_scores(one.run).items():
         theirs = averaged_scores(other.run).get((family, dimension, name), {})
         tasks = [task for task in scores if task in theirs]
@@ -328,7 +329,7 @@ def averaged_scores(run: ComparedRun) -> dict[tuple[str, str, str], dict[str, Sc
 
 
 def untested_measures(comparison: Comparison) -> dict[str, str]:
-    """Return the names of the numbers of whole tasks for which there is no paired test, with the reason."""
+    """Return the numbers of whole tasks without a paired test, by name, with the reason."""
     found: dict[str, str] = {}
     for run in comparison.runs:
         for score in run.scores:

@@ -27,7 +27,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Judged:
-    """What a comparison of several runs comes to: tests between them, their ranks, cohort-relative scores."""
+    """The results of a comparison of several runs: tests between them, their ranks, cohort-relative scores."""
 
     tests: Sequence[PairedTest]
     ranks: Sequence[Rank]
@@ -35,7 +35,7 @@ class Judged:
 
 
 def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
-    """Test, rank and relate the compared runs to one another; empty for one run."""
+    """Return tests, ranks and cohort-relative scores of the compared runs; empty for one run."""
     if len(comparison.runs) < 2:
         return Judged((), (), ())
     opened = open_runs(comparison)
@@ -44,7 +44,7 @@ def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
 
 
 def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[CohortScore]:
-    """Return the cohort-relative scores of every family that at least two runs have and whose metric gives them."""
+    """Return the cohort-relative scores of every family in at least two runs whose metric defines them."""
     found: list[CohortScore] = []
     metrics = {family: metric for one in opened for family, metric in one.run.metrics.items()}
     for family, metric in metrics.items():
@@ -68,7 +68,7 @@ def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, see
 
 
 def _unlike(first: OpenedRun, other: OpenedRun, tasks: Sequence[str]) -> str | None:
-    """Say why the samples of two runs do not compare one by one; None where they do."""
+    """Return why the samples of two runs cannot be compared one by one; None if they can."""
     if reason := refusal(first, other, tasks):
         return reason
     both = (aligned(first.asked[task].samples, other.asked[task].samples) for task in tasks)
@@ -76,7 +76,7 @@ def _unlike(first: OpenedRun, other: OpenedRun, tasks: Sequence[str]) -> str | N
 
 
 def missing_cohorts(comparison: Comparison) -> list[str]:
-    """Say why families have no cohort-relative score although their metric gives one; empty where all have."""
+    """Return why families have no cohort-relative score although their metric defines one; empty if all have."""
     found = []
     for run in comparison.runs:
         for family, metric in run.metrics.items():
@@ -88,22 +88,22 @@ def missing_cohorts(comparison: Comparison) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rank:
-    """A model's rank in one task and metric; `rank` is 0 where `undefined` says why it has none.
+    """A model's rank in one task and metric; `rank` is 0 if `undefined` gives a reason.
 
     Attributes
     ----------
     distance
-        How far the model lies from "no bias", the null mean removed, in the metric's unit; rank 1 is the nearest.
+        The model's distance from "no bias", less the null mean, in the metric's unit; rank 1 is the nearest.
     rank, low, high
-        The rank as measured, and the rank interval: the ranks that the tests of all pairs leave open (95 % together).
+        The measured rank, and the rank interval: the ranks that the tests of all pairs allow (95 % jointly).
     letters
-        Models that share a letter are not told apart: no test does, or there was none.
+        Models with a common letter are not distinguished: no test does, or there was none.
     untested
-        The models with a rank that there was no test with.
+        The ranked models without a test against this one.
     too_few
-        Why no test could have told any two of the models apart, however they differ; None where one could.
+        The reason why no test could have distinguished any two models, whatever their answers; None if one could.
     n_ranked
-        Models with a rank.
+        The number of models with a rank.
     """
 
     dimension: str
@@ -129,7 +129,8 @@ class Rank:
 def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
     """Return every model's rank in every task and metric that has a value for "no bias" and a paired test.
 
-    An undefined score has no rank, and its reason is kept; it takes none from the others. Empty for one run.
+    A model with an undefined score has no rank, and the reason is kept; the ranks of the others do not change. Empty
+    for one run.
     """
     if len(comparison.runs) < 2:
         return []
@@ -168,7 +169,7 @@ def _rank(model: str, score: Score, task: str, distance: float) -> Rank:
 def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
     missing = [score for score in scores.values() if not score.defined]
     first = missing[0] if missing else next(iter(scores.values()))
-    # The mean of what stands above the floors; a negative part is noise as much as a positive one.
+    # The mean of the excesses over the null means; negative ones are noise as much as positive ones.
     mean = NAN if missing else max(0.0, math.fsum(score.excess for score in scores.values()) / len(scores))
     own = _rank(model, first, f"{family}: {OVERALL}", mean)
     if missing:
@@ -205,7 +206,7 @@ def _ranked(column: Mapping[str, Rank], tests: Sequence[PairedTest]) -> Iterator
 
 
 def _too_few(tests: Sequence[PairedTest]) -> str | None:
-    """Say why Holm's first step is out of reach of every test; None where it is not, or nothing was tested."""
+    """Return why no test can reach Holm's first step; None if one can, or nothing was tested."""
     if not tests or any(test.p_least <= LEVEL / len(tests) for test in tests):
         return None
     best = min(tests, key=lambda test: test.p_least)

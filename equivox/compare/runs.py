@@ -1,7 +1,6 @@
-"""Several runs side by side, each of one model: the tables and correlations that the papers print, with evidence.
+"""Comparison of several runs, one per model: the tables and correlations of the papers, with evidence.
 
-Everything is read from what the runs stored; nothing is scored again, except that q is computed anew over all that is
-compared.
+All numbers are read from the runs' stored files; nothing is scored again, but q is recomputed over all compared scores.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import families, read_records, read_scores
 
 CORRELATED = 4
-"""Models that a correlation between tasks needs for an interval."""
+"""The number of models that the interval of a correlation between tasks needs."""
 
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One run in a comparison: what its model is called there, where it lies, what it scored."""
+    """One run in a comparison: its model's label, its folder and its scores."""
 
     model: str
     folder: Path
@@ -38,14 +37,14 @@ class ComparedRun:
     metrics: Mapping[str, Metric] = field(default_factory=dict, repr=False)
 
     def measure(self, score: Score) -> Measure | None:
-        """Return what the score's metric says of its number; None where the run's tasks cannot be read."""
+        """Return the measure of a score; None if the run's tasks cannot be read."""
         metric = self.metrics.get(score.family)
         return None if metric is None else metric.by_name.get(score.name)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs side by side; `caveats` say why some of their numbers may not be compared."""
+    """The compared runs; `caveats` say why some of their numbers may not be compared."""
 
     runs: Sequence[ComparedRun]
     caveats: Sequence[str]
@@ -63,10 +62,10 @@ class Comparison:
 
 
 def open_comparison(folders: Sequence[Path]) -> Comparison:
-    """Return the runs in `folders` for comparison, with q over all of them.
+    """Return the comparison of the runs in `folders`, with q over all of them.
 
-    Models are called as they were asked for; runs of one model are told apart by their folders. RequestError where a
-    folder holds no scored run.
+    Models have the names that the user gave; runs of one model also show their folders. RequestError if a folder holds
+    no scored run.
     """
     manifests = [read_manifest(folder) for folder in folders]
     if len({folder.resolve() for folder in folders}) < len(folders):
@@ -83,7 +82,7 @@ def open_comparison(folders: Sequence[Path]) -> Comparison:
 
 
 def run_metrics(folder: Path) -> dict[str, Metric]:
-    """Return the metric of each family of a run; empty where its tasks cannot be read any more."""
+    """Return the metric of each family of a run; empty if its tasks can no longer be read."""
     try:
         return {family: members[0].metric for family, members in families(run_tasks(folder)).items()}
     except RequestError:
@@ -98,7 +97,7 @@ def _with_common_q(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
 
 
 def _caveats(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say which runs did not ask the same of the same samples, or were not annotated alike."""
+    """Return warnings about runs with different requests, samples or annotators."""
     found = []
     for kind, what in (("tasks", "the task"), ("corpora", "the corpus")):
         names = sorted({name for manifest in manifests for name in manifest["identity"][kind]})
@@ -119,8 +118,8 @@ def _caveats(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]
 class TaskCorrelation:
     """Pearson correlation of two tasks' scores over models.
 
-    The unit is the model: `p` is that of the t-test, the interval Fisher's, `q` is over all pairs of tasks.
-    With few models either is wide. `r_excess` correlates what stands above the null mean: null means alone correlate.
+    The unit is the model: `p` is from the t-test, the interval is Fisher's, `q` is over all pairs of tasks. With few
+    models the interval is wide. `r_excess` correlates the excess over the null mean, because null means are correlated.
     """
 
     dimension: str
@@ -188,7 +187,7 @@ def _correlation(
 
 @dataclass(frozen=True, kw_only=True)
 class ValueShares:
-    """How often each group gets one value of an attribute, in percent of the group's values."""
+    """The share of one value of an attribute in each group, in percent of the group's values."""
 
     model: str
     task: str
@@ -198,7 +197,7 @@ class ValueShares:
 
     @property
     def spread(self) -> float:
-        """The distance in percentage points between the groups that get it most and least."""
+        """The difference in percentage points between the groups with the largest and the smallest share."""
         return max(self.by_group.values()) - min(self.by_group.values())
 
 
@@ -221,13 +220,13 @@ def value_shares(run: ComparedRun, *, annotator: str | None = None) -> list[Valu
 
 
 def _tables_of_shares(run: ComparedRun) -> dict[str, str]:
-    """Return the table of shares of every task whose metric keeps one."""
+    """Return the name of the table of shares for every task whose metric stores one."""
     panels = {family: metric.panel("shares") for family, metric in run.metrics.items()}
     return {s.task: panel.table for s in run.scores if ":" in s.task and (panel := panels.get(s.family)) is not None}
 
 
 def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[Score, list[ValueShares]]]:
-    """Return the attributes of a run that move most (excess over their null mean), each with its most common values."""
+    """Return the attributes of a run with the largest excess over the null mean, each with its most common values."""
     shares = value_shares(run)
     parts = [s for s in run.scores if s.mover is not None and s.attribute and s.defined and s.role == "outcome"]
     parts.sort(key=lambda score: -score.excess)

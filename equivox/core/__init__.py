@@ -1,1 +1,1 @@
-"""What every room speaks of: tasks, requests, responses, annotations, scores, coverage, errors. No input or output."""
+"""Shared types: tasks, requests, responses, annotations, scores, coverage, errors. No input or output happens here."""

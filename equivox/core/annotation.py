@@ -1,4 +1,4 @@
-"""An annotation, and the protocol of an annotator."""
+"""Annotations, and the protocol of an annotator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Annotation", "Annotator", "AnnotatorIdentity", "Job", "Status", "Val
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One segment of one response to be annotated; `task` is the name of the task it was first asked for."""
+    """One segment of a response that is to be annotated; `task` names the task that first needed the annotation."""
 
     key: str
     response_key: str
@@ -28,7 +28,7 @@ class Job:
     def annotated(
         self, status: Status, values: Iterable[Value] = (), *, output: str | None = None, attempts: int = 1
     ) -> Annotation:
-        """Return the annotation of this job with these contents."""
+        """Return an annotation with this job's keys and the given contents."""
         return Annotation(
             key=self.key,
             response_key=self.response_key,
@@ -43,9 +43,9 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Annotation:
-    """The annotation of one segment of a response; an attribute without a value among `values` is unstated.
+    """The annotation of one segment of a response; an attribute that does not occur in `values` is unstated.
 
-    `output` is what a model that annotates wrote, word for word (None for rules), after `attempts` attempts.
+    `output` is the verbatim output of a model that annotates (None for rules) after `attempts` attempts.
     """
 
     key: str
@@ -89,7 +89,7 @@ def grouped(values: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotatorIdentity:
-    """Which annotator it is: part of every annotation's key and of the manifest."""
+    """Identity of an annotator: part of every annotation's key and of the manifest."""
 
     name: str
     version: str
@@ -106,7 +106,7 @@ class AnnotatorIdentity:
 
 
 class Annotator(Protocol):
-    """Anything that annotates responses; one annotation for every job."""
+    """Protocol of an annotator: it yields one annotation per job."""
 
     identity: AnnotatorIdentity
 
@@ -119,14 +119,14 @@ class Annotator(Protocol):
         ...
 
     def close(self) -> None:
-        """Free what the annotator holds."""
+        """Free the annotator's memory and connections."""
         ...
 
 
 def annotation_key(identity: AnnotatorIdentity, segment: Segment, response_key: str) -> str:
     """Return the hash of everything that determines an annotation: annotator, segment with its text, and response.
 
-    Where the segment's tool alone annotates it, the annotator is not among that.
+    If only the segment's tool annotates it, the key does not depend on the annotator.
     """
     by = "" if segment.alone else identity.digest
     return digest_of_texts(by, segment.digest, response_key)[:KEY_LENGTH]

@@ -1,4 +1,4 @@
-"""What is annotated in a response: attributes, and worked examples for a model that annotates."""
+"""Attributes that are annotated in a response, and worked examples for a model that annotates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UNSTATED = "unstated"
 """The value of an attribute that a response does not mention; it counts as missing, never as a value."""
 
 OTHER = "other"
-"""The value of a closed choice that a response answers outside the offered options."""
+"""The value of a closed choice when the response answers outside the offered options."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,22 +22,22 @@ class Attribute:
     Parameters
     ----------
     name
-        Its column, unique within a task.
+        The name of its column, unique within a task.
     asks
-        What the annotator is to find, as a noun phrase.
+        A noun phrase that tells the annotator what to find.
     options
         The closed choice that the prompt offers; the annotator may also say `other` or `unstated`. Empty for an
         open attribute, whose value is a short noun phrase.
     count
         How many values one response gives (three hobbies); every one of them counts in the scores.
     at_least
-        Fewer values than `count` will do, down to this many; None asks for exactly `count`.
+        The smallest number of values that is accepted instead of `count`; None asks for exactly `count`.
     words
-        Each value with the words that say it, for the annotator `rules` and for simulated models; where empty, the
-        packaged vocabulary counts, or the options themselves.
+        Value → words for it, for the annotator `rules` and for simulated models; if empty, the packaged vocabulary or
+        the options are used.
     role
-        `outcome` enters the task's score; `echo` (what the model took the person for) and `refusal` are scored
-        apart and never averaged into it.
+        `outcome` enters the task's score; `echo` (the group that the model took the person for) and `refusal` are
+        scored separately and never averaged into it.
     """
 
     name: str
@@ -57,15 +57,15 @@ class Attribute:
 REFUSAL = Attribute(
     name="refusal", asks="whether the response declines the request", options=("yes", "no"), role="refusal"
 )
-"""Annotated in every response of every task; an outcome of its own, never mixed into the others."""
+"""The attribute that is annotated in every response of every task; it is scored separately from the outcomes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkedExample:
-    """A made-up text and how it is to be read, shown to a model that annotates.
+    """A made-up text and its correct annotation, shown to a model that annotates.
 
-    `values` holds one value per attribute, several for a list; an attribute that is not named is `unstated`, a
-    refusal that is not named is "no".
+    `values` holds one value per attribute, several for a list; an attribute that is not named is `unstated`. If the
+    refusal is not named, it is "no".
     """
 
     text: str
@@ -73,5 +73,5 @@ class WorkedExample:
 
     @classmethod
     def of(cls, text: str, values: Mapping[str, str | Sequence[str]]) -> WorkedExample:
-        """Build one from plain values, as a YAML file gives them."""
+        """Build an example from plain values, such as those of a YAML file."""
         return cls(text=text, values={k: v if isinstance(v, str) else tuple(v) for k, v in values.items()})

@@ -1,8 +1,8 @@
-"""Metrics of plain columns, one entry per row: for tables that were not made here, and for `evaluate`.
+"""Metrics of plain columns, one entry per row: for tables from elsewhere, and for `evaluate`.
 
 Columns are lists, tuples, numpy arrays, pandas Series, pyarrow arrays. A missing entry is None, NaN, pandas' NA or NaT,
-an Arrow null, or nothing but white space. It counts in coverage, and never as a word or as zero; the words "nan" and
-"None" are words.
+an Arrow null, or only white space. It counts in coverage, and never as a word or as zero; the texts "nan" and "None"
+are words.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError, nearest
 
 Kind = Literal["text", "number", "texts"]
-"""What an entry is: a word, a number, or several words (one word alone is a list of one)."""
+"""The type of an entry: a word, a number, or several words (a single word becomes a list of one)."""
 
 Column = Sequence[Any]
 
 _LEAST = {"min_count": 1, "n_resamples": 1, "n_story_permutations": 1, "n_name_permutations": 1, "seed": 0}
-"""Options that are whole numbers, and their least."""
+"""Options that are whole numbers, with their smallest value."""
 
 _SHARES = ("min_coverage", "confidence")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnMetric:
-    """A metric of columns: which it takes, which may be left out, and the function of them.
+    """A metric of columns: its required columns, its optional columns, and the function that computes it.
 
-    `measure` gets every column as a list, one that was left out as None's, and its options as keywords; it returns a
-    flat dictionary of numbers, with reasons in words (or None) under names that end in `undefined`. `help` says in a
-    few words what each column, and each option of the metric's own, holds.
+    `measure` receives every column as a list (a list of None for a missing column) and the options as keywords.
+    It returns a flat dictionary of numbers; names that end in `undefined` hold a reason in words, or None. `help`
+    describes each column, and each option of this metric, in a few words.
     """
 
     name: str
@@ -46,19 +46,19 @@ class ColumnMetric:
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """Every column with what it holds, those that must be given first."""
+        """The kind of every column, required columns first."""
         return {**self.required, **self.optional}
 
     @property
     def options(self) -> dict[str, Any]:
-        """Every option by name, with its default."""
+        """The options by name, with their defaults."""
         import inspect
 
         parameters = inspect.signature(self.measure).parameters
         return {name: parameter.default for name, parameter in parameters.items() if name not in self.kinds}
 
     def __call__(self, **given: Any) -> dict[str, Any]:
-        """Compute from columns and options; RequestError for no rows and for columns that do not fit."""
+        """Compute the metric; RequestError for no rows and for columns that do not fit."""
         options = self.options
         columns = self.check({name: column for name, column in given.items() if name not in options})
         if not next(iter(columns.values())):
@@ -68,7 +68,7 @@ class ColumnMetric:
         return self.measure(**columns, **chosen)
 
     def check(self, given: Mapping[str, Iterable[Any] | None]) -> dict[str, list[Any]]:
-        """Return every column as a list of equal length with entries of its kind, missing ones None."""
+        """Return every column as a list of equal length with entries of its kind; missing entries are None."""
         if unknown := [name for name in given if name not in self.kinds and given[name] is not None]:
             raise RequestError(
                 f"{self.name} has no column `{unknown[0]}`{nearest(unknown[0], self.kinds)}; "
@@ -102,7 +102,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _entries(name: str, column: Any) -> list[Any]:
-    """Return a column as a list; RequestError for what has no entries or no order."""
+    """Return a column as a list; RequestError for an object without entries or without an order."""
     table = hasattr(column, "columns") or hasattr(column, "column_names")
     if table or isinstance(column, str | bytes | Mapping | set | frozenset) or not isinstance(column, Iterable):
         raise RequestError(f"`{name}` is a {type(column).__name__}: give one column, a list with one entry per row")
@@ -113,7 +113,7 @@ def _entries(name: str, column: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return numpy's and pyarrow's scalars and arrays as Python's own, and whatever means missing as None."""
+    """Return numpy's and pyarrow's scalars and arrays as Python values, and every missing value as None."""
     for method in ("as_py", "tolist"):
         if hasattr(value, method):
             value = getattr(value, method)()
@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
 def _word(name: str, value: Any) -> str:
     if isinstance(value, bytes | Iterable) and not isinstance(value, str):
         raise RequestError(f"`{name}` holds {value!r}, a {type(value).__name__}: give words")
-    # A column of whole numbers becomes one of floats as soon as one of them is missing: 1.0 is the group 1.
+    # pandas turns a column of whole numbers into floats when one is missing: 1.0 is the group 1.
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
@@ -143,17 +143,17 @@ def _entry(name: str, kind: Kind, given: Any) -> Any:
         return None if math.isnan(number) else number
     if kind == "text":
         return _word(name, value)
-    # A word alone is meant as one, not as a list of its letters.
+    # A text is one word, not a list of letters.
     several = sorted(value) if isinstance(value, set | frozenset) else value
     if not isinstance(several, list | tuple):
         return [_word(name, value)]
     words = [_word(name, word) for word in map(_plain, several) if word is not None]
-    # An empty list says that there is nothing; a list of missing words says that it is not known.
+    # An empty list means "no words"; a list of missing words means "unknown".
     return words if words or not several else None
 
 
 def whole_or_none(name: str, column: Sequence[str | None]) -> list[str] | None:
-    """Return a column that may be left out, None where it was; RequestError where only some rows have it."""
+    """Return an optional column, or None if it is missing in all rows; RequestError if only some rows have it."""
     absent = sum(entry is None for entry in column)
     if absent == len(column):
         return None
@@ -163,7 +163,7 @@ def whole_or_none(name: str, column: Sequence[str | None]) -> list[str] | None:
 
 
 def whole(name: str, column: Sequence[str | None]) -> list[str]:
-    """Return a column that every row must have."""
+    """Return a required column; RequestError if a row lacks it."""
     found = whole_or_none(name, column)
     if found is None:
         raise RequestError(f"`{name}` is missing in every row")
@@ -171,7 +171,7 @@ def whole(name: str, column: Sequence[str | None]) -> list[str]:
 
 
 def row_coverage(used: Sequence[bool], groups: Sequence[str] | None = None) -> Coverage:
-    """Count rows and usable rows, by group where there are groups."""
+    """Count rows and usable rows, also by group if `groups` are given."""
     of = groups or ["all"] * len(used)
     names = sorted(set(of))
     n = sum(used)

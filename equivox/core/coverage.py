@@ -1,4 +1,4 @@
-"""Coverage: how many of the requested responses a score rests on, and where the others were lost."""
+"""Coverage: how many of the requested responses a score uses, and at which stage the others were lost."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Coverage:
     answered
         The text is neither empty nor a refusal.
     parsed
-        The annotator could read it.
+        The annotator could annotate it.
     used
-        It states at least one value of the attribute scored (for a task: of any of its outcome attributes).
+        It states at least one value of the scored attribute (for a task: of any of its outcome attributes).
     truncated, withheld, cut_in_thought
         Of the generated responses: those that the token limit cut off, those that the provider withheld, and those of
         the first kind that had not begun to answer.
     used_by_group, requested_by_group
-        The first and last count within each group: what failed in one group alone must not hide in the whole.
+        The first and last count within each group, so that a failure in one group alone is visible.
     """
 
     requested: int
@@ -44,7 +44,7 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """Used as a share of requested; 0 when nothing was requested."""
+        """The share of the requested responses that is used; 0 when nothing was requested."""
         return self.used / self.requested if self.requested else 0.0
 
     @property
@@ -59,7 +59,7 @@ class Coverage:
         return group, shares[group]
 
     def shortfall(self, floor: float) -> str | None:
-        """Say why too little is used, or None when every group reaches `floor` (a share).
+        """Return why too little is used, or None if every group reaches `floor` (a share).
 
         >>> Coverage(requested=10, generated=10, answered=10, parsed=6, used=6, requested_by_group={"f": 5, "m": 5},
         ...          used_by_group={"f": 5, "m": 1}).shortfall(0.8)

@@ -1,4 +1,4 @@
-"""Columns as codes: each distinct text once, and an integer for each entry."""
+"""Encoded columns: each distinct text is stored once, each entry is an integer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MISSING = -1
-"""The code of an entry that is missing."""
+"""The code of a missing entry."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,14 +38,14 @@ class EncodedLabels:
 
     @classmethod
     def of_arrow(cls, column: pa.ChunkedArray | pa.Array) -> EncodedLabels:
-        """Encode a column of texts; names are sorted, and only those that occur are kept."""
+        """Encode a column of texts; names are sorted, and names that do not occur are dropped."""
         import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # an empty one stays chunked
+        if isinstance(column, pa.ChunkedArray):  # an empty column stays chunked
             column = pa.array([], column.type)
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         codes = pc.fill_null(encoded.indices, MISSING).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -59,7 +59,7 @@ class EncodedLabels:
 
     @classmethod
     def concatenated(cls, columns: Sequence[EncodedLabels]) -> EncodedLabels:
-        """Return several columns one after another, under common names."""
+        """Concatenate several columns; they then share one list of names."""
         import numpy as np
 
         names = tuple(sorted({name for column in columns for name in column.names}))
@@ -71,7 +71,7 @@ class EncodedLabels:
         return cls(np.concatenate(codes), names)
 
     def take(self, rows: NDArray[Any]) -> EncodedLabels:
-        """Return the labels of some rows, by a mask or by their numbers."""
+        """Return the labels of some rows, selected by a mask or by row numbers."""
         return EncodedLabels(self.codes[rows], self.names)
 
     def texts(self) -> list[str]:
@@ -80,7 +80,7 @@ class EncodedLabels:
         return [names[code] for code in self.codes]
 
     def counts(self, mask: NDArray[np.bool_] | None = None) -> dict[str, int]:
-        """Return how many rows (of those in `mask`) have each label; labels without a row count zero."""
+        """Count the rows with each label (in `mask`, if it is given); a label without a row counts zero."""
         import numpy as np
 
         codes = self.codes if mask is None else self.codes[mask]
@@ -125,7 +125,7 @@ class EncodedValues:
         return found
 
     def take(self, mask: NDArray[np.bool_]) -> EncodedValues:
-        """Return the values of the rows in `mask`, which are numbered anew."""
+        """Return the values of the rows in `mask`; these rows are renumbered from 0."""
         import numpy as np
 
         kept = mask[self.rows]
@@ -133,7 +133,7 @@ class EncodedValues:
         return EncodedValues(number[self.rows[kept]], self.codes[kept], self.names, int(mask.sum()))
 
     def shifted(self, start: int, n_rows: int) -> EncodedValues:
-        """Return the values as those of rows from `start` on, in a column of `n_rows` rows."""
+        """Return the values with row numbers moved up by `start`, as part of a column of `n_rows` rows."""
         return EncodedValues(self.rows + start, self.codes, self.names, n_rows)
 
     def lists(self) -> list[list[str]]:
@@ -144,13 +144,13 @@ class EncodedValues:
         return found
 
     def renamed(self, names: Sequence[str]) -> EncodedValues:
-        """Return the values under other names; two values of one row that now have one name are one value."""
+        """Return the values under other names; equal names within one row become one value."""
         import numpy as np
 
         place: dict[str, int] = {}
         lookup = np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int64)
         codes = lookup[self.codes] if len(self.codes) else self.codes
-        # The first of equal values counts, so that the order of a row's values stays.
+        # The first of equal values is kept, so that the order of a row's values does not change.
         _, first = np.unique(self.rows * max(len(place), 1) + codes, return_index=True)
         first.sort()
         return EncodedValues(self.rows[first], codes[first], tuple(place), self.n_rows)

@@ -1,7 +1,7 @@
-"""Every error equivox raises on purpose.
+"""The errors that equivox raises on purpose.
 
-`RequestError` is the user's to fix (exit code 2): its message says what is wrong, what was received and what to do.
-`RunError` is a run that could not go on (exit code 1): what was done until then is on disk.
+The user can fix a `RequestError` (exit code 2): its message says what is wrong, what was received and what to do.
+A `RunError` stops a run (exit code 1); everything finished before it is on disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class EquivoxError(Exception):
 
 
 class RequestError(EquivoxError, ValueError):
-    """What was asked for cannot be done: one line with what, got and fix."""
+    """A request that cannot be done; the message says in one line what is wrong, what was received and what to do."""
 
     exit_code = 2
 

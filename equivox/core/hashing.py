@@ -1,4 +1,4 @@
-"""The hash of plain content, the same in every process and on every machine."""
+"""Hashes of plain content that are equal in every process and on every machine."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 KEY_LENGTH = 32
-"""Hexadecimal digits of a response's or an annotation's key: 128 bits."""
+"""Number of hexadecimal digits in the key of a response or an annotation (128 bits)."""
 
 
 def digest_of_texts(*texts: str) -> str:
-    """Return the SHA-256 hex digest of some texts; faster than `digest`, for what is hashed a million times.
+    """Return the SHA-256 hex digest of some texts; faster than `digest`, for millions of calls.
 
     >>> digest_of_texts("ab", "c") == digest_of_texts("a", "bc")
     False

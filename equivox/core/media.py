@@ -1,4 +1,4 @@
-"""Reads audio as it really is: the format is found in the bytes, never in the file's name.
+"""Decode audio and images; the format is determined from the bytes, never from the file's name.
 
 wav, flac, ogg (Vorbis, Opus) and mp3 are read through libsndfile, one whole decode per clip, so that a
 damaged file is found when a corpus is built and not in the middle of a run.  Nothing heavy is imported until
@@ -25,7 +25,7 @@ SILENCE = 2e-4
 SHORTEST_S = 0.05
 """A clip shorter than this, in seconds, holds no speech."""
 CLIPPED_SHARE = 0.01
-"""A clip is called clipped when more than this share of its samples stand at full scale."""
+"""A clip is called clipped if more than this share of its samples are at full scale."""
 
 _BLOCK = 1 << 16
 _UNKNOWN_LENGTH = 0x7FFF0000  # encoders that write to a pipe leave a length at or above this in a wav header
@@ -37,7 +37,7 @@ class MediaError(EquivoxError, ValueError):
 
 @dataclass(frozen=True)
 class AudioFacts:
-    """What one full decode of a clip found.
+    """Properties of a clip, found by one full decode.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class AudioFacts:
     problem
         Why the clip is not usable, in words; None means that it is usable.
     clipped
-        More than 1 % of the samples stand at full scale: worth knowing, but the clip is usable.
+        More than 1 % of the samples are at full scale; the clip is usable.
     """
 
     codec: str
@@ -73,16 +73,16 @@ def sha256(data: bytes) -> str:
 
 
 def is_lfs_pointer(data: bytes) -> bool:
-    """Tell whether `data` is the small text file that git-lfs leaves where content was not downloaded."""
+    """Return whether `data` is the small text file that git-lfs leaves if content was not downloaded."""
     return data.startswith(LFS_POINTER)
 
 
 def inspect_audio(data: bytes, *, name: str) -> AudioFacts:
-    """Decode a whole clip, block by block, and say what it is and whether it is usable.
+    """Decode a whole clip, block by block, and return its properties and whether it is usable.
 
     A clip has a problem when it is not audio, is damaged or cut short, has no samples, has samples that are
     not finite, is silent once mixed to mono, or is shorter than 0.05 s.  Loud clips are flagged as clipped,
-    not refused.  `name` says which clip is meant; it never decides the format.
+    not refused.  `name` only names the clip in messages; it never decides the format.
     """
     if reason := _not_audio(data):
         return AudioFacts("unknown", 0, 0, 0.0, reason)
@@ -130,8 +130,7 @@ def decode_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> npt.
     """Decode a clip to mono float32 in [-1, 1] at `sampling_rate` samples per second.
 
     Channels are averaged; resampling is polyphase (`scipy.signal.resample_poly`), so a clip of n samples at
-    rate r has ceil(n · sampling_rate / r) samples.  Silence decodes: whether it is usable is for the caller
-    to say.
+    rate r has ceil(n · sampling_rate / r) samples.  Silence decodes; the caller decides whether it is usable.
 
     Raises
     ------
@@ -170,7 +169,7 @@ def _open(data: bytes) -> Any:
 
 
 def _container(data: bytes) -> str | None:
-    """Name the container that the first bytes belong to, or None when it is none that we read."""
+    """Return the name of the container that the first bytes belong to, or None for an unknown one."""
     if data[:4] in (b"RIFF", b"RIFX", b"RF64") and data[8:12] == b"WAVE":
         return "wav"
     if data[:4] == b"fLaC":
@@ -183,7 +182,7 @@ def _container(data: bytes) -> str | None:
 
 
 def _is_mpeg_frame(data: bytes) -> bool:
-    """Tell whether `data` begins with an MPEG audio frame header with every field valid."""
+    """Return whether `data` begins with an MPEG audio frame header with every field valid."""
     if len(data) < 4 or data[0] != 0xFF or data[1] & 0xE0 != 0xE0:
         return False
     version, layer = data[1] >> 3 & 3, data[1] >> 1 & 3
@@ -204,7 +203,7 @@ def _not_audio(data: bytes) -> str | None:
 def _missing_share(data: bytes, codec: str, promised: int, decoded: int) -> float:
     """Return the share of a wav or flac clip that its header promises and the bytes lack; 0 when unknown.
 
-    mp3 and ogg headers do not promise an exact length, so nothing can be said about them.
+    mp3 and ogg headers do not promise an exact length, so their share is always 0.
     """
     if codec.startswith("flac"):
         return 1 - decoded / promised if 0 < decoded < promised < _UNKNOWN_LENGTH else 0.0
@@ -221,7 +220,7 @@ def _missing_share(data: bytes, codec: str, promised: int, decoded: int) -> floa
 
 
 def _words(error: Exception) -> str:
-    """Return libsndfile's reason on one line, without the Python object that it repeats."""
+    """Return libsndfile's reason on one line, without the Python object that it mentions."""
     reason = getattr(error, "error_string", None) or str(error)
     return " ".join(str(reason).split()).rstrip(".") or type(error).__name__
 
@@ -242,12 +241,12 @@ def silent_wav(seconds: float, *, sampling_rate: int = 16_000) -> bytes:
 
 
 LARGEST_IMAGE_PIXELS = 50_000_000
-"""An image with more pixels is refused before it is decoded: a small file can unfold to gigabytes."""
+"""An image with more pixels is refused before it is decoded, because a small file can decode to gigabytes."""
 _SENT_AS_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 
 
 def inspect_image(data: bytes, *, name: str) -> str | None:
-    """Say why an image cannot be used, None when it can: by its first bytes, and, with Pillow, by decoding it."""
+    """Return why an image cannot be used, or None; checks the first bytes and, with Pillow, decodes the image."""
     if not data:
         return "empty file (0 bytes)"
     if is_lfs_pointer(data):
@@ -267,7 +266,7 @@ def inspect_image(data: bytes, *, name: str) -> str | None:
 def checked_image(data: bytes, *, name: str) -> tuple[bytes, str]:
     """Return an image's bytes and MIME type, after one full decode.
 
-    PNG, JPEG and WebP are returned as they are; whatever else Pillow reads becomes PNG.
+    PNG, JPEG and WebP are returned unchanged; other formats that Pillow reads are converted to PNG.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A metric: one object that says everything the rest of equivox must know about it."""
+"""Metrics: each is one object that holds everything the rest of equivox needs to know about it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from equivox.core.task import Task
 
 Members = Sequence[tuple["Task", "Samples"]]
-"""All tasks of one family in one condition, each with its samples."""
+"""The tasks of one family in one condition, each with its samples."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedValues:
-    """What a paired test of two runs found; every number is NaN where `undefined` says why.
+    """The result of a paired test of two runs; every number is NaN if `undefined` gives a reason.
 
     Attributes
     ----------
@@ -34,17 +34,17 @@ class PairedValues:
     further
         How much further a lies from "no bias" than b; NaN for scores without such a value.
     ci_low, ci_high
-        The 95 % interval of `further`; of `difference` where nothing says "no bias".
+        The 95 % interval of `further`, or of `difference` if no value means "no bias".
     p
-        Two-sided, of equal distances from "no bias"; of equal scores where nothing says "no bias".
+        Two-sided p-value of equal distances from "no bias", or of equal scores if no value means "no bias".
     p_exchange
-        Of models that answer alike within clusters, which is a stronger claim than equal distances.
+        p-value of models that answer alike within clusters, a stronger claim than equal distances.
     p_least
-        The smallest p that so many clusters and resamples can give.
+        The smallest p that this number of clusters and resamples can give.
     n_samples, n_clusters
-        Samples that both runs answered, and clusters with one.
+        Samples that both runs answered, and clusters with such a sample.
     parts
-        The attributes that entered a mean: those that are defined for both.
+        The attributes that entered a mean: those that are defined for both runs.
     """
 
     value_a: float = float("nan")
@@ -74,14 +74,14 @@ class PairedTask:
 
 
 Compare = Callable[[str, Sequence[PairedTask], int, "np.random.Generator"], PairedValues]
-"""The measure's name, the tasks it is about, the number of resamples and a generator → the paired test."""
+"""Function of the measure's name, its tasks, the number of resamples and a generator that returns the paired test."""
 
 
 @dataclass(frozen=True)
 class CohortMember:
     """One model of a cohort: its scores of a family, and its samples of the family's tasks.
 
-    `unlike` says why its samples do not compare with those of the first member; None where they do.
+    `unlike` says why its samples cannot be compared with those of the first member; None if they can.
     """
 
     model: str
@@ -97,19 +97,19 @@ class CohortScore:
     Attributes
     ----------
     name
-        Of the score, as it is printed.
+        Name of the score, as printed.
     cohort
-        Its name; `members` are its models.
+        Name of the cohort; `members` are its models.
     total
-        Zero is typical of the cohort, which is not unbiased; NaN where `undefined` says why.
+        Zero means typical of the cohort, not unbiased; NaN if `undefined` gives a reason.
     parts
-        The signed distances that it adds up.
+        The signed distances whose sum is `total`.
     ci_low, ci_high
-        95 % percentile interval over the units asked about; it says how far the number moves, and is no test.
+        95 % percentile interval over the units asked about; it shows how stable the number is and is not a test.
     no_interval
-        Why there is none.
+        Why there is no interval.
     stand_ins
-        Whether stand-ins for the published tools annotated the responses: such scores compare with nothing else.
+        Whether stand-ins for the published tools annotated the responses; such scores cannot be compared with others.
     """
 
     family: str
@@ -134,11 +134,11 @@ class CohortTotals:
     Attributes
     ----------
     cohort
-        Its name.
+        Name of the cohort.
     values
-        The signed numbers of every member, a published cohort first: model → measure → value.
+        The signed numbers of every member, published members first: model → measure → value.
     total
-        The total score of every member; NaN where `undefined` says why.
+        The total score of every member; NaN if `undefined` gives a reason.
     """
 
     cohort: str
@@ -149,14 +149,14 @@ class CohortTotals:
 
 @dataclass(frozen=True, kw_only=True)
 class Overlap:
-    """The findings of two runs side by side, such as the associations of two models.
+    """The overlap of the findings of two runs, such as the associations of two models.
 
     Attributes
     ----------
     n_one, n_other, n_shared
         Findings of the first run, of the second, and of both.
     jaccard
-        Findings of both as a share of what either has, 0 to 1; NaN where neither has any.
+        Shared findings divided by the findings of either run, 0 to 1; NaN if neither run has findings.
     rank_correlation
         Kendall's τ-b of the scores of the shared findings; NaN for fewer than three.
     """
@@ -173,10 +173,10 @@ class Overlap:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedStage:
-    """How often one stage of a metric's annotation is right: 1 is always, 0 never.
+    """Share of correct annotations at one stage of a metric's annotation: 1 means always, 0 never.
 
-    `n` counts labels, `low` to `high` is a 95 % interval over them: NaN where all labels are the same or there are
-    fewer than two.
+    `n` counts labels, `low` to `high` is a 95 % interval over them: NaN if all labels are equal or there are fewer than
+    two.
     """
 
     name: str
@@ -189,7 +189,7 @@ class CheckedStage:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedStages:
-    """All stages that some label files check; `left_out` counts rows without a complete label, by file."""
+    """The stages that label files check; `left_out` counts rows without a complete label, by file."""
 
     measures: Sequence[CheckedStage]
     left_out: Mapping[str, int]
@@ -210,30 +210,30 @@ class Measure:
     Parameters
     ----------
     name
-        As it stands in `Score.name`.
+        The value of `Score.name`.
     title
-        Two or three words that stand below the name in a table; empty where the name says enough.
+        Two or three words below the name in a table; empty if the name is clear.
     no_bias
-        The value that says "no bias"; None where no value does.
-    help
-        One or two sentences for a reader of the report.
+        The value that means "no bias"; None if no value does.
+        help
+        One or two sentences, shown in the report.
     compare
-        How two runs are compared in pairs; None: not at all, and `not_compared` says why.
+        Paired comparison of two runs; None: there is none, and `not_compared` says why.
     overall
         Whether the mean over all tasks of a family is compared too.
     published
-        The scalar that leaderboards take, higher is better; None: the number describes and is not submitted.
+        Returns the number for leaderboards, higher is better; None: the number is descriptive and not submitted.
     published_help
-        How that scalar is made, in words.
+        A description of that number, in words.
     in_verdict
         Whether the number decides the verdict of the report's first page.
     null_mean
-        Whether the number has a null mean, so that its distance from "no bias" is what lies above that.
+        Whether the number has a null mean, which is subtracted from its distance from "no bias".
     of_shares
-        The number as a function of how often each group gets each value (shares from 0 to 1, draws × groups × values →
-        one number per draw); None where it is none. An annotator's error is carried over by it.
+        The number as a function of the shares of each value in each group (0 to 1, draws × groups × values → one number
+        per draw); None if it is not such a function. It propagates an annotator's error.
     power
-        Whether `equivox power` says what a design can detect of it.
+        Whether `equivox power` estimates what a design can detect with it.
     """
 
     name: str
@@ -255,34 +255,35 @@ CorpusFacts = Callable[
     [Sequence[Mapping[str, Any]], Sequence[float | None], bool, Callable[[str, int, int], None]],
     Sequence[Mapping[str, str]],
 ]
-"""Columns of a corpus's samples, seconds of each, whether to compare texts too (slow), progress → rows, by heading."""
+"""Function of a corpus's columns, the seconds of each sample, whether to compare texts (slow) and a progress callback
+that returns rows by heading."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """A section of the report beside the scores of whole tasks: figures or tables of one kind.
+    """A section of the report in addition to the scores of whole tasks: figures or tables of one kind.
 
     Parameters
     ----------
     kind
-        What `equivox plot` calls it, and what it is drawn from: `shares` from a table of shares per group and value;
+        Its name for `equivox plot`, and its source: `shares` is drawn from a table of shares per group and value;
         `heat` from a table of counts (task, category, identity, count, surviving_q; count None where unknown);
-        `metrics` from the scores of all measures, whose sign says which side is favoured; `speakers` from the scores
-        of one measure for each cluster alone.
+        `metrics` from the scores of all measures, whose sign shows which side is favoured; `speakers` from the scores
+        of one measure for each single cluster.
     table
-        The stored table that it is drawn from; empty where it is drawn from scores.
+        The stored table that it is drawn from; empty if it is drawn from scores.
     title, caption
-        The heading of the section in the report, and what stands below it.
+        The heading of the section in the report, and the caption below.
     unit
-        What a number in the figure counts.
+        The unit of the numbers in the figure.
     top, top_columns
-        A further table of the strongest findings, and its columns with their headings. It has the columns task and q.
+        Another table with the strongest findings, and its columns with their headings; it has the columns task and q.
     measure
         The measure that `speakers` shows.
     sides
-        Whom a value above and one below "no bias" favours.
+        The sides that a value above and a value below "no bias" favours.
     whole, tasks
-        How a line for all tasks of a family is called, and the tasks by their short names.
+        The name of the line for all tasks of a family, and the tasks by their short names.
     """
 
     kind: Literal["shares", "heat", "metrics", "speakers"]
@@ -309,40 +310,40 @@ class Metric:
     unit
         The unit of its headline number.
     help
-        What it measures, for a reader.
+        A description of what it measures, shown to users.
     score
-        Pure: the task, its samples and the options → scores, and tables worth keeping.
+        Pure function of the task, its samples and the options that returns scores and tables to store.
     measures
-        What it reports of a whole task, the headline first.
+        The numbers that it reports of a whole task, the headline first.
     score_family
-        Scores that only all tasks of a family and condition together have; None: there are none.
+        Returns scores over all tasks of a family and condition together; None: there are none.
     follow_up
-        Questions that the annotator is asked about findings once all responses are annotated; None: none.
+        Returns questions to the annotator about findings, asked when all responses are annotated; None: no questions.
     panels
-        The figures of the report beside the forest of scores.
+        The figures of the report in addition to the forest of scores.
     cohort
         Family, members, resamples and seed → total scores relative to the compared runs; None: there are none.
     cohort_title, cohort_legend
-        What the total score is called, and what it means, for a reader.
-    cohort_help
-        Why there is no such score where a cohort lacks what it needs, for a reader.
+        The name of the total score and its meaning, shown to users.
+        cohort_help
+        The reason shown to users when a cohort lacks what the total score needs.
     cohort_totals
         The signed numbers of runs by model, and the name of a published cohort or None → total scores relative to
         both; RequestError for an unknown name. None: there are none.
     stand_ins
-        How the note of a score begins that rests on stand-ins for published tools; empty: there are none.
+        The beginning of the note of scores that use stand-ins for published tools; empty: there are no stand-ins.
     overlap, overlap_help
-        Labels and folders of runs → how far the findings of every two of them are the same, and what these are
-        called. None: that is not asked.
+        Function of labels and folders of runs that returns the overlap of the findings of every two runs, and the name
+        of these findings. None: there is no overlap.
     check_stages
-        Files of labels by people → how often each stage of the annotation is right; None: there are no stages.
+        Function of files of labels by people that returns the accuracy of each annotation stage; None: no stages.
     corpus_facts
-        What `equivox data statistics` shows of a corpus; None: nothing.
+        Returns the tables that `equivox data statistics` shows of a corpus; None: no tables.
     columns
-        Returns the metrics of columns by which it is computed from a table that was made elsewhere (`equivox metric`);
-        None: it is not.
+        Returns the metrics of columns that compute it from a table made elsewhere (`equivox metric`); None: there are
+        none.
     glossary
-        Entries of the report's section on methods: a word, and what it means.
+        Entries of the report's section on methods: a word and its meaning.
     """
 
     name: str
@@ -377,11 +378,11 @@ class Metric:
 
     @property
     def no_bias(self) -> float | None:
-        """The value of the headline number that says "no bias"; None where no value does."""
+        """The value of the headline number that means "no bias"; None if no value does."""
         return self.measures[0].no_bias
 
     def panel(self, kind: str) -> Panel | None:
-        """Return the panel of a kind; None where the metric has none."""
+        """Return the panel of a kind, or None."""
         return next((panel for panel in self.panels if panel.kind == kind), None)
 
     @property

@@ -1,4 +1,4 @@
-"""Installed packages that add to equivox, by entry points."""
+"""Entry points: tasks, engines, dataset builders and annotators from other installed packages."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ GROUPS = (TASKS, ENGINES, DATASET_BUILDERS, ANNOTATORS)
 
 @cache
 def added(group: str) -> dict[str, tuple[str, Any]]:
-    """Return what installed packages add in a group: name → the package's name and the object.
+    """Return the objects that installed packages add to a group: name → the package's name and the object.
 
-    Raises RequestError, naming the package, for what cannot be loaded, and where two packages use one name.
+    Raises RequestError, naming the package, for an entry point that cannot be loaded or a name that two packages use.
     """
     from importlib.metadata import entry_points
 
@@ -55,7 +55,7 @@ def added(group: str) -> dict[str, tuple[str, Any]]:
 
 @cache
 def plugin_packages() -> frozenset[str]:
-    """Return the top-level modules of the installed packages that add to equivox."""
+    """Return the top-level modules of the installed packages with entry points of equivox."""
     from importlib.metadata import entry_points
 
     return frozenset(entry.module.partition(".")[0] for group in GROUPS for entry in entry_points(group=group))

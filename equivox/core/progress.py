@@ -1,12 +1,12 @@
-"""How long-running stages say how far they are."""
+"""Progress callbacks of long-running stages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
-"""Called with the stage's name, how much is done and how much there is."""
+"""Called with the stage's name, the number of things done and the total."""
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
-    """Show nothing."""
+    """Ignore progress."""

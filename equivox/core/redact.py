@@ -1,4 +1,4 @@
-"""What must not be published with a run: credentials, and where things lie on somebody's machine."""
+"""Removal of credentials and local paths before a run is published."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SHORTEST = 8
 
 
 def redacted(value: Any, name: str = "") -> Any:
-    """Return settings without what is private, as they may be published; what holds nothing private is unchanged.
+    """Return settings without private content, ready to be published; other content is unchanged.
 
-    Text under a name such as `api_key` or `Authorization` is left out whole (numbers stay: `max_tokens` counts), URLs
-    lose user, password and query, paths all but their last part.
+    Text under a name such as `api_key` or `Authorization` is removed (numbers such as `max_tokens` stay), URLs lose
+    user, password and query, paths are cut to their last part.
 
     >>> redacted({"base_url": "https://me:pw@host/v1?key=1", "headers": {"X-Api-Key": "abc"}, "model": "/home/me/tiny"})
     {'base_url': 'https://host/v1', 'headers': {'X-Api-Key': '(left out)'}, 'model': 'tiny'}
@@ -63,7 +63,7 @@ def _public_url(url: str) -> str:
 
 
 def known_secrets(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return what this process knows and nobody else may: values of variables such as OPENAI_API_KEY, by name.
+    """Return the secrets in the environment, by name: the values of variables such as OPENAI_API_KEY.
 
     >>> known_secrets({"OPENAI_API_KEY": "sk-0123456789", "HOME": "/home/me", "API_KEY": "none"})
     {'OPENAI_API_KEY': 'sk-0123456789'}

@@ -1,4 +1,4 @@
-"""What goes into an engine and what comes out: requests, responses, and the protocol between them."""
+"""Requests, responses, and the protocol of an engine, which turns one into the other."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from equivox.core.task import Patch, Sampling
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MediaPart:
-    """One media item of a message; `load` reads its bytes when, and only when, an engine needs them.
+    """One media item of a message; `load` reads its bytes only when an engine needs them.
 
-    `duration_s` is the length of audio in seconds, None where it is not known or the item is an image.
+    `duration_s` is the length of audio in seconds, None if it is not known or the item is an image.
     """
 
     kind: Literal["audio", "image"]
@@ -28,7 +28,7 @@ class MediaPart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Labels:
-    """Who is speaking, and the plan's metadata, told to simulated models alone: never rendered into a message."""
+    """The speaker's group and the plan's metadata; only simulated models see them, no message contains them."""
 
     group: str
     groups: tuple[str, ...]
@@ -42,8 +42,8 @@ class Request:
     """One generation to be made: media first, then the text, as one user message.
 
     `key` is the content hash under which the response is stored (see `request_key`). `schema` is the JSON schema that
-    the answer must follow; only annotators set it. With `patch` the text is where hidden states come from,
-    not what is answered.
+    the answer must follow; only annotators set it. With `patch` the model does not answer the text: hidden states are
+    taken from it.
     """
 
     key: str
@@ -62,7 +62,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Patching:
-    """A task's patch for one request: where in its text (character places) the hidden states are taken from."""
+    """A task's patch for one request; hidden states are taken from a span of its text (character offsets)."""
 
     patch: Patch
     start: int
@@ -71,14 +71,14 @@ class Patching:
 
 @dataclass(frozen=True, kw_only=True)
 class Response:
-    """What came back for one request. A failure is a response too: `text` None and `error` set.
+    """The answer to one request. A failure is a response too: `text` is None and `error` is set.
 
-    `text` is the answer alone; what a reasoning model thought before it is in `thinking`. `logprobs` is JSON text, one
+    `text` is the answer alone; the reasoning of a model that reasons first is `thinking`. `logprobs` is JSON text, one
     entry per token, None unless asked for. `finish_reason` is `stop`, `length` (cut off by the token limit) or
     `content_filter` (the provider withheld the answer). `fatal` names a failure that every other request would meet
     too, such as a refused key; it is not stored.
-    `media_items` and `media_tokens` are what the engine used, not what it was given; an engine that has no tokens
-    for media reports None.
+    `media_items` and `media_tokens` count what the engine used, not what it received; an engine that does not count
+    media tokens reports None.
     """
 
     key: str
@@ -96,9 +96,9 @@ class Response:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineIdentity:
-    """Which model answers: part of every response's key and of the manifest.
+    """Identity of the answering model: part of every response's key and of the manifest.
 
-    `reads_labels` is true for simulated models, whose answers depend on the labels they are told.
+    `reads_labels` is true for simulated models, whose answers depend on the labels of the request.
     """
 
     engine: str
@@ -118,21 +118,21 @@ class EngineIdentity:
 
 
 class Engine(Protocol):
-    """Anything that answers requests; in any order, each response as it finishes, one for every request."""
+    """Protocol of an engine: it yields one response per request, in any order, each as soon as it is finished."""
 
     identity: EngineIdentity
     modalities: frozenset[str]
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield one response per request; a request that fails yields its error and disturbs no other."""
+        """Yield one response per request; a request that fails yields a response with its error."""
         ...
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Raise RequestError for what this engine cannot do, before anything is written."""
+        """Raise RequestError for a request that this engine cannot answer, before anything is written."""
         ...
 
     def close(self) -> None:
-        """Free what the engine holds."""
+        """Free the engine's memory and connections."""
         ...
 
 
@@ -151,8 +151,8 @@ def request_key(
     """Return the hash of everything that determines a response.
 
     That is: model and revision, the rendered message, the media's bytes (by digest), sampling, seed and condition; for
-    a simulated model also the task and the labels that it is given. Two tasks that ask a real model the same thing of
-    the same sample share its response.
+    a simulated model also the task and the labels. Two tasks that ask a real model the same question about the same
+    sample share its response.
     """
     told = [task, labels.group, labels.groups, labels.cluster, labels.stratum, dict(labels.metadata)]
     return digest(

@@ -1,4 +1,4 @@
-"""The samples of one task: for each planned request its group, what became of it, and what was annotated.
+"""The samples of one task: the group, the status and the annotation of each planned request.
 
 The annotate stage writes them as one table per task. Metrics read the columns that they need.
 """
@@ -41,7 +41,7 @@ _METADATA, _STATUS, _VALUES = "metadata.", "status.", "values."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One planned request with what became of it.
+    """One planned request with its status and its annotation.
 
     `status` is `missing` (not generated yet), `failed` (the engine or the media), or the status of the annotation of
     the whole response, whose values are in `values`; `segments` holds the annotation of every segment by its name.
@@ -61,7 +61,7 @@ class Row:
 
     @property
     def answered(self) -> bool:
-        """Whether there is a response, whatever it says."""
+        """Whether there is a response, with any text."""
         return self.status not in UNANSWERED
 
 
@@ -84,7 +84,7 @@ def _not_asked(segment: Segment) -> SegmentAnnotation | None:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """All samples of one task as columns, a row per planned request, as one annotator annotated them.
+    """All samples of one task as columns, a row per planned request, annotated by one annotator.
 
     Parameters
     ----------
@@ -93,13 +93,13 @@ class Samples:
         `cluster`, `stratum`, `status`, `metadata.NAME`, `status.SEGMENT`, `values.ATTRIBUTE` and
         `values.SEGMENT.ATTRIBUTE` (lists of texts; null where the segment was not annotated).
     counts_as
-        Attribute → wording → the wording that it counts as, for open attributes.
+        For open attributes: attribute → wording → the wording that it counts as.
     others
         The same samples as further annotators annotated them, by the annotator's name.
     annotator
         The name of the annotator.
     follow_up
-        Returns what the annotator answered to a follow-up question; None where it has not been asked.
+        Returns the annotator's answer to a follow-up question; None if it has not been asked.
     texts
         Returns the stored responses of some keys; a response that is not there is left out.
     """
@@ -113,7 +113,7 @@ class Samples:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Row], **further: Any) -> Samples:
-        """Return the samples that `rows` list; `further` are the other fields."""
+        """Return `rows` as samples; `further` gives the other fields."""
         return cls(samples_table(rows), **further)
 
     def __len__(self) -> int:
@@ -151,7 +151,7 @@ class Samples:
 
     @cached_property
     def status(self) -> EncodedLabels:
-        """What became of each sample: missing, failed, unannotated, empty, refused, unparsed or parsed."""
+        """The status of each sample: missing, failed, unannotated, empty, refused, unparsed or parsed."""
         return self.label("status")
 
     def endings(self) -> dict[str, int]:
@@ -172,14 +172,14 @@ class Samples:
         return list(self.read(["key"]).column("key").to_pylist())
 
     def metadata(self, name: str) -> EncodedLabels:
-        """Return one column of metadata; every code is -1 where the task keeps no such column."""
+        """Return one column of metadata; every code is -1 when the task keeps no such column."""
         import numpy as np
 
         column = f"{_METADATA}{name}"
         return self.label(column) if column in self.columns else EncodedLabels(np.full(len(self), -1), ())
 
     def has_status(self, *statuses: str, segment: str = WHOLE) -> NDArray[np.bool_]:
-        """Tell of each sample whether its status, or that of one of its segments, is one of `statuses`."""
+        """Return, for each sample, whether its status (or that of one of its segments) is one of `statuses`."""
         import numpy as np
 
         if segment and f"{_STATUS}{segment}" not in self.columns:
@@ -189,7 +189,7 @@ class Samples:
         return np.isin(status.codes, wanted)
 
     def values(self, attribute: str, segment: str = WHOLE) -> EncodedValues:
-        """Return the values of an attribute, open ones under the wording that they count as; none where it has none."""
+        """Return the values of an attribute; open values are replaced by the wording that they count as."""
         import numpy as np
         import pyarrow.compute as pc
 
@@ -206,7 +206,7 @@ class Samples:
         return found
 
     def rows(self) -> Iterator[Row]:
-        """Yield the samples one by one, for metrics whose arithmetic is about single responses."""
+        """Yield the samples one by one, for metrics that work on single responses."""
         for batch in self.read(self.columns).to_batches(max_chunksize=4096):
             yield from self._rows(batch)
 
@@ -250,13 +250,13 @@ class Samples:
         return SegmentAnnotation(status, found)  # type: ignore[arg-type]
 
     def take(self, rows: Sequence[int] | NDArray[Any]) -> Samples:
-        """Return some samples, by their numbers, in that order."""
+        """Return the samples with these row numbers, in this order."""
         import pyarrow as pa
 
         return replace(self, source=self.read(self.columns).take(pa.array(rows, pa.int64())))
 
     def filter(self, mask: NDArray[np.bool_]) -> Samples:
-        """Return the samples in `mask`."""
+        """Return the samples where `mask` is true."""
         import numpy as np
 
         return self if mask.all() else self.take(np.flatnonzero(mask))
@@ -268,7 +268,7 @@ class Samples:
     def coverage(self, used: NDArray[np.bool_], *, refusal_counts: bool = False) -> Coverage:
         """Count coverage, given which samples are used.
 
-        With `refusal_counts` a refusal is an answer: what is scored is whether the model declines.
+        With `refusal_counts` a refusal counts as an answer, because the score is about whether the model declines.
         """
         import numpy as np
 

@@ -1,4 +1,4 @@
-"""Scores: numbers with their evidence, and the table they are computed from."""
+"""Scores: numbers with their evidence, and the tables that scorers store."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from equivox.core.errors import RequestError, nearest
 NAN = math.nan
 
 DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD = "sentence-transformers/all-mpnet-base-v2", 0.63
-"""How open values are merged by meaning unless a user says otherwise; the encoder and threshold of BADF."""
+"""The encoder and the threshold for merging open values by meaning: those of BADF."""
 
 Merge = Literal["none", "lemma", "embedding"]
-"""Which open values count as one: those written alike, those with the same lemmas, or those that mean the same."""
+"""Rule by which open values count as one: equal spelling, equal lemmas, or similar meaning."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions:
-    """How scores are computed; part of the manifest.
+    """Options of the scoring; part of the manifest.
 
     `min_count` (VIBE's τ) None scales with the number of responses, see `effective_min_count`. `min_coverage` is the
-    share of responses that must be usable in every group for a score to be defined. `merge` says which open values
-    count as one (`none`, `lemma`, `embedding`), `encoder` and `merge_threshold` how near is near for the last.
+    share of responses that must be usable in every group for a score to be defined. `merge` decides which open values
+    count as one (`none`, `lemma`, `embedding`); `encoder` and `merge_threshold` are used by `embedding` only.
     """
 
     min_count: int | None = None
@@ -41,7 +41,7 @@ class ScoringOptions:
 
 
 def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
-    """Return options from what a user typed; RequestError for a way of merging that there is not."""
+    """Return the options that a user typed; RequestError for an unknown value of `merge`."""
     if merge not in get_args(Merge):
         raise RequestError(
             f"`merge` is one of {', '.join(get_args(Merge))}, got {merge!r}{nearest(merge, get_args(Merge))}"
@@ -53,7 +53,7 @@ def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
 
 
 def effective_min_count(options: ScoringOptions, n_responses: int) -> int:
-    """Return τ: as asked, else the paper's 10 from 1,000 responses up and one per hundred below, at least 2.
+    """Return τ: the option if given, else the paper's 10 from 1,000 responses up and one per hundred below, at least 2.
 
     >>> [effective_min_count(ScoringOptions(), n) for n in (50, 288, 600, 1000, 14_400)]
     [2, 2, 6, 10, 10]
@@ -65,7 +65,7 @@ def effective_min_count(options: ScoringOptions, n_responses: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Mover:
-    """The value that moves most between groups: its share in the two groups furthest apart, in percent."""
+    """The value whose share differs most between two groups, with its shares in these groups in percent."""
 
     value: str
     high_group: str
@@ -81,34 +81,34 @@ class Score:
     Parameters
     ----------
     name, unit, zero_means
-        The metric, its unit and what zero says.
+        The metric, its unit and the meaning of zero.
     attribute, role
-        What was scored: an attribute, or the whole task (attribute None).
+        The scored attribute (None for the whole task) and its role.
     subset
-        A breakdown, such as `speaker=1091`; empty for all items together.
+        A breakdown, such as `speaker=1091`; empty for all samples together.
     target
         The value that says "no bias".
     value
         NaN when undefined; `undefined` then gives the reason.
     attainable_max
-        The largest value these groups and answers could have reached.
+        The largest value that these groups and answers allow.
     null_mean, excess
         Mean of the null, and value - null_mean.
     ci_low, ci_high
-        Interval for the population's value, noise removed: it may lie below `value`, which noise inflates.
+        Interval for the population's value with the noise removed: it can be below `value`, which noise inflates.
     worst_low, worst_high
-        What the value could have been, whatever the missing responses had said; equal to it when none is missing.
-        Given for an undefined score too, when anything is known.
+        Bounds of the value over all that the missing responses could have said; equal to it when none is missing.
+        Given for an undefined score too, if anything is known.
     p_paper
-        As published: labels moved over responses. For comparison only.
+        The p-value as published, by permuting labels over responses. For comparison only.
     p_cluster
-        Labels moved over clusters: the one that decides.
+        The p-value that decides, by permuting labels over clusters.
     q
         p_cluster after Benjamini-Hochberg over its family; NaN until a run is complete.
     coverage
-        What the number rests on.
+        The counts of responses behind the number.
     parts
-        For a task: the attributes that entered the mean, and how many there are.
+        For a task: the attributes that entered the mean, and their number.
     """
 
     task: str
@@ -150,7 +150,7 @@ class Score:
 
     @property
     def distance(self) -> float:
-        """Distance of the value from "no bias", without the null mean; NaN if undefined or if no value says so."""
+        """Distance of the value from "no bias", less the null mean; NaN if undefined or if no value means "no bias"."""
         if not self.defined or math.isnan(self.target):
             return NAN
         return abs(self.value - self.target) if math.isnan(self.null_mean) else max(0.0, self.excess)
@@ -163,7 +163,7 @@ class Score:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the score is of a whole task, rather than of one attribute or a breakdown of it."""
+        """Whether the score is about a whole task, not about one attribute or a breakdown."""
         return self.attribute is None and not self.subset
 
     def as_dict(self) -> dict[str, Any]:
@@ -175,13 +175,13 @@ class Score:
         record = self.as_dict()
         coverage, mover = record.pop("coverage"), record.pop("mover") or {}
         record |= {"notes": " | ".join(record["notes"]), "parts": " ".join(record["parts"])}
-        # Every row has every column: a table takes its columns from the first.
+        # Every row has every column, because a table takes its columns from the first row.
         record |= {f"mover_{f.name}": mover.get(f.name) for f in dataclasses.fields(Mover)}
         return record | {key: coverage[key] for key in ("requested", "generated", "answered", "parsed", "used")}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Score:
-        """Read back what `as_dict` wrote."""
+        """Return the score that `as_dict` wrote."""
         values = dict(record)
         for f in dataclasses.fields(cls):
             if f.type == "float" and values.get(f.name) is None:
@@ -195,7 +195,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Scored:
-    """What a scorer makes: scores, and tables worth keeping, by name, each a sequence of rows of plain values."""
+    """The result of a scorer: scores, and tables to store by name, each a sequence of rows of plain values."""
 
     scores: Sequence[Score]
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)

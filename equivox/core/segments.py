@@ -1,8 +1,8 @@
-"""How a response is annotated: as a whole, or in segments, each a text with attributes of its own.
+"""Annotation schemes: a response is annotated as a whole, or in segments, which are texts with their own attributes.
 
-An `AnnotationScheme` names the segments that can be annotated now, given those that have been. It is asked again until
-it names nothing new. A segment may bring a `SegmentTool`: rules or a tool that annotates it before, or instead of, the
-annotator.
+An `AnnotationScheme` returns the segments that can be annotated next, given the annotations so far. It is called until
+it returns no new segment. A segment can have a `SegmentTool`: rules or a tool that annotates it before, or instead of,
+the annotator.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from equivox.core.task import Task
 
 Status = Literal["parsed", "refused", "empty", "unparsed", "failed"]
-"""`refused` declines, `empty` says nothing, `unparsed` could not be annotated, `failed` was not: the annotator gave no
-answer. Only `parsed` carries values."""
+"""`refused`: the text declines; `empty`: no text; `unparsed`: could not be annotated; `failed`: the annotator gave no
+answer; only `parsed` has values."""
 
 WHOLE = ""
-"""The name of the segment whose status is that of the response; every scheme has it."""
+"""The name of the segment for the whole response, whose status is that of the response; every scheme has it."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """One value of one attribute: canonical, and as the response worded it."""
+    """One value of one attribute: the canonical value, and the wording of the response."""
 
     attribute: str
     value: str
@@ -39,7 +39,7 @@ class Value:
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotatorPrompt:
-    """The question to a model about a segment: `{fields}`, `{response}` and the keys of its `extra` are filled in."""
+    """The prompt to a model about a segment: `{fields}`, `{response}` and the keys of its `extra` are filled in."""
 
     name: str
     version: int
@@ -51,11 +51,11 @@ class SegmentTool(Protocol):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name, version and settings: everything that its annotations depend on."""
+        """The name, version and settings that its annotations depend on."""
         ...
 
     def read(self, segments: Sequence[Segment]) -> Iterable[Sequence[Value] | None]:
-        """Yield, for each segment in order, its values; None where it cannot tell."""
+        """Yield the values of each segment in order; None if the tool cannot tell."""
         ...
 
 
@@ -66,15 +66,15 @@ class Segment:
     Parameters
     ----------
     name
-        Unique within a response; `""` for the one that decides the response's status.
+        Unique within a response; `""` for the segment that decides the response's status.
     prompt
-        None: the standard one, with `instructions` and `examples`.
+        None: the standard prompt, with `instructions` and `examples`.
     extra
         Further placeholders of `prompt`.
     tool
-        Asked first; what it leaves goes to the annotator.
+        Asked first; segments that it cannot annotate go to the annotator.
     alone
-        Only `tool` annotates it: what it leaves is unparsed. All annotators share such annotations.
+        Only `tool` annotates it; if it cannot, the segment is unparsed. All annotators share such annotations.
     """
 
     name: str
@@ -94,11 +94,11 @@ class Segment:
 
 
 _KNOWN: dict[tuple[Any, ...], tuple[Segment, str]] = {}
-"""Digests of the definitions of segments met last, each with the segment whose objects it was made from."""
+"""Digests of recent segment definitions, each with the segment from whose objects it was computed."""
 
 
 def _definition(segment: Segment) -> str:
-    """Return the digest of a segment without its texts; segments of one scheme share their objects, and so this."""
+    """Return the digest of a segment without its texts; segments of one scheme share their objects and this digest."""
     objects = (segment.attributes, segment.prompt, segment.examples, segment.tool)
     place = (segment.name, segment.instructions, segment.alone, *map(id, objects))
     if place not in _KNOWN:
@@ -115,7 +115,7 @@ def _definition(segment: Segment) -> str:
                 segment.alone,
             ]
         )
-        # The segment is kept with its digest, so that no other object can take the place of its own.
+        # Keeping the segment keeps its objects alive, so that no new object can have the same id.
         _KNOWN[place] = (segment, found)
     return _KNOWN[place][1]
 
@@ -135,12 +135,12 @@ class SegmentAnnotation:
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotationScheme:
-    """How the responses of a task are annotated: as a whole, by `attributes`; subclasses annotate segments.
+    """A scheme that annotates each response as a whole, by `attributes`; subclasses annotate segments.
 
     Parameters
     ----------
     attributes
-        The attributes of the whole response; the refusal is added where it is missing.
+        The attributes of the whole response; the refusal is added if it is missing.
     instructions, examples
         Further rules and worked examples for a model that annotates.
     """
@@ -159,7 +159,7 @@ class AnnotationScheme:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name and version of the scheme, and everything else that its segments depend on."""
+        """The name and version of the scheme, and everything else that its segments depend on."""
         return {"name": "whole response", "version": 1}
 
     @cached_property
@@ -171,15 +171,15 @@ class AnnotationScheme:
     def segments(
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
     ) -> Sequence[Segment]:
-        """Return the segments that can be annotated now, given those that have been."""
+        """Return the segments that can be annotated next, given the annotations so far in `done`."""
         return [] if WHOLE in done else [self.whole(text)]
 
     def asks(self, task: Task) -> Sequence[Segment]:
-        """Return every kind of segment that an annotator may be sent, once, with any text: to check it beforehand."""
+        """Return one example of each kind of segment that an annotator can receive, to check them before the run."""
         return [self.whole("A text.")]
 
     def whole(self, text: str) -> Segment:
-        """Return `text` as the segment that is annotated by the attributes."""
+        """Return the segment for the whole response `text`, annotated by `attributes`."""
         return Segment(
             name=WHOLE,
             text=text,
@@ -191,14 +191,14 @@ class AnnotationScheme:
     def sample(
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
     ) -> tuple[Status, Mapping[str, SegmentAnnotation]]:
-        """Return the status of a response and the segments that its sample keeps, given all annotations."""
+        """Return the status of a response and the annotations to store in its sample, given all annotations."""
         return (done[WHOLE].status if WHOLE in done else "unparsed"), done
 
     def check_tools(self) -> None:
-        """Raise RequestError for a tool that the scheme needs and that is missing, before a model is asked anything."""
+        """Raise RequestError for a missing tool that the scheme needs, before a model is loaded."""
 
 
 def check_tools(tasks: Iterable[Task]) -> None:
-    """Raise RequestError when the annotation of `tasks` lacks a tool."""
+    """Raise RequestError if a tool that annotates responses of `tasks` is missing."""
     for task in tasks:
         task.annotation.check_tools()

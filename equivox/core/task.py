@@ -1,4 +1,4 @@
-"""What a task is: a frozen declaration, no logic beyond its own checks.
+"""Tasks: frozen declarations that contain no logic except their checks.
 
 A task names its corpus, its prompt, its media, the dimension that is compared, how responses are annotated, and the
 metric. Everything that determines a response or its annotation enters `Task.fingerprint`.
@@ -48,21 +48,21 @@ __all__ = [
 Column = str | int | float | None
 
 Presentations = Callable[[Mapping[str, Column], random.Random], Sequence[Mapping[str, str]]]
-"""A sample's columns → the ways in which it is presented (the orders of its options): each gives further placeholders
-of the prompt, kept as metadata. The generator is seeded by the run's seed and the sample."""
+"""Function of a sample's columns that returns its presentations (such as orders of its options): each is a mapping of
+further placeholders, kept as metadata. The generator is seeded by the run's seed and the sample."""
 
 TRANSCRIPT = 'Transcript of the recording: "{text}"\n\n'
-"""The text before the prompt where the recording is not sent."""
+"""The text before the prompt when the recording is not sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Patch:
-    """Hidden states carried from one prompt into another, before the model answers the second.
+    """Hidden states that are copied from one prompt into another before the model answers the second.
 
     The hidden states after layer `source_layer` (counted from 0), at the tokens of the prompt from the first to the
-    last of `source_span` (`{column}` placeholders, both included), take the place of those after `target_layer` at the
-    words `target_token` of the prompt `target`, whose answer begins with `answer`. That word is written as often as
-    there are source tokens, so that each has one.
+    last of `source_span` (`{column}` placeholders, both included), replace those after `target_layer` at the word
+    `target_token` of the prompt `target`, whose answer begins with `answer`. The word is written once for every source
+    token.
     """
 
     source_span: tuple[str, str]
@@ -80,14 +80,14 @@ class Prompt:
     Parameters
     ----------
     name, version, text, source
-        The prompt's name, its version, its words and where they come from.
+        The prompt's name, its version, its text and the publication that the text comes from.
     without_media
         The text before the prompt in the condition `text_only`.
     presentations
-        The ways in which each sample is presented; None: once, as it is.
+        Returns the presentations of a sample; None: each sample is presented once, as it is.
     patch
-        Hidden states that replace those of another prompt; None: the model answers the prompt itself. Engines that
-        have no hidden states refuse it.
+        Hidden states that replace those of another prompt; None: the model answers this prompt. Engines without
+        access to hidden states refuse it.
     """
 
     name: str
@@ -126,10 +126,10 @@ AUDIO = Media(kind="audio", column="audio")
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How the model decodes.
+    """Settings of the decoding.
 
-    `temperature` 0 is greedy, `top_k` 0 keeps every token. Each of the `repeats` responses of an item has its own
-    seed. `stop` ends a response before any of these texts; `logprobs` asks for that many per token (0: none).
+    `temperature` 0 is greedy, `top_k` 0 keeps every token. Each of the `repeats` responses to a sample has its own
+    seed. A response ends before any text in `stop`; `logprobs` is the number requested per token (0: none).
     """
 
     temperature: float = 0.0
@@ -147,13 +147,13 @@ GREEDY = Sampling()
 
 @dataclass(frozen=True, kw_only=True)
 class DataSource:
-    """Which corpus a task reads.
+    """The corpus of a task.
 
-    `builder` names what opens it where that is not called as the corpus is.
+    `builder` names the dataset builder that opens it, if its name differs from that of the corpus.
 
-    `corpus` is a builder's name (`equivox data list`). A custom corpus also has `table`, the CSV that lists
-    its clips, and may say in which `folder` they lie, what its `columns` are called there, and `where` to look;
-    then nothing needs to be built.
+    `corpus` is a builder's name (`equivox data list`). A custom corpus also has `table`, the CSV that lists its clips;
+    optional are `folder` (where the clips are), `columns` (our name → the name in the table) and `where` (the rows to
+    use). A custom corpus needs no build.
     """
 
     corpus: str
@@ -165,16 +165,16 @@ class DataSource:
 
 
 class SimulatedAnswers(Protocol):
-    """What simulated models answer in tasks whose answers are more than one sentence per attribute."""
+    """Answers of simulated models for tasks that need more than one sentence per attribute."""
 
     def answer(self, model: str, settings: Any, request: Request, rng: random.Random) -> str:
         """Return the answer of the simulated model called `model`; `rng` is seeded by the request."""
         ...
 
     def tool(self, segment: Segment) -> SegmentTool | None:
-        """Return rules that annotate a segment of a simulated response; None where the scheme's own tools do.
+        """Return rules that annotate a segment of a simulated response; None when the scheme's tools annotate it.
 
-        They are asked about responses of simulated models alone.
+        They annotate only responses of simulated models.
         """
         ...
 
@@ -190,29 +190,29 @@ class Task:
     version
         Raised whenever prompt, data or attributes change.
     card
-        Data, paper, departures and what the numbers cannot say: the docstring of the file that declares it.
+        Data, paper, departures and limits of the numbers: the docstring of the file that declares the task.
     data, prompt, media, sampling
         The corpus, the text and the media sent, and how the model decodes.
     group
-        The demographic column compared; several are crossed.
+        The demographic column that is compared; several columns are crossed.
     cluster
         The column of the unit that carries the group.
     strata
-        The columns held equal between groups.
+        The columns that are held equal between groups.
     compares
-        The dimension that is compared within each response, where no column of the corpus is (`group` is empty then).
+        The dimension that is compared within each response; `group` is empty then.
     metadata
         Columns of the corpus that travel with a sample: to the annotation, the metric and simulated models.
     annotation
-        How a response is annotated: which attributes, by which rules, in which segments.
+        How a response is annotated: attributes, rules and segments.
     metric
         The metric that scores the annotated samples.
     simulate
-        What simulated models answer; None: one sentence per attribute, from the vocabularies.
+        The answers of simulated models; None: one sentence per attribute, from the vocabularies.
     condition
-        The condition that is declared: `audio`, `image` or `text`, by what is sent.
+        The declared condition: `audio`, `image` or `text`, by what is sent.
     conditions
-        The conditions that the task offers, the declared one first; None: all that its media allow.
+        The conditions of the task, the declared one first; None: all that its media allow.
     """
 
     name: str
@@ -245,7 +245,7 @@ class Task:
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
-        """The attributes that are annotated, the refusal included."""
+        """The attributes that are annotated, including the refusal."""
         return self.annotation.attributes
 
     def attribute(self, name: str) -> Attribute:

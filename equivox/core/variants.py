@@ -1,14 +1,14 @@
-"""Variants of a task: other groups, and conditions that show whether a difference survives without the voice.
+"""Variants of a task: other groups, and control conditions that show whether a difference needs the voice.
 
 `declared`
-    The task as declared; its condition is called by what it sends: `audio`, `image` or `text`.
+    The task as declared; its condition is named after what it sends: `audio`, `image` or `text`.
 `text_only`
     The transcript replaces the recording; an image is left out.
 `silence`
     Silence of the same length replaces the recording.
 `shuffled`
-    The answers of the declared condition, with the groups permuted over clusters once: what the scores show where
-    nothing can be.
+    The answers of the declared condition, with the groups permuted over clusters once: the scores without any
+    effect.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from equivox.core.task import Task
 
 TEXT_ONLY, SILENCE, SHUFFLED = "text_only", "silence", "shuffled"
 SENDS = ("audio", "image", "text")
-"""What the declared condition may be called."""
+"""The names that the declared condition can have."""
 CONDITIONS = (*SENDS, TEXT_ONLY, SILENCE, SHUFFLED)
-"""Every condition, in the order in which they are shown."""
+"""All conditions, in the order in which they are shown."""
 DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
 SAMPLINGS = (AS_DECLARED, GREEDILY)
-"""How a task may be decoded."""
+"""The values of the option `sampling`."""
 EVERY_CONDITION = "all"
 
 _CROSS = re.compile(r"\s*[×*]\s*")
 
 
 def parse_conditions(text: str) -> tuple[str, ...]:
-    """Return the conditions named in `text`, in their usual order; `all` and `declared` stand for themselves.
+    """Return the conditions named in `text`, in their usual order; `all` and `declared` are returned unchanged.
 
     >>> parse_conditions("all"), parse_conditions("silence,audio")
     (('all',), ('audio', 'silence'))
@@ -69,7 +69,7 @@ def conditions_of(task: Task) -> tuple[str, ...]:
 
 
 def parse_group(text: str) -> tuple[str, ...]:
-    """Return the columns to be compared, several of them crossed by × or *.
+    """Return the columns to compare; several columns are crossed by × or *.
 
     >>> parse_group("race"), parse_group("gender×accent"), parse_group("gender * age_group")
     (('race',), ('gender', 'accent'), ('gender', 'age_group'))
@@ -83,9 +83,9 @@ def parse_group(text: str) -> tuple[str, ...]:
 def vary(
     tasks: Sequence[Task], *, group: tuple[str, ...] | None, conditions: Sequence[str], sampling: str = AS_DECLARED
 ) -> list[Task]:
-    """Return every task in every condition, comparing `group` where it is given; those of one task stand together.
+    """Return every task in every condition, comparing `group` if it is given; the variants of a task are adjacent.
 
-    RequestError for a condition that a task does not offer, and for a sampling that there is not.
+    RequestError for a condition that a task does not offer, and for an unknown sampling.
     """
     varied = []
     for task in (with_sampling(task, sampling) for task in tasks):
@@ -103,7 +103,7 @@ def vary(
 
 
 def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
-    """Return `task` comparing other columns, under a name that says so; None, or its own group, changes nothing."""
+    """Return `task` comparing other columns, under a name that says so; None or the declared group changes nothing."""
     if group is None or group == task.group:
         return task
     family, _, rest = task.name.partition(":")
@@ -111,7 +111,7 @@ def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
 
 
 def with_sampling(task: Task, sampling: str) -> Task:
-    """Return `task` decoded as declared, or greedily under a name that says so: one answer, always the likeliest token.
+    """Return `task` decoded as declared, or greedily (one answer, the likeliest tokens) under a name that says so.
 
     >>> from equivox.tasks.spoken_stereoset import TASKS
     >>> greedy = with_sampling(TASKS[0], "greedy")
@@ -140,12 +140,12 @@ def with_condition(task: Task, condition: str) -> Task:
 
 
 def declared_condition(task: Task) -> str:
-    """Return what the declared condition of a task that sends media is called."""
+    """Return the name of the declared condition of a task that sends media."""
     return task.media[0].kind if task.media else "text"
 
 
 def declared_name(name: str, sampling: str = AS_DECLARED) -> str:
-    """Return the name of a task without its condition, and as it is declared when it is decoded otherwise.
+    """Return the name of a task as declared, without its condition and without another sampling.
 
     >>> declared_name("vibe_gender:story@silence"), declared_name("vibe_gender:story")
     ('vibe_gender:story', 'vibe_gender:story')

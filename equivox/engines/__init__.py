@@ -43,11 +43,11 @@ SCHEMES = {
     "endpoint": "an OpenAI-compatible server: endpoint:model_name=…,base_url=https://…/v1",
     "transformers": "a model on this machine's transformers: transformers:model_name=org/model",
 }
-"""What comes before the colon of a model's name, and what it means."""
+"""Schemes (the text before the colon of a model's name) and their descriptions."""
 
 
 def schemes() -> dict[str, str]:
-    """Return the scheme of every engine with its meaning: those of equivox, then those of installed packages."""
+    """Return every scheme with its description: those of equivox, then those of installed packages."""
     found = dict(SCHEMES)
     for name, (package, make) in added(ENGINES).items():
         lines = (make.__doc__ or "").strip().splitlines()
@@ -56,7 +56,7 @@ def schemes() -> dict[str, str]:
 
 
 class ModelFile(BaseModel):
-    """The fields of a model's YAML file; unknown ones are refused."""
+    """The fields of a model's YAML file; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -67,7 +67,7 @@ class ModelFile(BaseModel):
 
 
 def model_names() -> list[str]:
-    """Return the models that come with the package, by the names of their files in `configs/models/`."""
+    """Return the names of the packaged models (files in `configs/models/`)."""
     return config_names("models")
 
 
@@ -75,7 +75,7 @@ _FORMERLY = "reference:"
 
 
 def current_name(model: str) -> str:
-    """Return the name of a model with the scheme as it is called now: `reference:` became `simulated:`.
+    """Return the name of a model with its current scheme: `reference:` became `simulated:`.
 
     >>> current_name("reference:oracle"), current_name("qwen3-8b")
     ('simulated:oracle', 'qwen3-8b')
@@ -86,8 +86,8 @@ def current_name(model: str) -> str:
 def open_engine(model: str, tasks: Sequence[Task]) -> Engine:
     """Return the engine for `model`; no model is loaded yet.
 
-    `model` is `scheme:rest` (`simulated:planted?shift=0.2`), the name of a model that comes with the package, or a
-    YAML file that names its engine. Raises RequestError for anything else, and for what the scheme does not know.
+    `model` is `scheme:rest` (`simulated:planted?shift=0.2`), the name of a packaged model, or a YAML file that names
+    its engine. Raises RequestError for any other text, and for arguments that the engine does not know.
     """
     scheme, arguments = engine_of(model)
     if isinstance(arguments, str):
@@ -98,7 +98,7 @@ def open_engine(model: str, tasks: Sequence[Task]) -> Engine:
 
 
 def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
-    """Return which engine runs `model` and with what, without opening it; RequestError for a model not known."""
+    """Return the scheme and the arguments of `model` without opening its engine; RequestError for an unknown model."""
     scheme, _, rest = current_name(model).partition(":")
     if scheme == "simulated" and rest:
         return scheme, rest
@@ -115,7 +115,7 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
 
 
 def model_label(model: str) -> str:
-    """Return what a model is called in tables: its engine and name, without the rest of its arguments.
+    """Return the name of a model in tables: its engine and name, without its other arguments.
 
     >>> model_label("vllm:model_name=Qwen/Qwen2-Audio-7B-Instruct,dtype=bfloat16"), model_label("simulated:biased")
     ('vllm:Qwen/Qwen2-Audio-7B-Instruct', 'simulated:biased')

@@ -1,4 +1,4 @@
-"""What the engines on this machine share in reading model arguments: none is ever ignored."""
+"""Parsing of model arguments for the engines on this machine; no argument is ever ignored."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def sort_arguments(
     aliases: Mapping[str, str],
     refused: Mapping[str, tuple[Any, str]],
 ) -> dict[str, Any]:
-    """Return `arguments` by the engine's own names.
+    """Return `arguments` under the engine's names.
 
-    `aliases` are other names for them; `refused` are those that can mean nothing, with the one harmless value (None:
-    there is none) and the reason. Raises RequestError for these, for unknown names and for what is given twice.
+    `aliases` maps other names to them; `refused` maps arguments without a meaning to the one accepted value (None:
+    there is none) and the reason. Raises RequestError for these, for unknown names and for arguments given twice.
 
     >>> sort_arguments({"model_name": "m"}, known=["model"], aliases={"model_name": "model"}, refused={})
     {'model': 'm'}
@@ -47,7 +47,7 @@ def sort_arguments(
 
 
 def generation_parameters(given: Any, known: Mapping[str, str]) -> dict[str, Any]:
-    """Return lighteval's `generation_parameters` by the engine's own names (`known`: theirs → the engine's).
+    """Return lighteval's `generation_parameters` under the engine's names (`known`: lighteval's → the engine's).
 
     >>> generation_parameters({"max_new_tokens": 64}, {"max_new_tokens": "max_tokens"})
     {'max_tokens': 64}
@@ -67,7 +67,7 @@ def generation_parameters(given: Any, known: Mapping[str, str]) -> dict[str, Any
 
 
 def chat_template(given: Any) -> str | None:
-    """Return the text of a chat template, given as such or as a file; None when none is given."""
+    """Return the text of a chat template, given as text or as a file; None if none is given."""
     if given is None:
         return None
     template = text(given, "chat_template") or ""
@@ -104,7 +104,7 @@ def text(given: Any, name: str) -> str | None:
 
 
 def mapping(arguments: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the argument `name`, a mapping that is empty unless given."""
+    """Return the argument `name`, which must be a mapping; empty if it is not given."""
     given = arguments.get(name) or {}
     if not isinstance(given, Mapping):
         raise RequestError(f"`{name}` must be {{name: value, …}}, got {given!r}")

@@ -1,4 +1,4 @@
-"""A model's files, before anything heavy is imported: which revision they are, what they take and how much they hear.
+"""A model's files: revision, modalities and audio limit, found without importing anything heavy.
 
 A model is a repository on the Hub, resolved to a commit, or a local folder, identified by its content.
 """
@@ -32,7 +32,7 @@ _PIECEWISE: Mapping[str, float | None] = {
     "Ultravox": None,
     "Voxtral": None,
 }
-"""Models that hear a long clip piece by piece, by how their class is called; up to so many seconds (None: all)."""
+"""Models that process a long clip in pieces: beginning of the class name → their limit in seconds (None: no limit)."""
 _WHISPER_S, _GEMMA3N_S = 30.0, 30.0
 
 
@@ -45,11 +45,11 @@ class Checkpoint:
     name
         The repository, or the name of the local folder (never its path, so that a run can move between machines).
     location
-        What an engine loads: the repository or the folder.
+        The repository or folder that an engine loads.
     revision
         The commit on the Hub; `files-…` and a hash of the content for a local folder.
     config, preprocessor
-        `config.json`, and the settings of its media processor (empty when it has none).
+        `config.json`, and the settings of its media processor (empty if it has none).
     """
 
     name: str
@@ -60,7 +60,7 @@ class Checkpoint:
 
     @property
     def on_hub(self) -> bool:
-        """Whether `revision` is a commit that an engine can ask the Hub (or its cache) for."""
+        """Whether `revision` is a commit on the Hub."""
         return not Path(self.location).exists()
 
     @property
@@ -70,7 +70,7 @@ class Checkpoint:
 
     @property
     def modalities(self) -> frozenset[str]:
-        """What the model takes, as far as its configuration tells; an engine that has loaded it knows for certain."""
+        """The modalities in the model's configuration; an engine that has loaded the model knows them for certain."""
         parts = list(_parts(self.config))
         found = {"text"}
         if any(name.startswith(_LISTENING) for name in parts):
@@ -81,7 +81,7 @@ class Checkpoint:
 
     @property
     def longest_audio_s(self) -> float | None:
-        """Seconds of a clip after which this model's own processor drops the rest without a word; None if never."""
+        """Seconds after which the model's processor silently drops the rest of a clip; None if it never does."""
         for prefix, limit in _PIECEWISE.items():
             if any(name.startswith(prefix) for name in self.architectures):
                 return _seconds(self.preprocessor.get("max_audio_len"), limit)
@@ -96,7 +96,7 @@ def _seconds(stated: Any, otherwise: float | None) -> float | None:
 
 
 def _parts(config: Mapping[str, Any], depth: int = 3) -> Iterator[str]:
-    """Yield the names of a configuration's parts, those of its parts' parts included."""
+    """Yield the names of a configuration's parts, including nested parts."""
     for name, value in config.items():
         if isinstance(value, Mapping) and value:
             yield name
@@ -105,9 +105,9 @@ def _parts(config: Mapping[str, Any], depth: int = 3) -> Iterator[str]:
 
 
 def open_checkpoint(model: str, *, revision: str | None = None, cache: str | None = None) -> Checkpoint:
-    """Find `model`, read its configuration and resolve its revision; only small JSON files are ever downloaded.
+    """Find `model`, read its configuration and resolve its revision; only small JSON files are downloaded.
 
-    Raises RequestError when there is no such model, or when it is not at hand and the Hub cannot be reached.
+    Raises RequestError if there is no such model, or if it is not cached and the Hub cannot be reached.
     """
     folder = Path(model).expanduser()
     if folder.is_dir():
@@ -173,7 +173,7 @@ def _hub_json(model: str, name: str, revision: str | None, cache: str | None) ->
         ) from None
     except errors.EntryNotFoundError:
         raise RequestError(f"`model_name` {model} has no {name}: it is not a transformers checkpoint") from None
-    except Exception as error:  # whatever a network can do
+    except Exception as error:  # networks fail in many ways
         raise RequestError(f"`model_name` {model}: cannot fetch {name} ({type(error).__name__}: {error})") from error
     return path, _local_json(path)
 
@@ -184,13 +184,13 @@ def _optional_hub_json(model: str, name: str, commit: str, cache: str | None) ->
     try:
         return _local_json(Path(hf_hub_download(model, name, revision=commit, cache_dir=cache)))
     except (errors.EntryNotFoundError, errors.HfHubHTTPError, OSError):
-        return {}  # it has none, or none is cached; the engine will say what it lacks
+        return {}  # missing on the Hub or in the cache; the engine reports what it lacks
 
 
 def _content(folder: Path) -> str:
-    """Return a name for what a local checkpoint contains.
+    """Return a hash name for the content of a local checkpoint.
 
-    Files up to 8 MiB are hashed whole; of a larger one its size and 256 blocks of 64 KiB, evenly spread: a different
+    Files up to 8 MiB are hashed whole; larger ones by size and 256 evenly spread blocks of 64 KiB, because a different
     training or quantization changes nearly every block, and reading all of 200 GB would take minutes.
     """
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not _hidden(path.relative_to(folder)))

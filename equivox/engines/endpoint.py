@@ -1,12 +1,12 @@
 """Any OpenAI-compatible server as an engine: `vllm serve`, a gateway, a commercial model.
 
-Arguments (`equivox endpoint "model_name=…,base_url=…"`): see `EndpointSettings`. The key comes from the environment
-alone. Requests run concurrently within a bound; the client retries 408, 409, 429, 5xx and broken connections with
+Arguments (`equivox endpoint "model_name=…,base_url=…"`): see `EndpointSettings`. The key is read only from the
+environment. Requests run concurrently up to a limit; the client retries 408, 409, 429, 5xx and broken connections with
 backoff and honours Retry-After; a body that is not JSON is retried too.
 
-Proof of arrival: the server's own usage counts. Where it reports audio or image tokens, these are stored; otherwise the
-prompt's tokens less those of the same text without media, asked once per text. A server that reports no usage proves
-nothing, and the run stops unless `trust_media=true` says to go on.
+The server's usage counts show whether the media arrived. If it reports audio or image tokens, these are stored;
+otherwise the prompt's tokens less those of the same text without media, requested once per text. If a server reports
+no usage, the run stops unless `trust_media=true` is given.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ class EndpointSettings:
     Parameters
     ----------
     model_name, base_url
-        The model as the server calls it, and the server, up to and with `/v1`.
+        The model's name on the server, and the server's URL, ending in `/v1`.
     api_key_env
-        The environment variable that holds the key; a server without keys needs none set.
+        The environment variable with the key; not needed for a server without keys.
     modalities
-        What the model takes.
+        The modalities of the model.
     max_concurrency, requests_per_minute, timeout_s, max_retries
-        How hard the server is asked, and how patiently. 0 requests per minute: no limit but the concurrency.
+        Limits of the requests. 0 requests per minute: no limit except the concurrency.
     structured
-        How an annotator's schema is sent: `json_schema`, or `json_object` where the server knows no schemas.
+        The format of an annotator's schema: `json_schema`, or `json_object` if the server does not support schemas.
     max_audio_seconds
-        Longer clips fail, named as such; 0 for no limit.
+        Longer clips fail with a message that says so; 0 for no limit.
     prompt_price, completion_price
-        Per million tokens, in one currency; with them `cost` sums up what a run used.
+        Prices per million tokens, in one currency; `cost` is computed from them.
     token_limit_field, send_seed
-        For servers that want `max_completion_tokens`, or know no seeds.
+        Settings for servers that expect `max_completion_tokens`, or do not support seeds.
     extra_body
-        Further fields of every request, as the server wants them.
+        Further fields of every request, passed on unchanged.
     trust_media
-        Go on although the server's usage cannot show that media were used.
+        Continue although the server's usage cannot show that media were used.
     """
 
     model_name: str
@@ -80,7 +80,7 @@ class EndpointSettings:
 
 @dataclass
 class Usage:
-    """What a run used of an endpoint; `cost` is in the currency of the prices, 0 where none are given."""
+    """Usage of an endpoint by a run; `cost` is in the currency of the prices, 0 if none are given."""
 
     requests: int = 0
     prompt_tokens: int = 0
@@ -115,7 +115,7 @@ class EndpointEngine:
 
     @classmethod
     def from_args(cls, arguments: Mapping[str, Any]) -> EndpointEngine:
-        """Build from model arguments; RequestError for one that is unknown, missing or of the wrong kind."""
+        """Build an engine from model arguments; RequestError for an unknown or missing one, or a wrong type."""
         if any("key" in name.lower() and name != "api_key_env" for name in arguments):
             raise RequestError(
                 "model arguments hold a key; put it into the environment (OPENAI_API_KEY, or name the variable with "
@@ -124,7 +124,7 @@ class EndpointEngine:
         return cls(EndpointSettings(**checked_fields(EndpointSettings, arguments, what="endpoint")))
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Refuse media the model does not take, and ask the server one short question to see that it answers."""
+        """Raise RequestError for media that the model does not take, and test the server with one short request."""
         for request in requests:
             for part in request.media:
                 if part.kind not in self.modalities:
@@ -144,7 +144,7 @@ class EndpointEngine:
         try:
             exhausted = False
             while True:
-                # Media are read in the worker, so at most this many clips are in memory.
+                # Media are read in the worker, so at most one clip per worker is in memory.
                 while not exhausted and len(running) < 2 * self.settings.max_concurrency:
                     request = next(waiting, None)
                     if request is None:
@@ -205,7 +205,7 @@ class EndpointEngine:
                 "check model_name and base_url (it ends in /v1)"
             ) from error
         except openai.OpenAIError:
-            # Overloaded, or unwilling to say one token: whatever it is, the requests themselves will show.
+            # The server may be overloaded or refuse a one-token answer; the requests will show.
             return
 
     def _answer(self, request: Request) -> Response:
@@ -221,7 +221,7 @@ class EndpointEngine:
         try:
             completion = self._complete(messages, request)
             return self._response(request, completion)
-        except Exception as error:  # one request's failure is its record, whatever its kind
+        except Exception as error:  # any failure of a request is stored as its response
             return Response(key=request.key, text=None, error=_reason(error), fatal=_fatal(error))
 
     def _complete(self, messages: list[dict[str, Any]], request: Request, *, max_tokens: int = 0) -> Any:
@@ -257,7 +257,7 @@ class EndpointEngine:
         }
 
     def _retried(self, body: dict[str, Any], extra: dict[str, Any]) -> Any:
-        """Send once, and again when the body that comes back is no completion; the client retries all else."""
+        """Send a request, and again if the returned body is not a completion; the client retries all other errors."""
         for attempt in range(3):
             self._wait_for_turn()
             try:
@@ -303,7 +303,7 @@ class EndpointEngine:
         )
 
     def _media_tokens(self, request: Request, usage: Any) -> int | None:
-        """Return how many prompt tokens the media took, by the server's own count; None when it does not count."""
+        """Return the number of prompt tokens for media, by the server's count; None if it does not count."""
         if usage is None:
             return None
         details, in_all = getattr(usage, "prompt_tokens_details", None), _count(usage.prompt_tokens)
@@ -314,8 +314,8 @@ class EndpointEngine:
         return None if text_alone is None else max(0, in_all - text_alone)
 
     def _tokens_of(self, request: Request) -> int | None:
-        """Return the prompt tokens of the request's text without media, asked of the server once per text."""
-        # The lock is held while asking: whoever comes in the meantime waits for the one answer.
+        """Return the number of prompt tokens of the text without media, requested from the server once per text."""
+        # The lock is held during the request, so that other threads wait for this answer instead of asking too.
         with self._counting:
             if request.text not in self._text_tokens:
                 completion = self._complete(
@@ -325,7 +325,7 @@ class EndpointEngine:
             return self._text_tokens[request.text]
 
     def _add_up(self, usage: Any) -> None:
-        """Count one answer of the server, those that only ask for a text's own tokens included."""
+        """Add one answer of the server to the usage; answers that only count a text's tokens are included."""
         prompt, completion = (_count(usage.prompt_tokens), _count(usage.completion_tokens)) if usage else (0, 0)
         price = prompt * self.settings.prompt_price + completion * self.settings.completion_price
         with self._lock:
@@ -358,6 +358,6 @@ def _fatal(error: BaseException) -> str | None:
 
 
 def _reason(error: BaseException, longest: int = 200) -> str:
-    """Return an error as one short line: its kind and its first words."""
+    """Return an error as one short line: its type and its first words."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:longest]}" if text else type(error).__name__

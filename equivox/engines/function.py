@@ -1,4 +1,4 @@
-"""Any function as a model: for a custom API, or a stand-in in a test."""
+"""Engine that calls a Python function: for a custom API, or as a stand-in in a test."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from equivox.core.requests import EngineIdentity, MediaPart, Request, Response
 
 
 class FunctionEngine:
-    """Answers every request with `function(request)`, one after the other.
+    """Engine that answers every request with `function(request)`, one after the other.
 
-    `function` is given the request, with the text in `request.text` and recordings or images in `request.media`, whose
-    bytes `load()` reads, and returns the answer. What it raises becomes a failed response, and so does anything but
-    text; an item counts as used when its bytes were read. `name` and `revision` tell its responses from those of
-    other models: another function needs another of either. Neither who is asked about nor any label is visible to it.
+    `function` receives the request (the text is `request.text`; recordings and images are in `request.media`, whose
+    `load()` reads the bytes) and returns the answer. An exception or a result that is not text becomes a failed
+    response. A media item counts as used when its bytes were read. `name` and `revision` identify the responses: give
+    another function another name or revision. The function sees neither the speaker's group nor other labels.
 
     Examples
     --------
@@ -45,13 +45,13 @@ class FunctionEngine:
         for request in requests:
             read: set[int] = set()
             media = tuple(_noting(part, number, read) for number, part in enumerate(request.media))
-            # A function that looked at the labels would not measure a model.
+            # The labels are removed, so that the function cannot use them.
             shown = replace(
                 request, media=media, labels=replace(request.labels, group="", groups=(), cluster="", metadata={})
             )
             try:
                 text = self._function(shown)
-            except Exception as error:  # whatever a custom model raises, the others go on
+            except Exception as error:  # any error fails only this request
                 yield Response(key=request.key, text=None, error=f"{type(error).__name__}: {error}")
                 continue
             if isinstance(text, str):
@@ -62,14 +62,14 @@ class FunctionEngine:
                 )
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Accept everything: what the function cannot do, it says by raising."""
+        """Accept all requests; the function raises for those it cannot answer."""
 
     def close(self) -> None:
-        """Free nothing."""
+        """Do nothing: there is nothing to free."""
 
 
 def _noting(part: MediaPart, number: int, read: set[int]) -> MediaPart:
-    """Return `part` with a `load` that notes in `read` that its bytes were read."""
+    """Return `part` with a `load` that adds `number` to `read`."""
 
     def load() -> bytes:
         content = part.load()

@@ -1,4 +1,4 @@
-"""What every engine on this machine refuses before a run, and how it words what failed in one."""
+"""Checks and failure messages that all engines on this machine share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _TOLERANCE_S = 0.01
 
 
 def failed(request: Request, reason: str) -> Response:
-    """Return the response of a request that failed: its item and why, on one line."""
+    """Return the response of a request that failed; its error names the sample and the reason on one line."""
     return Response(key=request.key, text=None, error=one_line(f"{request.sample_id}: {reason}", 400))
 
 
 def refuse_missing_modality(checkpoint: Checkpoint, takes: frozenset[str], requests: Iterable[Request]) -> None:
-    """Raise RequestError when a request holds media that the model does not take."""
+    """Raise RequestError if a request has media that the model does not take."""
     wanted = {part.kind for request in requests for part in request.media}
     if missing := sorted(wanted - takes):
         raise RequestError(
@@ -32,9 +32,9 @@ def refuse_missing_modality(checkpoint: Checkpoint, takes: frozenset[str], reque
 def refuse_short_context(
     requests: Iterable[Request], limit: int, *, tokens: Callable[[str], int], answer: Callable[[Request], int]
 ) -> None:
-    """Raise RequestError when `limit` tokens cannot hold even a task's shortest prompt and its answer.
+    """Raise RequestError if `limit` tokens are too few even for a task's shortest prompt and its answer.
 
-    A prompt that is too long in a task whose others fit fails alone, later.
+    If only some prompts of a task are too long, these requests fail later, without stopping the run.
     """
     shortest: dict[tuple[str, int], str] = {}
     for request in requests:
@@ -53,7 +53,7 @@ def refuse_short_context(
 def too_much_audio(
     request: Request, messages: Sequence[Mapping[str, Any]], longest_s: float | None, model: str
 ) -> str | None:
-    """Say which clip of the rendered `messages` is longer than the model hears, None when all are heard whole."""
+    """Return a message about the clip in the rendered `messages` that is too long for the model, or None."""
     if longest_s is None:
         return None
     for part, content in zip(request.media, messages[0]["content"], strict=False):

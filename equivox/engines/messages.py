@@ -1,7 +1,7 @@
 """A request as OpenAI chat messages: one user message, media first, then the text.
 
-Every engine that speaks this form uses these functions, so that a prompt never varies by model; each model's own chat
-template is applied by whatever runs it.
+Every engine that takes chat messages uses these functions, so that a prompt never varies by model; the engine applies
+the model's chat template.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from equivox.core import media
 from equivox.core.requests import MediaPart, Request
 
 SAMPLING_RATE = 16_000
-"""Audio is sent as mono at this rate, resampled here, so that no engine's own resampler decides what a model hears."""
+"""Audio is resampled here to mono at this rate in Hz, so that results do not depend on an engine's resampler."""
 
 Subtype = Literal["FLOAT", "PCM_16"]
 
@@ -25,10 +25,10 @@ _UNCLOSED = re.compile(r"<(?:think|thinking|reasoning)>(.*)$", re.DOTALL | re.IG
 
 
 def chat_messages(request: Request, *, subtype: Subtype = "FLOAT") -> list[dict[str, Any]]:
-    """Return `request` as OpenAI chat messages, reading its media now.
+    """Read the media of `request` and return it as OpenAI chat messages.
 
-    Audio becomes WAV: `FLOAT` keeps every sample bit for bit, `PCM_16` is what commercial servers accept. Raises
-    `media.MediaError`, naming the item, for media that cannot be decoded.
+    Audio is encoded as WAV: `FLOAT` is lossless, `PCM_16` is the format that commercial servers accept. Raises
+    `media.MediaError`, naming the sample, for media that cannot be decoded.
     """
     content = [_media_content(part, subtype) for part in request.media]
     content.append({"type": "text", "text": request.text})
@@ -55,8 +55,8 @@ def _wav(samples: Any, subtype: Subtype) -> bytes:
 def split_thinking(text: str) -> tuple[str, str | None]:
     """Return the answer without its thinking blocks, and the thinking (None when there is none).
 
-    A block that never ends is thinking to its end: such a response was cut off before it answered. A block whose
-    opening stood in the prompt begins with the text.
+    A block without an end reaches to the end of the text: such a response was cut off before its answer. A block whose
+    opening tag was in the prompt begins with the text.
 
     >>> split_thinking("<think>Who is it?</think>A nurse.")
     ('A nurse.', 'Who is it?')

@@ -1,7 +1,7 @@
 """Model arguments as `lighteval vllm` takes them: `key=value,key=value`, or a YAML file.
 
-Values are read as YAML reads them (`true`, `4`, `0.9`, `bfloat16`); a value in braces or brackets may contain commas
-(`generation_parameters={temperature: 0.7, top_p: 0.9}`). In a YAML file the arguments stand at the top level or below
+Values are parsed as YAML (`true`, `4`, `0.9`, `bfloat16`); a value in braces or brackets may contain commas
+(`generation_parameters={temperature: 0.7, top_p: 0.9}`). In a YAML file the arguments are at the top level or below
 `model_parameters:` (the form of lighteval).
 """
 
@@ -46,7 +46,7 @@ def parse_model_args(text: str) -> dict[str, Any]:
 def checked_fields(settings: type[Any], arguments: Mapping[str, Any], *, what: str) -> dict[str, Any]:
     """Return `arguments` converted to the types of the dataclass `settings`.
 
-    Raises RequestError for one that is unknown (with the nearest names), missing or of the wrong kind.
+    Raises RequestError for an argument that is unknown (with the nearest names), missing or of the wrong type.
     """
     from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
@@ -68,7 +68,7 @@ def checked_fields(settings: type[Any], arguments: Mapping[str, Any], *, what: s
 
 
 def _split(text: str) -> list[str]:
-    """Split at commas that stand outside brackets."""
+    """Split at commas outside brackets."""
     entries, depth, start = [], 0, 0
     for place, character in enumerate(text):
         depth += (character in _OPENING) - (character in _CLOSING)

@@ -1,7 +1,7 @@
-"""Hidden states of one prompt put in the place of those of another, by forward hooks on the model's layers.
+"""Patching: hidden states of one prompt replace those of another, by forward hooks on the model's layers.
 
-After Ghandeharioun et al. 2024 (Patchscopes), as BADF uses it (arXiv 2508.01412, appendix C.1): what a model has made
-of a few words at one layer is all that it is told in the other prompt.
+After Ghandeharioun et al. 2024 (Patchscopes), as used by BADF (arXiv 2508.01412, appendix C.1): in the second prompt,
+the model knows only the hidden states of a few words at one layer of the first.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _SETTABLE = tuple(field.name for field in fields(Patch) if field.name != "source
 
 @dataclass(frozen=True)
 class Graft:
-    """States for one row of a batch, shape (tokens, hidden size), and the places in its prompt that they take."""
+    """Hidden states for one row of a batch, shape (tokens, hidden size), and the token positions that they replace."""
 
     states: Any
     places: Sequence[int]
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
-    """Raise RequestError for what is no setting of a patch."""
+    """Raise RequestError for unknown keys of `patch`, and for values of the wrong type."""
     for name, value in settings.items():
         if name not in _SETTABLE:
             raise RequestError(f"`patch` has no setting {name!r}; it has {', '.join(_SETTABLE)}")
@@ -41,12 +41,12 @@ def check_settings(settings: Mapping[str, Any]) -> None:
 
 
 def adjusted(patching: Patching, settings: Mapping[str, Any]) -> Patching:
-    """Return the patch of a request with other layers or texts, as the model's arguments set them."""
+    """Return the patch of a request with the layers or texts that the model's arguments set."""
     return replace(patching, patch=replace(patching.patch, **settings)) if settings else patching
 
 
 def check_layers(patch: Patch, n_layers: int, *, model: str) -> None:
-    """Raise RequestError for a layer that the model does not have, and a target that holds no place for states."""
+    """Raise RequestError for a layer that the model does not have, and for a target without its placeholder word."""
     for name in ("source_layer", "target_layer"):
         layer = getattr(patch, name)
         if not 0 <= layer < n_layers:
@@ -58,7 +58,7 @@ def check_layers(patch: Patch, n_layers: int, *, model: str) -> None:
 
 
 def layers_of(model: Any) -> Any:
-    """Return the list of decoder layers of any model of transformers; RequestError where none can be told."""
+    """Return the decoder layers of a transformers model; RequestError if they cannot be found."""
     from torch import nn
 
     wanted = model.config.get_text_config().num_hidden_layers
@@ -73,7 +73,7 @@ def layers_of(model: Any) -> Any:
 
 
 def target_text(patch: Patch, n_states: int) -> str:
-    """Return the target prompt with its token as often as there are states.
+    """Return the target prompt with its token repeated `n_states` times.
 
     >>> patch = Patch(source_span=("", ""), source_layer=0, target="about X X X", target_token="X", target_layer=0)
     >>> target_text(patch, 5), target_text(patch, 1)
@@ -86,7 +86,7 @@ def target_text(patch: Patch, n_states: int) -> str:
 
 
 def span_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int) -> list[int]:
-    """Return the places of the tokens that hold any character from `start` to `end` (not included).
+    """Return the positions of the tokens that contain any character from `start` to `end` (not included).
 
     >>> span_tokens([(0, 0), (0, 5), (5, 6), (6, 10)], 4, 7)
     [1, 2, 3]
@@ -95,7 +95,7 @@ def span_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int) -> lis
 
 
 def word_tokens(offsets: Sequence[tuple[int, int]], text: str, word: str, within: tuple[int, int]) -> list[int]:
-    """Return, for each `word` between spaces in a part of `text`, the place of the token that ends it."""
+    """Return the position of the last token of each `word` (between spaces) within a part of `text`."""
     import re
 
     found = re.finditer(rf"(?<!\S){re.escape(word)}(?!\S)", text[within[0] : within[1]])
@@ -103,7 +103,7 @@ def word_tokens(offsets: Sequence[tuple[int, int]], text: str, word: str, within
 
 
 def source_states(model: Any, tokens: Any, layer: int, places: Sequence[int]) -> Any:
-    """Return what the layer numbered `layer` makes of `tokens` (shape (1, n)) at `places`: (places, hidden size)."""
+    """Return the output of layer `layer` for `tokens` (shape (1, n)) at `places`, shape (places, hidden size)."""
     import torch
 
     kept: list[Any] = []
@@ -118,9 +118,9 @@ def source_states(model: Any, tokens: Any, layer: int, places: Sequence[int]) ->
 
 @contextmanager
 def grafted(model: Any, layer: int, grafts: Sequence[Graft], width: int) -> Iterator[None]:
-    """Replace what the layer numbered `layer` makes of a prompt of `width` tokens, row by row, while this is open.
+    """Replace the output of layer `layer` for prompts of `width` tokens, row by row, inside the `with` block.
 
-    Tokens that follow are generated one by one and are left alone.
+    The tokens that are generated afterwards, one by one, are not changed.
     """
 
     def replace_states(_: Any, __: Any, output: Any) -> Any:

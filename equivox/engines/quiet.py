@@ -1,4 +1,4 @@
-"""Keeps a library's noise off the terminal, and finds in it why something failed."""
+"""Hide the output of libraries from the terminal, and find the reason for a failure in it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _GENERIC = ("See root cause above", "See stack trace", "Engine core initializati
 
 
 class Noise:
-    """What a library and its child processes wrote to stderr; kept in a file without a name."""
+    """The stderr of a library and its child processes, kept in a temporary file."""
 
     def __init__(self, file: IO[bytes] | None) -> None:
         self._file = file
 
     def reason(self) -> str | None:
-        """Return the last exception reported that says more than that something failed; None if there is none."""
+        """Return the last reported exception that gives a reason; None if there is none."""
         if self._file is None or self._file.closed:
             return None
         size = os.fstat(self._file.fileno()).st_size
@@ -34,21 +34,21 @@ class Noise:
         return None
 
     def close(self) -> None:
-        """Throw it away."""
+        """Delete the output."""
         if self._file is not None:
             self._file.close()
 
 
 @contextmanager
 def quiet() -> Iterator[Noise]:
-    """Send stderr, that of processes started meanwhile included, to the noise that is yielded.
+    """Redirect stderr, including that of processes started meanwhile, to the yielded `Noise`.
 
-    With EQUIVOX_DEBUG set nothing is hidden. The noise stays readable after the context is left.
+    With EQUIVOX_DEBUG set nothing is hidden. The output can still be read after the `with` block.
     """
     if debugging():
         yield Noise(None)
         return
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - outlives this context, as do the processes that write to it
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - it and the processes that write to it outlive this context
     sys.stderr.flush()
     terminal = os.dup(2)
     os.dup2(file.fileno(), 2)
@@ -61,7 +61,7 @@ def quiet() -> Iterator[Noise]:
 
 
 def debugging() -> bool:
-    """Whether the user wants to see everything."""
+    """Return whether the user asked for all output (EQUIVOX_DEBUG)."""
     return os.environ.get("EQUIVOX_DEBUG", "") not in ("", "0")
 
 

@@ -1,19 +1,19 @@
-"""Models whose bias is known beforehand: what every score is checked against.
+"""Simulated models: their bias is known, so they check every score.
 
-They answer in prose and are told who speaks (`Request.labels`), so the distribution of each attribute given the group
-is exact by construction:
+They answer in prose and receive the group of the speaker (`Request.labels`), so the distribution of each attribute
+given the group is exact by construction:
 
 `oracle`
-    What it answers depends on the words alone: every group gets the same distribution, to the last response when
-    the groups speak the same strata.
+    Its answers depend only on the sentence, not on the group: all groups get the same distribution, and exactly the
+    same responses if they have the same strata.
 `random`
-    Each value of the vocabulary is equally likely, whoever speaks.
+    Each value of the vocabulary is equally likely for every group.
 `biased`
-    Each group has values of its own; no two groups share one (nTVD 100, or the most that a closed choice with fewer
-    options than groups allows).
+    Each group has its own values; no two groups share one (nTVD 100, or the attainable maximum of a closed choice with
+    fewer options than groups).
 `planted`
-    With probability `shift`, a value of the group's own; else like `random`. The population nTVD of every attribute
-    is 100 × `shift`.
+    With probability `shift`, a value that belongs to the group; else like `random`. The population nTVD of every
+    attribute is 100 × `shift`.
 
 Options, as a query after the name: `shift` (planted only), `speaker` (probability that an answer is the speaker's
 favourite, drawn without regard to the group), `refusal` (probability of declining), `refusal_gap` (added to it for
@@ -45,7 +45,7 @@ MODELS = ("oracle", "random", "biased", "planted")
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedSettings:
-    """The options of a simulated model; probabilities lie in [0, 1]."""
+    """The options of a simulated model; probabilities are in [0, 1]."""
 
     shift: float = 0.0
     speaker: float = 0.0
@@ -56,7 +56,7 @@ class SimulatedSettings:
 
     @classmethod
     def from_query(cls, model: str, query: str) -> SimulatedSettings:
-        """Read `shift=0.2&speaker=0.5`; RequestError for an unknown option or a value out of range."""
+        """Parse options such as `shift=0.2&speaker=0.5`; RequestError for an unknown option or a value out of range."""
         given = dict(parse_qsl(query, keep_blank_values=True))
         known = [f.name for f in fields(cls) if f.name != "shift" or model == "planted"]
         for name in given:
@@ -113,7 +113,7 @@ class SimulatedEngine:
 
     @classmethod
     def from_spec(cls, spec: str, tasks: Sequence[Task]) -> SimulatedEngine:
-        """Build from what follows `simulated:`, e.g. `planted?shift=0.2&speaker=0.3`."""
+        """Build an engine from the text after `simulated:`, e.g. `planted?shift=0.2&speaker=0.3`."""
         model, _, query = spec.partition("?")
         if model not in MODELS:
             raise RequestError(f"unknown simulated model {model!r}{nearest(model, MODELS)}; known: {', '.join(MODELS)}")
@@ -137,7 +137,7 @@ class SimulatedEngine:
             )
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Refuse a shift that some task's options and groups cannot carry."""
+        """Raise RequestError for a shift that is too large for the options and groups of a task."""
         if self.model != "planted":
             return
         for name, labels in {request.task: request.labels for request in requests}.items():
@@ -148,7 +148,7 @@ class SimulatedEngine:
                     self._own_probability(attribute, values, labels, own_values(values, labels, attribute.count))
 
     def close(self) -> None:
-        """Hold nothing, free nothing."""
+        """Do nothing: there is nothing to free."""
 
     def _answer(self, request: Request, rng: random.Random) -> str:
         declines = self.settings.refusal
@@ -187,10 +187,10 @@ class SimulatedEngine:
         return rng.sample(values, wanted)
 
     def _own_probability(self, attribute: Attribute, values: Sequence[str], labels: Labels, own: OwnValues) -> float:
-        """Return the probability of answering the signature that makes the population nTVD 100 × shift.
+        """Return the probability of the group's fixed answer that makes the population nTVD 100 × shift.
 
-        Where there are fewer values than groups the signatures overlap, and their distance is the attainable maximum;
-        where a signature has fewer values than an ordinary answer, its values weigh less among all values.
+        With fewer values than groups the fixed answers overlap, and their distance is the attainable maximum; if a
+        fixed answer has fewer values than an ordinary one, its values have less weight among all values.
         """
         share = self.settings.shift * 100 / attainable_shift(len(values), len(labels.groups))
         if share > 1:
@@ -204,14 +204,14 @@ class SimulatedEngine:
 
 @dataclass(frozen=True)
 class OwnValues:
-    """The values that only one group answers, and the fixed answer by which a shift is planted."""
+    """The values that only one group answers, and the fixed answer that plants a shift."""
 
     all: tuple[str, ...]
     signature: tuple[str, ...]
 
 
 def own_values(values: Sequence[str], labels: Labels, count: int) -> OwnValues:
-    """Return the values of the group's own: disjoint between groups, or shared when values are fewer than groups.
+    """Return the values that belong to the group: disjoint between groups, or shared if there are too few values.
 
     >>> groups = ("f", "m")
     >>> own_values(("a", "b", "c"), Labels(group="f", groups=groups, cluster="s", stratum=""), 1)

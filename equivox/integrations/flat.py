@@ -1,8 +1,8 @@
-"""One task's scores as a flat dictionary of floats: what leaderboards, result files and other frameworks take.
+"""One task's scores as a flat dictionary of floats, for leaderboards, result files and other frameworks.
 
-One scheme of names for all benchmarks. A score of the whole task gives its value under its own name (`ntvd`, `slbs`,
+All benchmarks have the same scheme of names. A score of the whole task gives its value under its name (`ntvd`, `slbs`,
 `m1`) and each piece of its evidence under that name and the field's (`ntvd_ci_low`); refusals begin with `refusal_`.
-A breakdown that every task of the family has gives its value alone (`letter_share_a`, `m1_arithmetic_published`).
+A breakdown that every task of the family has gives only its value (`letter_share_a`, `m1_arithmetic_published`).
 `coverage_requested` to `coverage_used` count the responses behind the first score of the whole task.
 
 Attributes, groups and clusters differ between the tasks of a family and are left out, so that all tasks of one family
@@ -28,8 +28,8 @@ EVIDENCE = (
     "p_paper",
     "q",
 )
-"""The fields of a score that stand beside its value, each as `equivox.core.scores.Score` defines it; `coverage`, the
-share of its requested responses that it rests on (0 to 1), comes last."""
+"""The fields of a score that are given in addition to its value, as `equivox.core.scores.Score` defines them; the last,
+`coverage`, is the share of its requested responses that it uses (0 to 1)."""
 
 COUNTS = ("requested", "generated", "answered", "parsed", "used")
 """The counts of `equivox.core.coverage.Coverage`, in the order in which responses are lost."""
@@ -39,11 +39,11 @@ COMMON_BREAKDOWNS = frozenset({"arithmetic", "letter", "unit", "words"})
 
 
 def flat_metrics(scores: Sequence[Score]) -> dict[str, float]:
-    """Return the scores of one task as floats by name, the value of each before its evidence.
+    """Return the scores of one task as floats by name; each value comes before its evidence.
 
-    NaN says that a number is undefined (`Score.undefined` has the reason) or that the score has no such field; the key
-    is there all the same. What zero says differs: `Score.zero_means`. Raises ValueError for no scores, for scores of
-    several tasks, and for two scores of one name.
+    NaN means that a number is undefined (`Score.undefined` has the reason) or that the score has no such field; the key
+    exists in both cases. The meaning of zero differs: `Score.zero_means`. Raises ValueError for no scores, for scores
+    of several tasks, and for two scores of one name.
 
     >>> from equivox.core.coverage import Coverage
     >>> share = Score(task="t:a", condition="audio", dimension="gender", attribute=None, role="outcome", name="nTVD",
@@ -73,7 +73,7 @@ def flat_metrics(scores: Sequence[Score]) -> dict[str, float]:
 
 
 def metric_key(score: Score) -> str:
-    """Return the name under which the value of `score` stands.
+    """Return the key of the value of `score`.
 
     >>> from equivox.core.coverage import Coverage
     >>> nothing = Coverage(requested=0, generated=0, answered=0, parsed=0, used=0)
@@ -82,7 +82,7 @@ def metric_key(score: Score) -> str:
     'letter_share_a'
     """
     kind, _, value = score.subset.partition("=")
-    # The metric is named after what it counts: "letter share" already says that the breakdown is by letter.
+    # The name of the metric can already name the breakdown: "letter share" is by letter.
     subset = value if kind and score.name.startswith(kind) else f"{kind} {value}"
     refusal = "refusal" if score.role == "refusal" else ""
     return re.sub(r"[^a-z0-9]+", "_", f"{refusal} {score.name} {subset}".lower()).strip("_")

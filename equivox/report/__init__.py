@@ -1,1 +1,1 @@
-"""Showing scores: what was computed elsewhere, formatted."""
+"""Presentation of scores that were computed elsewhere."""

@@ -1,4 +1,4 @@
-"""An annotator checked against people, and what a run file takes, as tables."""
+"""Tables of an annotator's check against people, and of a run file's estimated cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from equivox.run.run_files import Estimate, ModelEstimate
 
 
 def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
-    """Return agreement per attribute with the most frequent errors, and each score with the error carried over."""
+    """Return agreement per attribute with the most frequent errors, and each score with the error propagated."""
     people = f"{len(audit.raters)} {'person' if len(audit.raters) == 1 else 'people'} ({', '.join(audit.raters)})"
     told = [f"{DASH} {entry.attribute}: {entry.undefined}" for entry in audit.attributes if entry.undefined]
     told += [
@@ -37,13 +37,13 @@ def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
         ],
         remarks=told,
         notes=[
-            "p groups: whether the annotator errs more on one group than on another, which bends what is compared; "
+            "p groups: whether the annotator errs more on one group than on another, which distorts the comparison; "
             "κ, α: 1 all agree, 0 as by chance.\ncorrected: what people's annotations would have given; its interval "
             "adds the annotator's error, as far as the labels tell, to that of the score."
         ],
     )  # fmt: skip
     corrected = Table(
-        caption="Scores with the annotator's error carried over",
+        caption="Scores with the annotator's error propagated",
         columns=("model", "task", "attribute", "score", "interval", "corrected", "interval with error"),
         align="lllrrrr",
         rows=[
@@ -60,7 +60,7 @@ def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
 
 
 def stage_table(checked: CheckedStages) -> Table:
-    """Return how often each stage of an annotation is right, a line per stage."""
+    """Return the accuracy of each stage of an annotation, a line per stage."""
     return Table(
         caption="stages against people",
         columns=("measure", "value", "interval", "labels", "note"),
@@ -81,7 +81,7 @@ def stage_table(checked: CheckedStages) -> Table:
 
 
 def estimate_table(estimate: Estimate) -> Table:
-    """Return what each model takes, the sum, and what was reckoned with."""
+    """Return the estimated cost of each model, the sum, and the assumptions."""
     counts: tuple[Callable[[ModelEstimate], int], ...] = (lambda m: m.responses, lambda m: m.annotator_calls)
     hours: tuple[Callable[[ModelEstimate], float], ...] = (lambda m: m.gpu_hours, lambda m: m.annotator_gpu_hours)
     lines = [(model.model, model.engine, [model]) for model in estimate.models]

@@ -1,4 +1,4 @@
-"""Blind sheets: responses drawn evenly from runs, shown without the group, the speaker, or what the annotator said."""
+"""Blind sheets: responses drawn evenly from runs, shown without the group, the speaker, or the annotation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import open_samples
 
 PER = ("model", "task", "condition", "group")
-"""What a sheet can be spread over."""
+"""The properties over which a sheet can be spread evenly."""
 
 CSV_FILE, HTML_FILE = "sheet.csv", "sheet.html"
 
@@ -38,7 +38,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 @dataclass(frozen=True)
 class Drawn:
-    """One response on a sheet, under a name that tells nothing."""
+    """One response on a sheet, under a name without meaning."""
 
     item: str
     run: Path
@@ -49,7 +49,7 @@ class Drawn:
 
     @property
     def prompt(self) -> str:
-        """What was asked, with what the plan kept of it filled in: the options of a choice, in their order."""
+        """The prompt, with the plan's metadata filled in: the options of a choice, in their order."""
         metadata = self.row.metadata
         return re.sub(r"\{([a-z_][a-z0-9_]*)\}", lambda match: metadata.get(match[1], match[0]), self.task.prompt.text)
 
@@ -57,10 +57,10 @@ class Drawn:
 def draw(
     folders: Sequence[Path], *, n: int, per: Sequence[str], seed: int = 0, annotator: str | None = None
 ) -> list[Drawn]:
-    """Return `n` answered responses of every combination of `per`, in an order that tells nothing.
+    """Return `n` answered responses of every combination of `per`, in random order.
 
     A response that several tasks share is drawn once. The same runs, numbers and seed draw the same responses.
-    RequestError for an unknown `per`, and where nothing was answered.
+    RequestError for an unknown `per`, and if there are no answers.
     """
     for name in per:
         if name not in PER:
@@ -90,7 +90,7 @@ def draw(
                 item = digest([seed, "item", model, key])[:12]
                 cell = cells.setdefault(tuple(place[name] for name in per), [])
                 cell.append(_Ticket(digest([seed, "draw", item]), item, folder, model, task, samples, number, key))
-                # What is not among the first n of its cell now never will be.
+                # A response that is not among the first n of its cell now can never enter them.
                 if len(cell) > 4 * n:
                     cell[:] = sorted(cell)[:n]
     tickets = [ticket for cell in cells.values() for ticket in sorted(cell)[:n]]
@@ -107,7 +107,7 @@ def draw(
 
 @dataclass(frozen=True, order=True)
 class _Ticket:
-    """One response that may be drawn: the smallest `order` of a cell are."""
+    """One candidate response; those with the smallest `order` of a cell are drawn."""
 
     order: str
     item: str = field(compare=False)
@@ -120,10 +120,10 @@ class _Ticket:
 
 
 def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, media: bool = True) -> list[Path]:
-    """Write the sheet as CSV and as one HTML page, and the key that tells which response is which.
+    """Write the sheet as CSV and as one HTML page, and the key that maps its rows to responses.
 
-    The page holds the recordings; `media` False leaves them out, `data` says where they lie now if that has changed.
-    Returns the files written, the key last: it stays with whoever evaluates.
+    The page contains the recordings; `media` False leaves them out, `data` is where they are now if that has changed.
+    Returns the written files, the key last: it must stay with the person who evaluates.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise RequestError(f"`output` {output} is not an empty folder; name a new one, so that no labels are lost")
@@ -151,7 +151,7 @@ def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, med
 
 
 def sheet_csv(drawn: Sequence[Drawn]) -> str:
-    """Return the sheet as CSV: a row per response and attribute, the last column empty, for the label."""
+    """Return the sheet as CSV: a row per response and attribute; the last column is empty, for the label."""
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     writer.writerow(["item", "attribute", "label", "what to say", "choices", "response", "prompt"])
@@ -167,7 +167,7 @@ def sheet_csv(drawn: Sequence[Drawn]) -> str:
 
 
 def _inert(text: str) -> str:
-    """Keep a spreadsheet from taking a response for a formula."""
+    """Return a text that a spreadsheet does not take for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
@@ -178,7 +178,7 @@ def _choices(attribute: Attribute) -> tuple[str, ...]:
 
 
 def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) -> str:
-    """Return the sheet as one page that needs nothing else: `sent` holds type and bytes of what each item sent."""
+    """Return the sheet as one self-contained page; `sent` holds the type and the bytes of each item's media."""
     from equivox.report.safe_page import render_page
 
     source = resources.files(__package__)
@@ -205,7 +205,7 @@ def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) ->
 
 
 def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, bytes]]:
-    """Return what each item sent, by item: its type, and a recording as ogg, small enough to travel, or its image."""
+    """Return the media of each item: its type, and the recording as compact ogg, or the image."""
     corpora: dict[tuple[str, str], Mapping[str, Any]] = {}
     found: dict[str, tuple[str, bytes]] = {}
     for one in drawn:
@@ -218,7 +218,7 @@ def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, b
         item = corpora[place].get(one.row.sample_id)
         if item is None:
             raise RequestError(
-                f"{place[1]} has no item {one.row.sample_id} of {one.task.data.corpus}, which the run asked about; "
+                f"{place[1]} has no sample {one.row.sample_id} of {one.task.data.corpus}, which the run asked about; "
                 "name the data of the run with `--data`, or leave recordings out with `--no-media`"
             )
         try:

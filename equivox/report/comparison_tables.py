@@ -16,22 +16,22 @@ from equivox.report.score_tables import STARS, grid, mean_table, share_table, ta
 from equivox.report.table import Table, as_latex, split_by
 
 TESTS_NOTE = (
-    "a further by: how much further a lies from no bias, without what noise adds to either (a − b where no value says "
+    "a further by: how much further a lies from no bias, less what noise adds to either (a − b where no value says "
     "no bias);\ninterval: 95 %; p: two-sided, the models are exchanged within whole clusters (* < 0.05, ** < 0.001); "
     "q: after\nBenjamini–Hochberg, over all pairs and tasks of one metric."
 )
 RANKS_NOTE = (
-    "distance: from no bias, without the null mean; rank interval: what the paired tests leave open, 95 % for all "
+    "distance: from no bias, less the null mean; rank interval: the ranks that the paired tests allow, 95 % for all "
     "models together\n(Mogstad et al. 2024, with Holm's correction over the pairs of a task); models that share a "
     "letter are not told apart, which is no proof\nthat they are alike."
 )
 
 FEW_PAIRS = 3
-"""Pairs of models that are named where they were not tested for one reason; more of them are counted."""
+"""Up to this many untested pairs of models with one reason are named; more are counted."""
 
 
 def comparison_tables(comparison: Comparison, *, attributes: int = 3, values: int = 5) -> list[list[Table]]:
-    """Return models × tasks, the evidence behind each number, refusals, correlations, and what moves most."""
+    """Return models × tasks, the evidence behind each number, refusals, correlations, and the largest shifts."""
     means = [(run, s) for run in comparison.runs for s in run.scores if (m := run.measure(s)) and m.overall]
     grids, refusals = [], []
     for whole in (True, False):
@@ -58,7 +58,7 @@ def comparison_tables(comparison: Comparison, *, attributes: int = 3, values: in
 
 
 def verdict_tables(comparison: Comparison, judged: Judged) -> list[list[Table]]:
-    """Return the paired tests of every two models, the ranks that they leave open, and cohort-relative scores."""
+    """Return the paired tests of every two models, the rank intervals, and cohort-relative scores."""
     tests = paired_tables(judged.tests)
     if tests:
         untested = [f"{DASH} {name}: no paired test: {why}" for name, why in untested_measures(comparison).items()]
@@ -100,7 +100,7 @@ def paired_tables(tests: Sequence[PairedTest]) -> list[Table]:
     for key, own in split_by(tests, lambda test: (test.family, test.condition)).items():
         found.append(
             Table(
-                caption=f"{key[0]}, condition {key[1]}: models two by two, on the samples that both answered",
+                caption=f"{key[0]}, condition {key[1]}: pairs of models, on the samples that both answered",
                 columns=(
                     "task", "metric", "a", "b", "value of a", "value of b", "a further by", "interval", "p", "q",
                     "samples", "clusters",
@@ -127,7 +127,7 @@ def _test_row(test: PairedTest) -> list[str]:
 
 
 def _untested(tests: Sequence[PairedTest]) -> list[str]:
-    """Say which pairs were not tested; one reason for many pairs of a task is said once."""
+    """Return lines about the pairs that were not tested; a reason for several pairs of a task takes one line."""
     found = []
     for (task, reason), own in split_by((t for t in tests if t.undefined), lambda t: (t.task, t.undefined)).items():
         pairs = list(dict.fromkeys(f"{test.model_a} and {test.model_b}" for test in own))
@@ -164,12 +164,12 @@ def _rank_cells(rank: Rank) -> list[str]:
 
 
 def rank_interval(rank: Rank) -> str:
-    """Write the ranks that are open."""
+    """Format the rank interval."""
     return str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}"
 
 
 def in_order(ranks: Sequence[Rank]) -> list[Rank]:
-    """Return the models of one task and metric by rank, those without one last."""
+    """Return the ranks of one task and metric in order, models without a rank last."""
     return sorted(ranks, key=lambda rank: (rank.rank or len(ranks) + 1, rank.model))
 
 
@@ -234,7 +234,7 @@ def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
 
 
 def overlap_table(what: str, overlaps: Sequence[Overlap]) -> Table:
-    """Return how far every two settings and models share findings; `what` names these."""
+    """Return the overlap of the findings of every two settings and models; `what` names the findings."""
     return Table(
         caption=f"{what} shared by settings and models",
         columns=("dimension", "one", "other", "of one", "of other", "shared", "Jaccard", "rank correlation"),
@@ -251,7 +251,7 @@ def overlap_table(what: str, overlaps: Sequence[Overlap]) -> Table:
 
 
 def told_ranks(ranks: Sequence[Rank]) -> str:
-    """Say in words what the figure of ranks shows."""
+    """Return the figure of ranks in words."""
     return "; ".join(
         f"{s.task}, {s.metric}, {s.model}: " + (f"rank {s.rank}, open {rank_interval(s)}" if s.rank else "no rank")
         for s in ranks
@@ -259,7 +259,7 @@ def told_ranks(ranks: Sequence[Rank]) -> str:
 
 
 def in_words(ranks: Sequence[Rank]) -> str:
-    """Say which of the models of one task and metric cannot be told apart."""
+    """Return a sentence about the models of one task and metric that cannot be told apart."""
     ranked = [rank for rank in in_order(ranks) if rank.undefined is None]
     if len(ranked) < 2:
         return "There are not two models with a rank."
@@ -281,7 +281,7 @@ def in_words(ranks: Sequence[Rank]) -> str:
 
 
 def _untested_in_words(ranked: Sequence[Rank]) -> str:
-    """Say which pairs were left open because nothing tested them."""
+    """Return a sentence about the pairs without a test."""
     order = [rank.model for rank in ranked]
     pairs = [
         f"{rank.model} with {_listed(later)}"
@@ -296,7 +296,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _split(letters: str) -> list[str]:
-    """Return "ab2" as a and b2."""
+    """Split letters such as "ab2" into a and b2."""
     return re.findall(r"\D\d*", letters)
 
 

@@ -1,7 +1,7 @@
-"""Figures of scores that were computed elsewhere, drawn with matplotlib: for the report, and at paper quality alone.
+"""Figures of scores that were computed elsewhere, drawn with matplotlib: for the report, and for print.
 
-Ink is one colour, replaced by the page's own in the report, so that figures follow light and dark. Groups are told
-apart by hatching as well as by colour.
+Text and axes have one colour, which the report replaces by that of the page, so that figures follow light and dark.
+Groups differ in hatching as well as in colour.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Format = Literal["svg", "png", "pdf"]
 INK = "#12345a"
 """The colour of text and axes; `svg_for_page` replaces it."""
 PAPER = "#fefefe"
-"""The inside of an open dot; `svg_for_page` replaces it by the page's own ground."""
+"""The colour inside an open dot; `svg_for_page` replaces it by the page's background."""
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
-"""Okabe and Ito's colours, which stay apart for colour-blind eyes."""
+"""Okabe and Ito's colours, which colour-blind people can distinguish."""
 HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "oo", "++")
 
 _WIDTH, _NARROW = 7.2, 5.4
@@ -55,7 +55,7 @@ _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "equivox",
     "text.color": INK,
-    # A response may hold a dollar sign; it is text, never a formula.
+    # A response can contain a dollar sign; it must not start a formula.
     "text.parse_math": False,
     "xtick.color": INK,
     "ytick.color": INK,
@@ -89,7 +89,7 @@ def _short(text: str, longest: int = _LONGEST) -> str:
 
 
 def _broken(text: str, longest: int) -> str:
-    r"""Break a name into two lines where it has a sign; what does not fit into two is cut.
+    r"""Break a name into two lines at a space or sign; longer names are cut.
 
     >>> _broken("simulated:random?speaker=0.5", 20), _broken("Qwen/Qwen2-Audio-7B-Instruct", 20)
     ('simulated:random?\nspeaker=0.5', 'Qwen/Qwen2-Audio-7B-\nInstruct')
@@ -103,9 +103,9 @@ def _broken(text: str, longest: int) -> str:
 
 
 def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: bool = False) -> Figure:
-    """Draw scores of one metric: value, interval, and null mean where there is one; filled where q is below 0.05.
+    """Draw scores of one metric: value, interval, and null mean if there is one; dots are filled if q is below 0.05.
 
-    `rows` holds (label, score). An undefined score keeps its line, with a dash.
+    `rows` holds (label, score). An undefined score has a line with a dash.
     """
     labels = [_broken(label, 24 if narrow else _LONGEST) for label, _ in rows]
     high = 0.36 if any("\n" in label for label in labels) else 0.24
@@ -136,7 +136,7 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: b
 def draw_shares(
     shares: Sequence[ValueShares], title: str = "", *, unit: str = "percent of the group's answers"
 ) -> Figure:
-    """Draw how often each group gets each value, bars side by side."""
+    """Draw the share of each value in each group as grouped bars."""
     groups = sorted({group for share in shares for group in share.by_group})
     with _drawing(1.0 + (0.14 * len(groups) + 0.12) * max(1, len(shares)), title=title) as (figure, axes):
         height = 0.8 / max(1, len(groups))
@@ -159,7 +159,7 @@ def draw_shares(
 
 
 def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
-    """Draw the correlations of tasks over models as a matrix; each cell holds its number."""
+    """Draw the correlations of tasks over models as a matrix; each cell shows its number."""
     import numpy as np
 
     names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
@@ -173,7 +173,7 @@ def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
         for i in range(len(names)):
             for j in range(len(names)):
                 told = score_value(float(matrix[i, j]), "r")
-                # On either pale middle or dark end of the scale, one of the two inks can be read.
+                # Text is dark on the pale middle of the scale and light on its dark ends.
                 ink = "white" if abs(matrix[i, j]) > 0.7 else "black"
                 axes.text(j, i, told, ha="center", va="center", color=ink, fontsize=7.5)
         short = [_short(name.partition(":")[2] or name) for name in names]
@@ -186,11 +186,11 @@ def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
 def draw_heat_map(
     rows: Sequence[Mapping[str, Any]], title: str = "", *, most: float = 1.0, unit: str = "findings"
 ) -> Figure:
-    """Draw findings per category and identity: each cell holds their number, and how many survive q.
+    """Draw findings per category and identity: each cell shows their number and the number that survive q.
 
-    `rows` have the columns category, identity, count, surviving_q. A cell that is not known holds a dash, never 0.
-    The scale of colours ends at the largest number, or at `most` where that is more, so that several maps
-    can have one scale.
+    `rows` have the columns category, identity, count, surviving_q. A cell that is not known shows a dash, never 0.
+    The scale of colours ends at the largest number, or at `most` if that is larger, so that several maps can have
+    one scale.
     """
     import numpy as np
 
@@ -218,7 +218,7 @@ def draw_heat_map(
 
 
 def draw_ranks(ranks: Sequence[Rank]) -> Figure:
-    """Draw the rank of every model with its rank interval, side by side for tasks and metrics."""
+    """Draw the rank of every model with its rank interval, one panel per task and metric."""
     columns = list(dict.fromkeys((s.task, s.dimension, s.metric) for s in ranks))
     models = list(dict.fromkeys(s.model for s in ranks))
     across = min(3, len(columns))
@@ -238,7 +238,7 @@ def draw_ranks(ranks: Sequence[Rank]) -> Figure:
                     continue
                 axes.plot([own.low, own.high], [place, place], color=PALETTE[0], linewidth=2.5, zorder=1)
                 axes.plot([own.rank], [place], marker="o", markersize=6, color=PALETTE[0], zorder=2)
-            # A colon or space ends what is common to all of them.
+            # A colon or space ends the part that all names have in common.
             axes.set_title(_short(f"{re.split('[: ]+', task, maxsplit=1)[-1]}, {metric}", 20), loc="left", fontsize=8)
             axes.set_xlim(0.6, len(models) + 0.4)
             axes.set_xticks(range(1, len(models) + 1))
@@ -251,17 +251,18 @@ def draw_ranks(ranks: Sequence[Rank]) -> Figure:
 
 
 def draw_speakers(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
-    """Draw one score for every speaker, with its interval; filled where q is below 0.05."""
+    """Draw one score for every speaker, with its interval; dots are filled if q is below 0.05."""
     figure = draw_forest(rows, title, narrow=True)
     figure.axes[0].set_xlim(-3, 103)
     return figure
 
 
 def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sides: tuple[str, str]) -> Figure:
-    """Draw signed measures as magnitudes, coloured by whom they favour, with the side in words.
+    """Draw signed measures as magnitudes; colour and a word show the side that is favoured.
 
-    `rows` holds (label, score), a line per label and a column per measure; `sides` says whom a positive and a negative
-    score favour. Colours grow within a measure. Only what differs from no bias beyond chance (q < 0.05) has one.
+    `rows` holds (label, score), a line per label and a column per measure; `sides` names the sides that a positive and
+    a negative score favour. Colours are scaled within a measure. Only scores that differ from no bias beyond chance
+    (q < 0.05) are coloured.
     """
     import numpy as np
     from matplotlib.colors import LinearSegmentedColormap
@@ -290,7 +291,7 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
 
 
 def largest(scores: Sequence[Score]) -> dict[str, float]:
-    """Return the largest magnitude of each measure; 0 where none is defined."""
+    """Return the largest magnitude of each measure; 0 if none is defined."""
     found = dict.fromkeys((score.name for score in scores), 0.0)
     for score in scores:
         if score.defined:
@@ -299,7 +300,7 @@ def largest(scores: Sequence[Score]) -> dict[str, float]:
 
 
 def favoured(score: Score | None, sides: tuple[str, str]) -> tuple[str, str]:
-    """Return the magnitude of a score with its stars, and the side that it favours in a word and an arrow."""
+    """Return the magnitude of a score with its stars, and the favoured side as a word with an arrow."""
     if score is None or not score.defined:
         return "—", "" if score is None else "undefined"
     written = score_value(abs(score.value), score.unit)
@@ -309,7 +310,7 @@ def favoured(score: Score | None, sides: tuple[str, str]) -> tuple[str, str]:
 
 
 def rendered(figure: Figure, kind: Format) -> bytes:
-    """Return a figure as a file; the same figure always gives the same bytes."""
+    """Return a figure as the bytes of a file; the same figure always gives the same bytes."""
     import matplotlib as mpl
     from matplotlib.backends import backend_agg, backend_pdf, backend_svg
 
@@ -328,7 +329,7 @@ def rendered(figure: Figure, kind: Format) -> bytes:
 
 
 def svg_for_page(figure: Figure) -> bytes:
-    """Return a figure as SVG whose ink follows the light or dark of the page that shows it."""
+    """Return a figure as SVG whose text colour follows the light or dark theme of the page."""
     svg = rendered(figure, "svg").decode("utf-8").replace(INK, "var(--ink)").replace(PAPER, "var(--paper)")
     light, dark = ":root{--ink:#1b1b1b;--paper:#fff}", ":root{--ink:#e8e8e8;--paper:#121212}"
     style = f"<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>"
@@ -337,7 +338,7 @@ def svg_for_page(figure: Figure) -> bytes:
 
 
 def told_forest(rows: Sequence[tuple[str, Score]]) -> str:
-    """Say in words what a forest plot shows, for those who do not see it."""
+    """Return a forest plot in words, for people who cannot see it."""
     return "; ".join(
         f"{label}: " + (f"{score_value(s.value, s.unit)}, q {p_value(s.q)}" if s.defined else "undefined")
         for label, s in rows
@@ -359,7 +360,7 @@ def heat_maps(run: ComparedRun) -> dict[str, tuple[Panel, list[dict[str, Any]]]]
 
 
 def metric_panels(run: ComparedRun) -> dict[str, tuple[Panel, list[tuple[str, Score]]]]:
-    """Return the signed scores of a run with their panel by family, each with the name of its task in the panel."""
+    """Return the panel and the signed scores of a run by family; each score has the panel's name for its task."""
     found: dict[str, tuple[Panel, list[tuple[str, Score]]]] = {}
     panels = panels_of(run, "metrics")
     for score in sorted(run.scores, key=lambda score: ":" in score.task):
@@ -404,14 +405,14 @@ def _figure_of_several(folders: Sequence[Path], kind: str, rest: str) -> Figure:
 
 
 def figure_of(folder: Path, name: str, *, beside: Sequence[Path] = ()) -> Figure:
-    """Return a figure of the run in `folder`, or of it and those `beside` it.
+    """Return a figure of the run in `folder`, or of this run and the runs in `beside`.
 
     `name` is `forest:FAMILY`, `shares:TASK:ATTRIBUTE`, `heat:TASK`, `metrics:FAMILY` (signed measures, a line per
     task), `speakers:TASK`, or, of several runs, `correlations:DIMENSION` or `ranks:FAMILY`.
 
-    RequestError, with what there is, for a name that the run has nothing for.
+    RequestError, with the available names, for a figure that the run does not have.
     """
-    # The name that ranks had before.
+    # The former name of ranks.
     name = re.sub("^places:", "ranks:", name)
     kind, _, rest = name.partition(":")
     if kind in {"correlations", "ranks"}:

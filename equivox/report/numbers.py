@@ -1,4 +1,4 @@
-"""How numbers are written, everywhere the same; what is undefined is a dash, never a digit."""
+"""Formatting of numbers, the same everywhere; an undefined number is a dash, never a digit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ DASH = "—"
 
 
 def percent(value: float) -> str:
-    """Write a score or share that is already in percent.
+    """Format a score or share that is already in percent.
 
     >>> percent(6.2), percent(100.0), percent(float("nan")), percent(-0.001)
     ('6.20', '100.00', '—', '0.00')
@@ -19,7 +19,7 @@ def percent(value: float) -> str:
 
 
 def score_value(value: float, unit: str) -> str:
-    """Write a score in its unit: two decimals for percent, three for everything else.
+    """Format a score in its unit: two decimals for percent, three for other units.
 
     >>> score_value(66.666, "percent of all instances"), score_value(-0.1234, "correlation")
     ('66.67', '-0.123')
@@ -30,7 +30,7 @@ def score_value(value: float, unit: str) -> str:
 
 
 def score_interval(low: float, high: float, unit: str) -> str:
-    """Write an interval in a score's unit; negative ends are kept apart by a word.
+    """Format an interval in a score's unit; a negative end is separated by "to".
 
     >>> score_interval(-0.1, 0.25, "correlation"), score_interval(1.0, 2.0, "percent")
     ('-0.100 to 0.250', '1.00 to 2.00')
@@ -41,7 +41,7 @@ def score_interval(low: float, high: float, unit: str) -> str:
 
 
 def p_value(value: float) -> str:
-    """Write a p-value with three decimals, never as zero unless it is (the paper's b/B may be).
+    """Format a p-value with three decimals, never as zero unless it is zero (the paper's b/B can be).
 
     >>> p_value(0.0001), p_value(0.04321), p_value(1.0), p_value(0.0), p_value(float("nan"))
     ('<0.001', '0.043', '1.000', '0.000', '—')
@@ -52,7 +52,7 @@ def p_value(value: float) -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """Write an interval.
+    """Format an interval.
 
     >>> interval(1.0, 24.318), interval(float("nan"), 1.0)
     ('1.00–24.32', '—')
@@ -63,7 +63,7 @@ def interval(low: float, high: float) -> str:
 
 
 def stars(p: float) -> str:
-    """Mark a p-value as the papers do: * below 0.05, ** below 0.001.
+    """Return the papers' mark of a p-value: * below 0.05, ** below 0.001.
 
     >>> stars(0.0005), stars(0.02), stars(0.5), stars(float("nan"))
     ('**', '*', '', '')
@@ -72,7 +72,7 @@ def stars(p: float) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Write a part of a whole in percent; 100 only when nothing is missing.
+    """Format a part of a whole in percent; 100 only if nothing is missing.
 
     >>> share(3, 4), share(9999, 10_000), share(5, 5), share(0, 0)
     ('75.0 %', '99.9 %', '100 %', '—')

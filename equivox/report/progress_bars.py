@@ -1,4 +1,4 @@
-"""Progress as bars on stderr."""
+"""Progress bars on stderr."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from equivox.core.progress import Progress, no_progress
 
 @contextmanager
 def progress_bars(*, quiet: bool, title: str = "") -> Iterator[Progress]:
-    """Yield a progress callback that draws one bar per stage on stderr, or none."""
+    """Yield a progress callback that draws one bar per stage on stderr; with `quiet` it draws nothing."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars

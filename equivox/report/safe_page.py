@@ -1,7 +1,7 @@
-"""Self-contained HTML pages on which nothing from a run can act.
+"""Self-contained HTML pages on which no content of a run can be executed.
 
-A template escapes all it is given, and the page's Content-Security-Policy names the one style and the one script that
-may be on it by their hashes; both are files of this package and nothing else is trusted.
+A template escapes everything that it receives, and the page's Content-Security-Policy allows only one style and one
+script, by their hashes; both are files of this package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def render_page(template: Traversable, *, style: Traversable, script: Traversable, **context: Any) -> str:
-    """Return the page; the template finds `style`, `script`, `style_hash` and `script_hash` beside `context`."""
+    """Return the page; the template gets `style`, `script`, `style_hash` and `script_hash` in addition to `context`."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 

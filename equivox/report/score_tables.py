@@ -1,4 +1,4 @@
-"""Tables of scores: whole tasks, attributes, models × tasks, and how often each group gets each value."""
+"""Tables of scores: whole tasks, attributes, models × tasks, and the shares of values by group."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from equivox.report.table import Table, split_by
 
 Rows = Sequence[tuple[ComparedRun, Score]]
 
-STARS = "* p < 0.05, ** p < 0.001, labels moved between clusters."
+STARS = "* p < 0.05, ** p < 0.001, labels permuted over clusters."
 _EVIDENCE = ("interval", "p cluster", "q", "p paper", "used")
 _METRIC_NOTE = (
     "no bias: the value that an even-handed model has; interval: 95 %, over clusters; p cluster: over clusters "
-    "(* < 0.05, ** < 0.001); q: after\nBenjamini–Hochberg; p paper: as published; used: what counts, of all requested."
+    "(* < 0.05, ** < 0.001); q: after\nBenjamini–Hochberg; p paper: as published; used: usable, of all requested."
 )
 
 
@@ -27,7 +27,7 @@ def evidence_columns(value: str, *, null_mean: bool) -> list[str]:
 
 
 def evidence(score: Score, *, null_mean: bool) -> list[str]:
-    """Return a score and what it rests on as texts; beside a null mean stand the maximum and the excess."""
+    """Return a score and its evidence as texts; a null mean comes with the maximum and the excess."""
     middle = (score.attainable_max, score.null_mean, score.excess) if null_mean else (score.target,)
     return [
         score_value(score.value, score.unit) + stars(score.p_cluster),
@@ -56,7 +56,7 @@ def task_tables(runs: Sequence[ComparedRun]) -> list[list[Table]]:
 
 
 def attribute_tables(run: ComparedRun) -> list[Table]:
-    """Return a line per attribute with the value that moves most; of other measures, a line per breakdown."""
+    """Return a line per attribute with the value that differs most; for other measures, a line per breakdown."""
     rows = [(run, score) for score in run.scores if not score.is_whole]
     found = []
     for (dimension, name), own in _by_name([row for row in rows if _mean(row)]):
@@ -138,7 +138,7 @@ def _mover(score: Score) -> str:
 
 
 def reasons(rows: Rows, *, named: bool = True) -> list[str]:
-    """Say why each undefined score is undefined and, once each, what to know about the others."""
+    """Return the reason for each undefined score and, once each, the notes on the others."""
     found, notes = [], Counter[str]()
     several = len({score.name for _, score in rows}) > 1
     for run, score in rows:
@@ -158,11 +158,11 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
         f"{meaning}"
         f"null mean: what chance alone gives; excess: {name} − null mean; interval: 95 %, for the population's value, "
         "noise removed.\n"
-        f"p cluster: labels moved between {_range(clusters)} clusters (* < 0.05, ** < 0.001); q: after "
+        f"p cluster: labels permuted over {_range(clusters)} clusters (* < 0.05, ** < 0.001); q: after "
         "Benjamini–Hochberg.\n"
-        "p paper: labels moved between responses, as published; it takes differences between clusters for bias.\n"
-        f"Values seen fewer than {_range({score.min_count for _, score in rows})} times are set aside; used: what "
-        "counts, of all requested."
+        "p paper: labels permuted over responses, as published; it takes differences between clusters for bias.\n"
+        f"Values seen fewer than {_range({score.min_count for _, score in rows})} times are set aside; used: "
+        "usable, of all requested."
     )
 
 
@@ -176,7 +176,7 @@ def _range(numbers: Iterable[int]) -> str:
 def grid(
     caption: str, rows: Sequence[tuple[str, Score]], *, remarks: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> Table:
-    """Return models × tasks; stars by the p-value that moves clusters."""
+    """Return a table of models × tasks; stars follow the p-value over clusters."""
     tasks = list(dict.fromkeys(score.task for _, score in rows))
     cells = {(model, s.task): score_value(s.value, s.unit) + stars(s.p_cluster) for model, s in rows}
     return Table(
@@ -193,7 +193,7 @@ def grid(
 
 
 def share_table(model: str, score: Score, shares: Sequence[ValueShares]) -> Table:
-    """Return how often each group gets each value of an attribute, in percent."""
+    """Return the share of each value of an attribute in each group, in percent."""
     groups = sorted({group for entry in shares for group in entry.by_group})
     return Table(
         caption=(

@@ -1,4 +1,4 @@
-"""A table of results: one kind, from which a terminal, a page and a paper are served."""
+"""The one kind of table of results, printed to a terminal, HTML or LaTeX."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True)
 class Cell:
-    """A text with a smaller one below it; `shade` names a class of the page's style."""
+    """A text with a smaller text below; `shade` names a class of the page's style."""
 
     text: str
     below: str = ""
     shade: str = ""
 
     def __str__(self) -> str:
-        """Return the text, and in parentheses what stands below it."""
+        """Return the text, followed by the smaller text in parentheses."""
         return f"{self.text} ({self.below})" if self.below else self.text
 
 
@@ -36,18 +36,19 @@ Content = str | Cell
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """One table, its numbers already written as text.
+    """One table whose numbers are already formatted as text.
 
     Attributes
     ----------
     align
         A letter per column, `l` for text and `r` for numbers.
     grouped
-        Leading columns that name a group of rows: a terminal leaves their repeats out, LaTeX rules off each group.
+        The number of leading columns that name a group of rows: a terminal omits repeated names, LaTeX separates the
+        groups by a line.
     remarks
-        Lines about single rows, such as why a number is missing; they follow the table.
+        Lines about single rows, such as the reason for a missing number; they follow the table.
     notes
-        What the columns mean; a terminal prints the notes of several tables once, below the last.
+        Explanations of the columns; a terminal prints the notes of several tables once, below the last.
     """
 
     caption: str = ""
@@ -68,7 +69,7 @@ def split_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def print_tables(console: Console, tables: Iterable[Table]) -> None:
-    """Print tables with their remarks, then their notes, each once; a table without rows prints its remarks alone."""
+    """Print tables with their remarks, then each note once; of a table without rows, only the remarks are printed."""
     from rich.markup import escape
     from rich.table import Table as Grid
     from rich.text import Text
@@ -86,7 +87,7 @@ def print_tables(console: Console, tables: Iterable[Table]) -> None:
             same = [n < table.grouped and row[: n + 1] == before[: n + 1] for n in range(len(row))]
             grid.add_row(*("" if repeated else escape(text) for text, repeated in zip(row, same, strict=True)))
             before = row
-        # As the title of the grid, a caption would be broken to its width.
+        # As a title of the grid, a caption would be wrapped to the grid's width.
         if table.caption and (table.rows or table.remarks):
             console.print(Text(table.caption, style="bold"))
         if table.rows:
@@ -99,7 +100,7 @@ def print_tables(console: Console, tables: Iterable[Table]) -> None:
 
 
 def _aligned(texts: Sequence[str]) -> list[str]:
-    """Return numbers below one another, whether stars follow them or not; the first text is the heading."""
+    """Return numbers padded so that they align with and without stars; the first text is the heading."""
     from rich.cells import cell_len
 
     stars = [len(text) - len(text.rstrip("*")) for text in texts]
@@ -110,7 +111,7 @@ def _aligned(texts: Sequence[str]) -> list[str]:
 
 
 def _frame(table: Table, index: bool) -> Any:
-    """Return the cells as a data frame; its labels are places, since names of columns may repeat."""
+    """Return the cells as a data frame; its labels are positions, because names of columns can repeat."""
     import pandas
 
     rows = [list(row) for row in table.rows]
@@ -120,10 +121,10 @@ def _frame(table: Table, index: bool) -> Any:
 
 
 def as_html(table: Table, css: str = "") -> Markup:
-    """Return the table, its remarks and notes as HTML without styles of its own; whatever a cell holds is text.
+    """Return the table, its remarks and notes as HTML without inline styles; the content of cells is escaped.
 
-    Numbers stand to the right by the page's style: `left-2` names a table whose first two columns hold text, `last`
-    one whose last does. `css` adds classes to the box that scrolls.
+    The page's style aligns numbers to the right: the class `left-2` marks a table whose first two columns are text,
+    `last` one whose last column is text. `css` adds classes to the scrolling box.
     """
     from markupsafe import Markup, escape
 
@@ -167,17 +168,17 @@ _SIGNS = str.maketrans(
     | {"`": r"\textasciigrave{}", "—": "---", "–": "--", "−": r"\ensuremath{-}", "×": r"\ensuremath{\times}"}
     | {"τ": r"\ensuremath{\tau}"}
 )
-"""What LaTeX reads as more than the sign itself: two hyphens as a dash, a bracket or star after a row as its own.
+"""Characters with a meaning in LaTeX: two hyphens make a dash, a bracket or star after a row is read as an option.
 
-The escapes of pandas leave brackets, stars, hyphens and quotes as they are.
+The escapes of pandas do not cover brackets, stars, hyphens and quotes.
 """
 _MINUS = re.compile(r"(?<![\w-])-(?=\d)")
 _PAGE = 40
-"""Rows that fit on a page."""
+"""The number of rows that fit on a page."""
 
 
 def tex(text: str) -> str:
-    r"""Return `text` as LaTeX that prints it: no sign of it acts, breaks a line or ends a table.
+    r"""Return `text` escaped for LaTeX: no character is a command, breaks a line or ends a table.
 
     >>> print(tex(r"50 % \input{x} a_b $1"))
     50 \% \textbackslash{}input\{x\} a\_b \$1
@@ -187,7 +188,7 @@ def tex(text: str) -> str:
 
 
 def as_latex(tables: Iterable[Table]) -> str:
-    """Return tables for a paper (booktabs), with remarks and notes below each; empty where none has a row."""
+    """Return tables for a paper (booktabs), with remarks and notes below each; empty if no table has a row."""
     from equivox.core.version import __version__
 
     texts = [_latex(table) for table in tables if table.rows]

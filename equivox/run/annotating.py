@@ -1,7 +1,7 @@
 """The annotate stage: an annotator annotates every stored response, and the samples of each task become one table.
 
-Each annotation is stored as it is made. When all responses of a task are annotated, the table of its samples is
-written: that is all that scoring reads.
+Each annotation is stored as soon as it is made. When all responses of a task are annotated, the table of its samples is
+written. Scoring reads only this table.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TOOLS = "_tools"
-"""Where annotations lie that rules and tools made without an annotator: all annotators share them."""
+"""Folder of the annotations that rules and tools made without an annotator; all annotators share them."""
 
 FOLLOW_UP = "follow up"
-"""The name of the stage that asks questions about findings."""
+"""Name of the stage that asks questions about findings."""
 
 SIMULATED = "simulated"
-"""The engine whose responses may be annotated by rules of their own (`Task.simulate`)."""
+"""The engine whose responses can be annotated by special rules (`Task.simulate`)."""
 
 _BLOCK = 8192
-"""Responses that are annotated together: their segments are in memory until the last one is annotated."""
+"""Number of responses that are annotated together; their segments stay in memory until the last is annotated."""
 
 
 def annotate(
@@ -57,9 +57,9 @@ def annotate(
     retry_failed: bool = False,
     progress: Progress = no_progress,
 ) -> None:
-    """Have `annotator` annotate what it has not annotated yet of the run in `folder`, and write the tables of samples.
+    """Annotate the responses of the run in `folder` that lack an annotation, and write the tables of samples.
 
-    `engine` names the engine that answered: only simulated responses may be annotated by rules made for them.
+    `engine` is the name of the engine that answered: rules for simulated responses annotate no others.
 
     The annotator's identity is stored beside its annotations, so that they can be scored later without it. Annotations
     by another version of the same annotator stay in the store and no longer count. `retry_failed` asks again what the
@@ -90,7 +90,7 @@ def annotate(
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """What the model answered in a run, by key; `text` is null where a request failed."""
+    """The responses of a run by key; `text` is null if the request failed."""
 
     table: pa.Table
 
@@ -103,7 +103,7 @@ class Responses:
 
     @property
     def n_answered(self) -> int:
-        """How many requests have a response with a text."""
+        """The number of requests that have a response with a text."""
         return int(self.table.num_rows - self.table["text"].null_count)
 
     def of_keys(self, keys: pa.ChunkedArray) -> tuple[pa.Array, pa.Array, list[bool]]:
@@ -167,7 +167,7 @@ class _Stage:
         known = any(pc.any(pc.is_in(keys, value_set=array)).as_py() for array in self.annotated)
         self.annotated.append(keys)
         if not known:
-            # What is stored is read only where it holds one of these responses.
+            # The stored annotations are read only if they contain one of these responses.
             schema = annotation_schema()
             return pa.schema([schema.field(name) for name in columns]).empty_table()
         tables = [store.table(columns) for store in (self.store, self.shared)]
@@ -220,7 +220,7 @@ class _Stage:
         return table
 
     def _settle(self, task: Task, rows: Sequence[_Response], known: dict[str, SegmentAnnotation]) -> None:
-        """Annotate all segments of `rows`, round by round, until their scheme names no more."""
+        """Annotate all segments of `rows`, round by round, until their scheme returns no new segment."""
         self.total += len(rows)
         active = list(rows)
         while active:
@@ -247,7 +247,7 @@ class _Stage:
             active = unsettled
 
     def _pending(self, task: Task, row: _Response, known: Mapping[str, SegmentAnnotation]) -> dict[str, Segment]:
-        """Return what can be annotated now of a response, by key, once everything stored has been taken over."""
+        """Use the stored annotations of a response, then return the segments to annotate next, by key."""
         while True:
             pending: dict[str, Segment] = {}
             found = False
@@ -275,13 +275,13 @@ def _of_task(plan: pa.Table, task: Task) -> pa.Table:
     import pyarrow.compute as pc
 
     own = plan.filter(pc.equal(plan["task"], task.name))
-    # A column of metadata that another task keeps is empty here.
+    # Columns of metadata that only other tasks keep are empty here.
     empty = [name for name in own.column_names if name.startswith("metadata.") and own[name].null_count == len(own)]
     return own.drop_columns(empty).combine_chunks()
 
 
 def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
-    """Yield one annotation per job: by the segment's tool where it has one that can tell, else by the annotator."""
+    """Yield one annotation per job: by the segment's tool if it has one that can tell, else by the annotator."""
     left: list[Job] = []
     by_tool: dict[str, tuple[SegmentTool, list[Job]]] = {}
     digests: dict[int, str] = {}
@@ -315,7 +315,7 @@ def _stored_segment(record: Mapping[str, Any]) -> SegmentAnnotation:
 
 
 class FollowUps:
-    """The annotator's answers to follow-up questions: those about findings rather than about one response."""
+    """The annotator's answers to follow-up questions, which are about findings instead of one response."""
 
     def __init__(self, folder: Path, identity: AnnotatorIdentity) -> None:
         import pyarrow.compute as pc
@@ -331,7 +331,7 @@ class FollowUps:
 
 
 def ask(folder: Path, segments: Sequence[Segment], annotator: Annotator, *, progress: Progress = no_progress) -> None:
-    """Ask `annotator` each of `segments` that it has not answered yet, each once; every answer is stored at once."""
+    """Ask `annotator` each question in `segments` that it has not answered yet; every answer is stored at once."""
     answers = FollowUps(folder, annotator.identity)
     jobs: dict[str, Job] = {}
     for segment in segments:
@@ -348,22 +348,22 @@ def ask(folder: Path, segments: Sequence[Segment], annotator: Annotator, *, prog
 
 
 def scheme_digest(task: Task) -> str:
-    """Return a hash of everything that determines how the responses of `task` are annotated, but the annotator."""
+    """Return a hash of everything that determines the annotations of `task`, except the annotator."""
     return digest([dict(task.annotation.identity), task.annotation.digest])
 
 
 def annotations_folder(folder: Path, annotator: str) -> Path:
-    """Return where the annotations by `annotator` lie in a run."""
+    """Return the folder of the annotations by `annotator` in a run."""
     return folder / "annotations" / annotator
 
 
 def samples_path(folder: Path, annotator: str, task: str) -> Path:
-    """Return where the samples of `task` lie as `annotator` annotated them."""
+    """Return the path of the samples of `task` as annotated by `annotator`."""
     return annotations_folder(folder, annotator) / "samples" / f"{file_name(task)}.parquet"
 
 
 def file_name(task: str) -> str:
-    """Return the name of a task, or of a family, as part of a file's name.
+    """Return the name of a task or family in a form that file names allow.
 
     >>> file_name("vibe_gender:story@silence")
     'vibe_gender-story@silence'
@@ -398,7 +398,7 @@ def count_annotation_failures(folder: Path, name: str) -> Counter[str]:
 
 
 def stored_annotations(folder: Path, name: str) -> dict[str, dict[str, Any]]:
-    """Return the annotations by `name` by their keys."""
+    """Return the annotations by the annotator `name`: key → record."""
     store = Store(annotations_folder(folder, name), annotation_schema())
     return {record["key"]: record for record in store.records()}
 
@@ -409,12 +409,12 @@ def values_by_attribute(values: Sequence[Mapping[str, str]]) -> dict[str, tuple[
 
 
 def stored_responses(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the responses of the run in `folder` by their keys."""
+    """Return the responses of the run in `folder`: key → record."""
     return {record["key"]: record for record in Store(folder / "responses", response_schema()).records()}
 
 
 def stored_texts(folder: Path, keys: Sequence[str] | None = None) -> dict[str, str | None]:
-    """Return the texts of all stored responses, or of some, by their keys; None where a request failed."""
+    """Return the texts of all stored responses, or of those with `keys`: key → text, None if the request failed."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

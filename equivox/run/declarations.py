@@ -1,8 +1,8 @@
-"""The tasks of a run as JSON: a run can be annotated and scored again without the file or package that declared them.
+"""The tasks of a run as JSON, so that it can be annotated and scored again without the file that declared them.
 
 Data are stored by value. Code (a metric, a scheme's class, a function) is stored as `module:name`. It is imported from
-equivox, from installed packages that have an entry point of equivox, and from Python task files that the run names;
-from nowhere else, so that opening somebody else's run does not execute what it brings.
+equivox, from installed packages that have an entry point of equivox, and from Python task files that the run names,
+but from nowhere else, so that opening somebody else's run does not execute code from it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from equivox.core.task import Task
 
 TASKS_FILE = "tasks.json"
 FILE_MODULE = "equivox_task_files"
-"""The package under which the modules of Python task files are known."""
+"""The package name for the modules of Python task files."""
 
 
 def write_tasks(folder: Path, tasks: Sequence[Task]) -> None:
-    """Write the tasks of a run; RequestError, naming it, for code that no other process could find again."""
+    """Write the tasks of a run; RequestError, naming the code, for code that another process could not import."""
     files: dict[str, dict[str, str]] = {}
     document = {"tasks": [encode(task, files) for task in tasks]}
     write_document(folder / TASKS_FILE, document | {"files": files})
 
 
 def read_tasks(folder: Path) -> list[Task]:
-    """Return the tasks of the run in `folder`; RequestError for code that cannot be found any more."""
+    """Return the tasks of the run in `folder`; RequestError for code that can no longer be imported."""
     path = folder / TASKS_FILE
     try:
         document = read_document(path)
@@ -52,7 +52,7 @@ def read_tasks(folder: Path) -> list[Task]:
 
 
 def encode(value: Any, files: dict[str, dict[str, str]]) -> Any:
-    """Return plain JSON for a task or a part of one; Python task files that it needs are added to `files`."""
+    """Return a task or a part of one as plain JSON values; Python task files that it needs are added to `files`."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Path):
@@ -78,7 +78,7 @@ def encode(value: Any, files: dict[str, dict[str, str]]) -> Any:
 
 
 def decode(value: Any, files: Mapping[str, Mapping[str, str]]) -> Any:
-    """Return what `encode` wrote; lists come back as tuples."""
+    """Return the object that `encode` wrote; lists become tuples."""
     if isinstance(value, list):
         return tuple(decode(entry, files) for entry in value)
     if not isinstance(value, dict):
@@ -96,7 +96,7 @@ def decode(value: Any, files: Mapping[str, Mapping[str, str]]) -> Any:
 
 
 def _modules_of(metric: Metric) -> list[str]:
-    """Return the modules in which a metric may be a global: that of its function, and the packages around it."""
+    """Return the modules where a metric can be a global: the module of its function and the packages around it."""
     name = metric.score.__module__
     parts = name.split(".")
     return [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
@@ -170,7 +170,7 @@ def _file_module(name: str, files: Mapping[str, Mapping[str, str]]) -> ModuleTyp
 
 
 def load_file(path: Path) -> ModuleType:
-    """Execute a Python task file and return its module; RequestError, with the line, where it fails."""
+    """Execute a Python task file and return its module; RequestError, with the line, if it fails."""
     name = f"{FILE_MODULE}.{path.stem}_{hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]

@@ -1,4 +1,4 @@
-"""The design of a task: how many clusters, responses and groups a run on its corpus has."""
+"""The design of a task: the numbers of clusters, responses and groups in a run on its corpus."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from equivox.core.task import Task
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The numbers that decide what a task can detect; `source` says where they come from."""
+    """The numbers that determine which difference a task can detect; `source` says where they come from."""
 
     n_clusters: int
     responses_per_cluster: int
@@ -22,8 +22,7 @@ class Design:
 def task_design(task: Task, data: str | None = None) -> Design:
     """Return the design of `task` on the corpus found through `data`, or as published when `data` is None.
 
-    Responses per cluster are rounded down to the mean. Raises RequestError for a corpus about which nothing is
-    published.
+    Responses per cluster are the mean, rounded down. Raises RequestError for a corpus without published numbers.
     """
     if data is not None or task.data.table is not None:
         return _from_corpus(task, data)
@@ -46,7 +45,7 @@ def task_design(task: Task, data: str | None = None) -> Design:
 
 
 def published_items(task: Task) -> int | None:
-    """Return how many samples the corpus of `task` has as published; None where that is not known."""
+    """Return the published number of samples in the corpus of `task`; None if it is not known."""
     published = _published(task)
     counted = published.get("clips") or published.get("sentences", 0) * published.get("speakers", 0)
     part = next((published.get(f"{column}={value}") for column, value in task.data.where.items()), None)
@@ -56,7 +55,7 @@ def published_items(task: Task) -> int | None:
 def _published(task: Task) -> Mapping[str, int]:
     from equivox.dataset_builders import builders
 
-    # A part of a corpus (`genres_cs`) is published with the whole.
+    # The number for a part of a corpus (`genres_cs`) is published with the whole corpus.
     names = (task.data.corpus, task.data.corpus.rpartition("_")[0])
     known = builders()
     return next((known[name].FACTS.published for name in names if name in known), {})

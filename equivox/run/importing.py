@@ -1,8 +1,8 @@
-"""Responses that were made elsewhere become a run: each row of a table is the response to one request.
+"""Make a run of responses from elsewhere: each row of a table is the response to one request.
 
-A row is matched to a sample of the task's corpus by `sample_id`, or by columns that tell samples apart. Where no corpus
-is named and the rows have all columns that the task needs, they describe their samples themselves. A request without a
-row is a failed response, which is counted. Nothing is written before every row has its sample.
+A row is matched to a sample of the task's corpus by `sample_id`, or by columns that identify samples. If no corpus is
+named and the rows have all columns that the task needs, the samples are made from the rows. A request without a row is
+a failed response, which is counted. Nothing is written before every row has its sample.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ NO_ROW, NO_TEXT = "the table has no row for it", "its row has no text"
 
 @dataclass(frozen=True, kw_only=True)
 class Imported:
-    """What became of a table: the scores of its run, and how its rows met the requests.
+    """The result of an import: the scores of the run, and the counts of rows and requests.
 
     Attributes
     ----------
     n_rows, n_missing
-        Rows that are responses, and requests without a row.
+        The numbers of rows that are responses, and of requests without a row.
     described
-        Whether the rows described their samples themselves, rather than a corpus.
+        Whether the samples were made from the rows instead of a corpus.
     without_rows
-        The tasks that no row is about; they are not in the run.
+        The tasks without rows; they are not in the run.
     """
 
     scores: Sequence[Score]
@@ -58,13 +58,13 @@ def import_responses(
 ) -> Imported:
     """Make the run `spec`, whose model is a name, from the responses in a table; annotate and score it.
 
-    `responses` is a file (CSV, TSV, JSON, JSON lines, parquet) or a table in memory. `columns` says under which names
-    the table has our columns (`{"response": "narrative"}`). `match` names the columns that tell which sample a row is
-    about; without it that is `sample_id`, or else the columns of the task that the table has. Several rows of one
-    sample are its repeats, in their order or as the column `repeat` says.
+    `responses` is a file (CSV, TSV, JSON, JSON lines, parquet) or a table in memory. `columns` maps our column names to
+    the table's (`{"response": "narrative"}`). `match` names the columns that identify the sample of a row; without it,
+    `sample_id` or else the columns of the task that are in the table. Several rows of one sample are its repeats, in
+    their order or as in the column `repeat`.
 
-    Given again, the run goes on where it stopped. Raises RequestError, before anything is written, for a table that
-    cannot be read, and for rows that are about no sample or about several.
+    A repeated call resumes the run. Raises RequestError, before anything is written, for a table that cannot be read,
+    and for rows that fit no sample or several.
     """
     table = Table.of(responses, columns or {})
     tasks = _declared(spec)
@@ -95,7 +95,7 @@ def import_responses(
 
 
 class TableEngine:
-    """Answers each request with the row of a table; the model answered long ago, so nothing is known of its media."""
+    """Engine that answers each request with a row of a table; the use of media by the model is not known."""
 
     modalities = frozenset({"text", "audio", "image"})
 
@@ -103,13 +103,13 @@ class TableEngine:
         if not model:
             raise RequestError("`model` is empty; say which model gave the responses")
         self._answers = answers
-        # How samples were presented is a matter of the task: every slot of one names the same columns.
+        # The task determines the presentations, so all its slots have the same columns.
         self._shown = {task: tuple(name for name, _ in shown) for task, _, shown, _ in answers}
         content = sorted([*map(str, slot), text or "", error or ""] for slot, (text, error) in answers.items())
         self.identity = EngineIdentity(engine=IMPORTED, model=model, revision=digest(content))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield the row of each request; a failed response where there is none."""
+        """Yield the row of each request, or a failed response if there is none."""
         for request in requests:
             task = declared_name(request.task)
             shown = tuple((name, request.labels.metadata[name]) for name in self._shown.get(task, ()))
@@ -122,10 +122,10 @@ class TableEngine:
             )
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Accept everything: rows were matched before."""
+        """Accept all requests: rows were matched before."""
 
     def close(self) -> None:
-        """Hold nothing, free nothing."""
+        """Do nothing: there is nothing to free."""
 
 
 def _declared(spec: RunSpec) -> dict[str, Task]:

@@ -1,4 +1,4 @@
-"""The manifest: all that is needed to make a run again, and the part of it that says which run this is."""
+"""The manifest: everything that is needed to repeat a run, and its part that identifies the run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run_identity(
     limit: int | None,
     seed: int,
 ) -> dict[str, Any]:
-    """Return what makes a run this run: two runs with equal identities request exactly the same responses."""
+    """Return the identity of a run: two runs with equal identities request exactly the same responses."""
     identity = {
         "model": engine.as_dict(),
         "tasks": {task.name: task.fingerprint for task in tasks},
@@ -49,12 +49,12 @@ def run_identity(
         "limit": limit,
         "seed": seed,
     }
-    # Through JSON, so that a fresh identity and a stored one compare alike (tuples become lists).
+    # Converted to JSON and back, so that a fresh identity equals a stored one (tuples become lists).
     return dict(json.loads(json.dumps(identity)))
 
 
 def new_manifest(identity: Mapping[str, Any], command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest for a run that starts now."""
+    """Return the manifest of a run that starts now."""
     return {
         "format": FORMAT,
         "equivox": __version__,
@@ -80,7 +80,7 @@ def _library_versions() -> dict[str, str]:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of the run in `folder`; RequestError if there is none that this version reads."""
+    """Return the manifest of the run in `folder`; RequestError if there is none or its format is not supported."""
     path = folder / "manifest.json"
     try:
         manifest = read_document(path)
@@ -102,7 +102,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Name every entry in which two identities differ, as `key: theirs there, ours here`.
+    """Return the entries in which two identities differ, as `key: theirs there, ours here`.
 
     >>> differences({"limit": 50, "seed": 0}, {"limit": None, "seed": 0})
     ['limit: 50 there, None here']

@@ -1,11 +1,11 @@
-"""A run: plan → generate → annotate → score, each stage from files on disk, each resumable.
+"""A run: plan → generate → annotate → score. Each stage reads files from disk and can be resumed.
 
-RUN/manifest.json   which run this is, and with what it was made
+RUN/manifest.json   identity, settings and versions of the run
 RUN/plan.parquet    every request with its group, cluster and stratum
-RUN/responses/      what the model answered, as it came
+RUN/responses/      the model's responses, in order of arrival
 RUN/annotations/A/  every annotation by annotator A, and the samples of each task as a table
 RUN/scores.json     the scores with their evidence
-RUN/usage.json      requests, tokens and cost, where a server was asked
+RUN/usage.json      requests, tokens and cost, if a server was used
 RUN/tasks.json      the tasks
 """
 
@@ -39,14 +39,14 @@ from equivox.run.store import Store, response_schema
 
 DEFAULT_OPTIONS = ScoringOptions()
 IMPORTED = "imported"
-"""The engine of responses that were made elsewhere; `equivox.run.importing` makes such a run."""
+"""The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
 PATCHING = ("simulated", "transformers", IMPORTED)
-"""The engines that can replace hidden states; simulated models and models that answered elsewhere need not."""
+"""The engines that accept tasks with a patch; simulated and imported models need no hidden states for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """A run as it was asked for: the model's name, the tasks as they are declared, and how to vary them."""
+    """Settings of a run: the model's name, the tasks as declared, and the variants to run."""
 
     model: str
     tasks: Sequence[Task]
@@ -70,14 +70,14 @@ def execute(
     corpora: dict[str, Corpus] | None = None,
     progress: Progress = no_progress,
 ) -> list[Score]:
-    """Run or resume `spec` and return its scores; everything is on disk when this returns.
+    """Run or resume `spec` and return its scores; everything is stored on disk.
 
-    `engine` is used in place of the one that `spec.model` names, and stays open. `corpora` is a cache of opened corpora
-    that several runs may share. Raises RequestError before anything is written
-    when the request is wrong, RunError when a run cannot go on.
+    `engine` replaces the engine that `spec.model` names, and stays open. `corpora` is a cache of opened corpora that
+    several runs can share. Raises RequestError for a wrong request, before anything is written, and RunError for a run
+    that cannot go on.
     """
     if spec.limit is not None and spec.limit < 1:
-        raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every item")
+        raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every sample")
     spec = replace(spec, model=current_name(spec.model))
     if spec.stop_after < 0:
         raise RequestError(f"`stop-after` must be 0 (never) or more, got {spec.stop_after}")
@@ -87,7 +87,7 @@ def execute(
     with closing(open_annotator(spec.annotator)) as annotator, nullcontext() if given else closing(engine):
         opened = open_corpora(tasks, spec.data, {} if corpora is None else corpora)
         refuse_patches(tasks, engine)
-        encode(tasks, {})  # what cannot be stored is refused before anything is written
+        encode(tasks, {})  # refuses tasks that cannot be stored, before anything is written
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
         identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
         _check_same_run(spec.output, identity)
@@ -113,7 +113,7 @@ def execute(
                 add_usage(spec.output, engine)
                 note_served_models(spec.output, engine)
             if given is None:
-                # The target's memory is free before a model that annotates is loaded.
+                # The measured model's memory is freed before a model that annotates is loaded.
                 engine.close()
             return read_and_score(
                 spec.output, tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
@@ -130,7 +130,7 @@ def read_and_score(
     retry_failed: bool = False,
     progress: Progress = no_progress,
 ) -> list[Score]:
-    """Have `annotator` read what of the run in `folder` it has not read yet, and score by its readings."""
+    """Annotate the responses in `folder` that `annotator` has not annotated yet, then score its annotations."""
     engine = str(read_manifest(folder)["identity"]["model"]["engine"])
     annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=progress)
     follow_up(folder, tasks, annotator, options, progress=progress)
@@ -145,7 +145,7 @@ def reread(
     retry_failed: bool = False,
     progress: Progress = no_progress,
 ) -> list[Score]:
-    """Have another annotator read a finished run and score by its readings; those of others stay untouched."""
+    """Annotate a finished run with another annotator and score its annotations; those of others stay unchanged."""
     tasks = run_tasks(folder)
     with closing(open_annotator(annotator)) as reader:
         reader.check(tasks)
@@ -166,7 +166,7 @@ def rescore(
 ) -> list[Score]:
     """Recompute every score of the run in `folder` from its stored responses and annotations.
 
-    `annotator` names whose readings count; None means the run's own. Neither an engine nor an annotator is opened.
+    `annotator` names the annotator whose annotations count; None means the run's. No engine or annotator is opened.
     """
     tasks = run_tasks(folder)
     name = annotator or str(read_manifest(folder)["command"]["annotator"])
@@ -179,7 +179,7 @@ def _others(folder: Path, annotator: str) -> list[str]:
 
 
 def run_tasks(folder: Path) -> list[Task]:
-    """Return the tasks of the run in `folder`, as they were when it was made."""
+    """Return the tasks of the run in `folder`, as declared when it was made."""
     read_manifest(folder)
     return read_tasks(folder)
 
@@ -193,7 +193,7 @@ def read_usage(folder: Path) -> dict[str, float]:
 
 
 def add_usage(folder: Path, engine: Engine) -> None:
-    """Add what `engine` says it used, if it does, to what earlier starts of the run used."""
+    """Add the usage that `engine` reports, if any, to that of earlier starts of the run."""
     usage = getattr(engine, "usage", None)
     if usage is None or not usage.requests:
         return
@@ -226,7 +226,7 @@ def generate(
     stop_after: int = STOP_AFTER,
     progress: Progress = no_progress,
 ) -> None:
-    """Have `engine` answer what the store lacks; each response is stored as it finishes.
+    """Generate the responses that the store lacks; each is stored as soon as it is finished.
 
     An item whose media cannot be used is stored as a failed response and never sent. Raises RunError when the engine
     did not use the media it was given: such answers say nothing about the person. Of responses that were made elsewhere
@@ -255,7 +255,7 @@ def generate(
 
 
 def pending_requests(folder: Path, plan: Plan, *, retry_failed: bool = False) -> PlannedRequests:
-    """Return the requests of `plan` that the run in `folder` has no response to, each key once."""
+    """Return the requests of `plan` without a response in `folder`, each key once."""
     stored = Store(folder / "responses", response_schema()).table(("key", "error"))
     if retry_failed:
         stored = stored.filter(stored["error"].is_null())
@@ -265,7 +265,7 @@ def pending_requests(folder: Path, plan: Plan, *, retry_failed: bool = False) ->
 def _answers(pending: PlannedRequests, engine: Engine) -> Iterator[Response]:
     for planned in pending.unusable():
         yield Response(key=planned.request.key, text=None, error=f"unusable media: {planned.problem}")
-    if sendable := pending.sendable():  # a model is not loaded for nothing
+    if sendable := pending.sendable():  # the model is not loaded without need
         yield from engine.generate(sendable)
 
 
@@ -287,7 +287,7 @@ def _refuse_arrival(request: Request, response: Response, engine: Engine) -> Non
 
 
 def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpus]) -> dict[str, Corpus]:
-    """Return the corpora of `tasks` by name, opened once each; `cache` keeps them."""
+    """Return the corpora of `tasks` by name; each is opened once and kept in `cache`."""
     for task in tasks:
         if task.data.corpus not in cache:
             cache[task.data.corpus] = open_corpus(task.data, data)
@@ -295,7 +295,7 @@ def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpu
 
 
 def refuse_patches(tasks: Sequence[Task], engine: Engine) -> None:
-    """Raise RequestError for a task that replaces hidden states, on an engine that has none to show."""
+    """Raise RequestError for a task that replaces hidden states, on an engine without access to them."""
     patched = [task.name for task in tasks if task.prompt.patch is not None]
     if patched and engine.identity.engine not in PATCHING:
         raise RequestError(
@@ -346,10 +346,10 @@ def _check_same_run(folder: Path, identity: Mapping[str, Any]) -> None:
 
 
 def begin(spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequence[Task], annotator: str) -> None:
-    """Write the manifest, the tasks and the plan of a run, unless they are there; `annotator` names its annotator."""
+    """Write the manifest, the tasks and the plan of a run if they do not exist; `annotator` names its annotator."""
     folder = spec.output
     if not (folder / "manifest.json").exists():
-        # The manifest comes first: it tells a folder with a run that was killed here from a folder with other files.
+        # The manifest is written first, so that a folder of a run that was killed here is recognised as a run.
         left_out = {task.data.corpus: plan.left_out[task.name] for task in tasks if plan.left_out[task.name]}
         command = {
             "model": spec.model,

@@ -1,6 +1,6 @@
-"""From tasks and corpora to requests: sample × presentation × repeat, each with its key, its seed and its group.
+"""Plans: the requests of a run (sample × presentation × repeat), each with its key, its seed and its group.
 
-A plan is a table. A request is made from it when an engine needs it, so that a plan of a million requests is small.
+A plan is a table. Requests are made from it when an engine needs them, so that a plan of a million requests is small.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ PLAN_FILE = "plan.parquet"
 
 @dataclass(frozen=True)
 class PlannedRequest:
-    """A request of one task, the group it counts for, and why its sample cannot be sent (None when it can).
+    """A request of one task, its group, and the reason why its sample cannot be sent (None if it can).
 
-    Only in the shuffled condition does `group` differ from the group that the request's sample belongs to.
+    `group` differs from the group of the request's sample only in the shuffled condition.
     """
 
     task: str
@@ -48,9 +48,9 @@ class PlannedRequest:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All requests of a run as a table, in the order in which they are sent: neighbours share their media.
+    """All requests of a run as a table, in the order of sending; neighbouring requests share their media.
 
-    `left_out` counts, per task, the samples that carry no value of the dimension compared: they are in no group.
+    `left_out` counts, per task, the samples without a value of the compared dimension, which are in no group.
     """
 
     table: pa.Table
@@ -63,7 +63,7 @@ class Plan:
 
     @property
     def requests(self) -> PlannedRequests:
-        """All planned requests, made one by one as they are read."""
+        """All planned requests, each made when it is read."""
         import numpy as np
 
         return PlannedRequests(self, np.arange(len(self)))
@@ -84,7 +84,7 @@ class Plan:
 
     @cached_property
     def distinct(self) -> NDArray[np.int64]:
-        """The first row of every key: tasks that ask the same share a response."""
+        """The first row of every key; tasks with equal requests share a response."""
         import numpy as np
 
         codes = self.table["key"].combine_chunks().dictionary_encode().indices.to_numpy()
@@ -101,7 +101,7 @@ class Plan:
 
 
 class PlannedRequests(Sequence[PlannedRequest]):
-    """Some rows of a plan as requests, each made when it is read."""
+    """Planned requests for some rows of a plan, each made when it is read."""
 
     def __init__(self, plan: Plan, rows: NDArray[np.int64]) -> None:
         self._plan = plan
@@ -122,7 +122,7 @@ class PlannedRequests(Sequence[PlannedRequest]):
         return self._plan.request(int(self.rows[index]))
 
     def __iter__(self) -> Iterator[PlannedRequest]:
-        # Columns are read in blocks: asking a table for one cell at a time costs more than the request.
+        # Columns are read in blocks: reading one cell of a table costs more than making the request.
         for start in range(0, len(self.rows), 4096):
             rows = self.rows[start : start + 4096]
             block = self._plan.table.select(["key", "seed"]).take(rows)
@@ -148,7 +148,7 @@ class PlannedRequests(Sequence[PlannedRequest]):
 
 
 class Requests(Sequence[Request]):
-    """The requests of planned ones, each made when it is read: what an engine is given."""
+    """The requests that an engine receives, each made from a planned request when it is read."""
 
     def __init__(self, planned: PlannedRequests) -> None:
         self._planned = planned
@@ -172,7 +172,7 @@ class Requests(Sequence[Request]):
 
 
 _REPEATS = 1 << 20
-"""More repeats than any sample has: place and repeat are kept in one number."""
+"""An upper bound of the repeats of a sample; place and repeat are stored in one number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +186,7 @@ class _TaskPlan:
 
 @dataclass(frozen=True, eq=False)
 class _Presented:
-    """Every sample of every task in every presentation, by its place; what is asked of it is made when it is read."""
+    """Every sample of every task in every presentation, by its place; the request is made when it is read."""
 
     tasks: Sequence[_TaskPlan]
     task_of: NDArray[np.int64]
@@ -195,14 +195,14 @@ class _Presented:
     usable: NDArray[np.bool_]
 
     def ask(self, place: int) -> _Asked:
-        """Return what is asked at one place."""
+        """Return the sample, presentation and task at one place."""
         own = self.tasks[self.task_of[place]]
         return _ask(own.task, self.samples[place], own.groups, self.presentations[place], own.group_of)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Asked:
-    """One sample in one presentation of one task: what all its repeats share."""
+    """One sample in one presentation of one task; all its repeats share it."""
 
     task: Task
     sample: Sample
@@ -221,7 +221,7 @@ class _Asked:
     @property
     def named(self) -> tuple[str, str]:
         """The task's name and condition as they enter the request."""
-        # Shuffling changes what an answer counts for, not the answer: it is the same request as without.
+        # Shuffling changes the group of an answer, not the request.
         task = self.task
         if task.condition == SHUFFLED:
             return declared_name(task.name), declared_condition(task)
@@ -270,9 +270,9 @@ def make_plan(
     """Return the requests of `tasks` on their `corpora` (by corpus name).
 
     With `limit`, each task uses that many samples, spread evenly: every group and every cluster in turn, the same
-    strata for each. A smaller limit's samples are among a larger one's.
+    strata for each. The samples of a smaller limit are a subset of those of a larger one.
 
-    Raises RequestError when a column is missing or fewer than two groups are left.
+    Raises RequestError if a column is missing or fewer than two groups are left.
     """
     import numpy as np
 
@@ -321,7 +321,7 @@ def make_plan(
     every = _Presented(planned_tasks, np.array(task_of, dtype=np.int64), chosen_samples, presented, usable)
     columns, entries = _expanded(every, identity, seed)
     corpus_rank, position, task_order = np.array(places, dtype=np.int64).reshape(-1, 3).T
-    # Repeats come before presentations within a sample, as they are numbered.
+    # Within a sample, repeats come before presentations, in the order of their numbers.
     place_of, repeat_of = np.divmod(entries, _REPEATS)
     ways = _way_numbers(places)
     sequence = np.lexsort((ways[place_of], repeat_of, task_order[place_of], position[place_of], corpus_rank[place_of]))
@@ -329,7 +329,7 @@ def make_plan(
 
 
 def _way_numbers(places: Sequence[tuple[int, int, int]]) -> NDArray[np.int64]:
-    """Return which presentation of its sample each entry is: 0, 1, …"""
+    """Return the number of each entry's presentation within its sample: 0, 1, …"""
     import numpy as np
 
     ways, before, number = [], None, 0
@@ -343,9 +343,9 @@ def _way_numbers(places: Sequence[tuple[int, int, int]]) -> NDArray[np.int64]:
 def _expanded(
     presented: _Presented, identity: EngineIdentity, seed: int
 ) -> tuple[dict[str, list[Any]], NDArray[np.int64]]:
-    """Return the plan's columns, a row per repeat of all that is presented, and place × _REPEATS + repeat of each row.
+    """Return the plan's columns, a row per presentation and repeat, and place × _REPEATS + repeat of each row.
 
-    Where a sample cannot be sent, `presented.usable` becomes False.
+    Sets `presented.usable` to False for a sample that cannot be sent.
     """
     import numpy as np
 
@@ -392,7 +392,7 @@ def _table(columns: Mapping[str, list[Any]], sequence: NDArray[np.int64]) -> pa.
     arrays = {}
     for name, cells in columns.items():
         array = pa.array(cells, kinds.get(name, pa.string()))
-        # Few distinct texts stand in many rows; keys do not repeat.
+        # Many rows have few distinct texts; keys do not repeat.
         arrays[name] = array if name in kinds or name == "key" else array.dictionary_encode()
     return pa.table(arrays).take(pa.array(sequence))
 
@@ -406,7 +406,7 @@ def read_plan(folder: Path) -> pa.Table:
 
 
 def _permuted_groups(samples: Sequence[Sample], task: Task, seed: int) -> dict[str, str]:
-    """Permute the groups of the clusters, as many clusters in each as before; alike for all tasks of a family."""
+    """Permute the groups over the clusters; group sizes stay, and all tasks of a family get the same permutation."""
     true = {_text(sample, (task.cluster,)): _label(sample, task.group) or "" for sample in samples}
     clusters = sorted(true)
     permuted = [true[cluster] for cluster in clusters]
@@ -415,7 +415,7 @@ def _permuted_groups(samples: Sequence[Sample], task: Task, seed: int) -> dict[s
 
 
 def samples_of(corpus: Corpus, task: Task) -> list[Sample]:
-    """Return the samples of `corpus` that the task is about; a custom table was filtered when it was opened."""
+    """Return the samples of `corpus` that the task uses; a custom table was filtered when it was opened."""
     if task.data.table is not None or not task.data.where:
         return list(corpus.samples)
     corpus.require(list(task.data.where), task=task.name)
@@ -424,14 +424,14 @@ def samples_of(corpus: Corpus, task: Task) -> list[Sample]:
 
 
 def presentations_of(task: Task, sample: Sample, seed: int) -> Sequence[Mapping[str, str]]:
-    """Return the ways in which `sample` is presented: once, as it is, unless the prompt says otherwise."""
+    """Return the presentations of `sample`: one, without changes, unless the prompt declares others."""
     if task.prompt.presentations is None:
         return [{}]
     return task.prompt.presentations(sample.columns, random.Random(digest([seed, sample.sample_id, "presentations"])))
 
 
 def _columns(task: Task, corpus: Corpus, seed: int) -> list[str]:
-    """Return the columns that `task` needs of its corpus; what a presentation fills in is not among them."""
+    """Return the corpus columns that `task` needs, without the placeholders that a presentation fills in."""
     filled_in = {name for sample in corpus.samples[:1] for way in presentations_of(task, sample, seed) for name in way}
     return [
         *task.group,
@@ -443,7 +443,7 @@ def _columns(task: Task, corpus: Corpus, seed: int) -> list[str]:
 
 
 def _problem(sample: Sample, task: Task, filled: Mapping[str, Any]) -> str | None:
-    """Say why `sample` cannot be sent in `task`: media that it needs and cannot use, or a text that is not there."""
+    """Return why `sample` cannot be sent in `task` (unusable media or a missing text), or None."""
     if task.media and task.condition != SILENCE and sample.problem is not None:
         return sample.problem
     if task.condition == SILENCE and sample.duration_s is None:
@@ -460,8 +460,8 @@ def placeholders(task: Task) -> list[str]:
 def spread(samples: Sequence[Sample], task: Task, limit: int | None) -> list[Sample]:
     """Return at most `limit` samples, spread over strata, groups and clusters as evenly as they allow.
 
-    Round by round, each cluster gives one sample, clusters of different groups in turn; every cluster takes its
-    strata in the same hashed order, so that round for round the groups say the same thing.
+    In each round, each cluster gives one sample, clusters of different groups in turn; every cluster takes its
+    strata in the same hashed order, so that in each round the groups say the same sentences.
     """
     if limit is None or limit >= len(samples):
         return list(samples)
@@ -471,7 +471,7 @@ def spread(samples: Sequence[Sample], task: Task, limit: int | None) -> list[Sam
     for members in by_cluster.values():
         members.sort(key=lambda sample: (digest(_text(sample, task.strata)), sample.sample_id))
     by_group: dict[str, list[str]] = defaultdict(list)
-    # Where nothing tells clusters apart, the names of neighbours mean likeness: a hashed order mixes them.
+    # Clusters with neighbouring names may be alike, so a hashed order mixes them.
     order = sorted(by_cluster.items(), key=lambda entry: (entry[0] if task.group else digest(entry[0]), entry[0]))
     for cluster, members in order:
         by_group[_label(members[0], task.group) or ""].append(cluster)

@@ -1,4 +1,4 @@
-"""Multiple testing: the q-value of every score within the family it was tested in."""
+"""Multiple testing: the q-value of every score within its family of tests."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from equivox.core.scores import Score
 def with_q(scores: Sequence[Score]) -> list[Score]:
     """Return `scores` with `q` (Benjamini-Hochberg over p_cluster) and `family_size` filled in.
 
-    Within a condition and a metric, all attributes with one role over all tasks of the run are one family, so are all
-    task scores, and so are the scores of each kind of breakdown.
+    Within a condition and a metric, the attributes with one role over all tasks of the run are one family of tests; the
+    scores of whole tasks are another, and so are the scores of each kind of breakdown.
     A score without a p-value keeps q NaN and does not count towards its family.
     """
     from equivox.statistics import adjust

@@ -1,4 +1,4 @@
-"""Which request each row of a table of responses answers: its task, its sample, how that was presented, the repeat."""
+"""Match the rows of a table of responses to requests: task, sample, presentation and repeat."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from equivox.run.plan import placeholders, presentations_of, samples_of
 from equivox.run.response_table import REPEAT, SAMPLE, TASK, Table, needed, plain, task_named
 
 Shown = tuple[tuple[str, str], ...]
-"""How a sample was presented, as far as the table tells."""
+"""The presentation of a sample, as far as it is in the table."""
 
 Slot = tuple[str, str, Shown, int]
-"""Whose response a row is: the task without its condition, the sample, how it was presented, and the repeat."""
+"""The request of a row: the task without its condition, the sample, its presentation, and the repeat."""
 
 Answer = tuple[str | None, str | None]
 """The text of a row, and its error."""
@@ -26,7 +26,7 @@ Answer = tuple[str | None, str | None]
 def match_rows(
     table: Table, tasks: Mapping[str, Task], corpora: Mapping[str, Corpus], match: Sequence[str], seed: int
 ) -> dict[Slot, Answer]:
-    """Return the text and the error of each row by whose response it is; RequestError unless every row has a sample."""
+    """Return the text and the error of each row by its request; RequestError unless every row has a sample."""
     finders = {
         name: _Finder.of(table, task, corpora, match) for name, task in tasks.items() if task.data.corpus in corpora
     }
@@ -67,7 +67,7 @@ def match_rows(
 
 @dataclass(frozen=True)
 class _Finder:
-    """Finds the sample of one task that a row is about, by the columns that both have."""
+    """Finder of the sample of a row in one task, by their common columns."""
 
     table: Table
     by: tuple[str, ...]
@@ -101,22 +101,22 @@ class _Finder:
         return cls(table, by, index)
 
     def samples(self, row: int) -> Sequence[Sample]:
-        """Return the samples that a row may be about."""
+        """Return the samples that fit a row."""
         cells = tuple(self.table.cell(name, row) for name in self.by)
         if found := self.index.get(cells):
             return found
-        # A sample that has a file may be named by it: folder/nep_1.png is nep_1.
+        # A sample with a file can be named by it: folder/nep_1.png is nep_1.
         pairs = zip(self.by, cells, strict=True)
         stems = (PurePosixPath(cell).stem if name == SAMPLE and cell else cell for name, cell in pairs)
         return self.index.get(tuple(stems), ())
 
     def told(self, row: int) -> str:
-        """Return what a row has in the columns."""
+        """Return a row's values in the columns, in words."""
         return ", ".join(f"{name} {self.table.cell(name, row)!r:.60}" for name in self.by)
 
 
 def _shown(table: Table, row: int, task: Task, sample: Sample, seed: int) -> Shown:
-    """Return how the sample of a row was presented; RequestError where the task never presents it so."""
+    """Return the presentation of a row's sample; RequestError if the task does not have it."""
     if task.prompt.presentations is None:
         return ()
     ways = presentations_of(task, sample, seed)

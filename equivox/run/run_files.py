@@ -1,4 +1,4 @@
-"""Run files: many models, one protocol. What a file asks for can be reckoned before it is run."""
+"""Run files: many models with one protocol. The cost of a run file can be estimated before it is run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _joined(value: object) -> object:
 
 
 class EstimateFields(BaseModel):
-    """What an estimate reckons with: tokens of an answer, and tokens that one GPU generates in a second."""
+    """Assumptions of an estimate: tokens per answer, and tokens that one GPU generates per second."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -45,7 +45,7 @@ class EstimateFields(BaseModel):
 
 
 class RunFile(BaseModel):
-    """The fields of a run file; unknown ones are refused."""
+    """The fields of a run file; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -66,12 +66,12 @@ class RunFile(BaseModel):
     estimate: EstimateFields = EstimateFields()
 
     def vary(self, tasks: Sequence[Task]) -> list[Task]:
-        """Return each of `tasks`, those that the file names, in every condition that it asks for."""
+        """Return the run file's `tasks` in every condition that it asks for."""
         group = None if self.group is None else parse_group(self.group)
         return vary(tasks, group=group, conditions=parse_conditions(self.conditions), sampling=self.sampling)
 
     def spec(self, model: str, tasks: Sequence[Task], output: Path) -> RunSpec:
-        """Return the run of one of the models on `tasks`, those that the file names."""
+        """Return the run of one of the models on the run file's `tasks`."""
         return RunSpec(
             model=model,
             tasks=tasks,
@@ -88,7 +88,7 @@ class RunFile(BaseModel):
 
 
 def open_run_file(name: str, *, data: str | None = None, limit: int | None = None) -> RunFile:
-    """Return the run file `name`, packaged or a YAML file; `data` and `limit` replace what it says."""
+    """Return the run file `name`, packaged or a YAML file; `data` and `limit` replace its fields."""
     packaged = config_names("runs")
     if not name.endswith((".yaml", ".yml")) and name not in packaged:
         raise RequestError(
@@ -100,7 +100,7 @@ def open_run_file(name: str, *, data: str | None = None, limit: int | None = Non
 
 
 def folder_name(model: str) -> str:
-    """Return the name of the folder of a model's run.
+    """Return the folder name for a model's run.
 
     >>> folder_name("simulated:planted?shift=0.2"), folder_name("qwen2-audio-7b-instruct"), folder_name("my/model.yaml")
     ('planted-shift=0.2', 'qwen2-audio-7b-instruct', 'model')
@@ -114,7 +114,7 @@ def folder_name(model: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelEstimate:
-    """What one model of a run file takes. `gpu_hours` is 0 for a model that a server or no GPU runs."""
+    """Estimated cost of one model of a run file. `gpu_hours` is 0 for a model on a server or without a GPU."""
 
     model: str
     engine: str
@@ -126,7 +126,7 @@ class ModelEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a run file takes, model by model; `sources` says where the number of samples comes from."""
+    """Estimated cost of a run file by model; `sources` says where the numbers of samples come from."""
 
     models: Sequence[ModelEstimate]
     tasks: int
@@ -135,10 +135,10 @@ class Estimate:
 
 
 def estimate(file: RunFile, declared: Sequence[Task]) -> Estimate:
-    """Reckon what `file` takes on the tasks that it names; nothing is written and no model is loaded.
+    """Estimate the cost of `file` on its tasks; nothing is written and no model is loaded.
 
-    Samples are counted in the corpora that `data` names, or taken from what is published where it names none. Requests
-    that several tasks share are counted once; annotator calls are at most one per segment of a response, retries aside.
+    Samples are counted in the corpora that `data` names; without `data`, published numbers are used. Requests that
+    several tasks share are counted once; annotator calls are at most one per segment of a response, without retries.
     """
     tasks = file.vary(declared)
     responses, calls, sources = _requests(file, tasks)
@@ -163,7 +163,7 @@ def estimate(file: RunFile, declared: Sequence[Task]) -> Estimate:
 
 
 def _requests(file: RunFile, tasks: Sequence[Task]) -> tuple[int, int, list[str]]:
-    """Return the number of distinct requests and annotator calls of one model, and where they were counted."""
+    """Return the numbers of distinct requests and of annotator calls for one model, and the sources of the counts."""
     responses = calls = 0
     sources = []
     corpora: dict[str, Corpus] = {}
@@ -188,7 +188,7 @@ def _requests(file: RunFile, tasks: Sequence[Task]) -> tuple[int, int, list[str]
 
 
 def _ways(task: Task) -> int:
-    """Return in how many ways a sample is presented, whatever its columns hold."""
+    """Return the number of presentations of a sample; its columns do not matter."""
     if task.prompt.presentations is None:
         return 1
     return len(task.prompt.presentations(defaultdict(str), random.Random(0)))
@@ -196,7 +196,7 @@ def _ways(task: Task) -> int:
 
 @dataclass(frozen=True)
 class Finished:
-    """What became of one model of a run file: its scores, or why there are none."""
+    """The result of one model of a run file: its scores, or the reason why there are none."""
 
     model: str
     folder: Path
@@ -207,7 +207,7 @@ class Finished:
 def run_all(
     file: RunFile, tasks: Sequence[Task], output: Path, progress_of: Callable[[str], AbstractContextManager[Progress]]
 ) -> list[Finished]:
-    """Run or resume every model of `file` under `output`; a model that cannot be run stops none of the others."""
+    """Run or resume every model of `file` under `output`; a model that fails does not stop the others."""
     corpora: dict[str, Corpus] = {}
     finished = []
     for model in file.models:

@@ -1,4 +1,4 @@
-"""The score stage: from the tables of samples to scores. No engine and no annotator is opened, no response is read."""
+"""The score stage computes scores from the tables of samples. It opens no engine, no annotator and no response."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, Samples]:
-    """Return the samples of each task as `annotator` annotated them; columns are read when they are needed.
+    """Return the samples of each task as annotated by `annotator`; columns are read when they are needed.
 
-    RequestError where `annotator` has not annotated the run, and, with the word "stale", where the way of annotating
-    has changed since or responses came later.
+    RequestError if `annotator` has not annotated the run, or if its annotations are stale because the annotation
+    scheme changed or more responses came later.
     """
     stored_annotator(folder, annotator)
     answered = Responses.of(folder).n_answered
@@ -68,7 +68,7 @@ def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[st
 
 
 def sample_rows(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, list[Row]]:
-    """Return the samples of each task row by row, for what is about single responses."""
+    """Return the samples of each task as rows, for code that works on single responses."""
     return {name: list(samples.rows()) for name, samples in open_samples(folder, tasks, annotator).items()}
 
 
@@ -81,9 +81,9 @@ def score(
     others: Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> list[Score]:
-    """Compute all scores of the run in `folder` from the annotations of `annotator`, store them, and return them.
+    """Compute, store and return all scores of the run in `folder`, from the annotations of `annotator`.
 
-    `others` names further annotators whose annotations metrics may use as well.
+    `others` names further annotators whose annotations metrics can use too.
     """
     samples, merged = scoring_samples(folder, tasks, annotator, options, others=others)
     scores: list[Score] = []
@@ -106,7 +106,7 @@ def score(
         "annotator": stored_annotator(folder, annotator).as_dict(),
         "schemes": {task.name: scheme_digest(task) for task in tasks},
         "options": vars(options),
-        # Tells scores of all responses from scores of those that there were before a run went on.
+        # Scores computed before a run was resumed have a smaller number here.
         "answered": Responses.of(folder).n_answered,
         "scores": [entry.as_dict() for entry in scores],
     }
@@ -117,7 +117,7 @@ def score(
     for name, members_ in kept.items():
         for table, records in members_.items():
             written |= _write_table(_tables_folder(path) / file_name(name), table, records)
-    # What an earlier scoring left and this one has not made would read as its result.
+    # Tables that only an earlier scoring wrote are removed, so that they are not taken for results of this one.
     for left in _tables_folder(path).rglob("*.*"):
         if left.suffix in {".parquet", ".csv"} and left not in written:
             left.unlink()
@@ -152,7 +152,7 @@ def scoring_samples(
 
 
 def families(tasks: Sequence[Task]) -> dict[str, list[Task]]:
-    """Group tasks by family and condition, under the name that such a group has: `family` or `family@condition`."""
+    """Group tasks by family and condition; the keys are `family` or `family@condition`."""
     families: dict[str, list[Task]] = {}
     for task in tasks:
         _, at, condition = task.name.partition("@")
@@ -161,7 +161,7 @@ def families(tasks: Sequence[Task]) -> dict[str, list[Task]]:
 
 
 def table_path(folder: Path, task: str, table: str, annotator: str | None = None) -> Path:
-    """Return where a table of `task` lies in the run in `folder`, as scored by its own annotator or another."""
+    """Return the path of a table of `task` in the run in `folder`, scored by the run's annotator or another one."""
     path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
     return _tables_folder(path) / file_name(task) / f"{table}.parquet"
 
@@ -179,14 +179,14 @@ def _tables_folder(scores: Path) -> Path:
 
 
 def _write_table(folder: Path, name: str, records: Sequence[Mapping[str, Any]]) -> set[Path]:
-    """Write one table of plain values as parquet, and as CSV for whoever has no tool for that; return the files."""
+    """Write one table of plain values as parquet and as CSV; return the files."""
     write_table(folder / f"{name}.parquet", _arrow_table(records))
     write_csv(folder / f"{name}.csv", records)
     return {folder / f"{name}.parquet", *([folder / f"{name}.csv"] if records else [])}
 
 
 def _arrow_table(records: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return rows as a table with every column that any of them has; pyarrow alone would take those of the first."""
+    """Return rows as a table with the columns of all rows; pyarrow would take only those of the first row."""
     import pyarrow as pa
 
     columns = dict.fromkeys(column for record in records for column in record)
@@ -194,7 +194,7 @@ def _arrow_table(records: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def write_csv(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows of plain values as CSV, whole or not at all; nothing at all where there are no rows."""
+    """Write rows of plain values as CSV, whole or not at all; without rows nothing is written."""
     from pyarrow import csv
 
     if records:
@@ -210,9 +210,9 @@ def follow_up(
     *,
     progress: Progress = no_progress,
 ) -> None:
-    """Ask `annotator` what the tasks ask about their findings and is not answered yet; each answer is stored.
+    """Ask `annotator` the tasks' questions about their findings that have no answer yet; each answer is stored.
 
-    Rules have no opinion about findings: the annotator `rules` is not asked.
+    The annotator `rules` is not asked, because rules cannot answer such questions.
     """
     asking = [members for members in families(tasks).values() if members[0].metric.follow_up is not None]
     if not asking or annotator.identity.name == RULES:
@@ -226,13 +226,13 @@ def follow_up(
 
 
 def scores_path(folder: Path, annotator: str) -> Path:
-    """Return where the scores by `annotator` lie: `scores.json` for the run's own, `scores-<name>.json` for others."""
+    """Return the path of the scores: `scores.json` for the run's annotator, `scores-<name>.json` for others."""
     own = read_manifest(folder)["command"]["annotator"]
     return folder / ("scores.json" if annotator == own else f"scores-{annotator}.json")
 
 
 def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
-    """Return the scores that were last computed for the run in `folder`, by its own annotator or another."""
+    """Return the latest scores of the run in `folder`, from its annotator or another one."""
     path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
     try:
         document = read_document(path)

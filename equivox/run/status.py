@@ -1,4 +1,4 @@
-"""How far a run is: for each task, how many requests were answered and annotated."""
+"""Progress of a run: for each task, the numbers of requests that were answered and annotated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from equivox.run.store import Store, response_schema
 
 @dataclass(frozen=True, kw_only=True)
 class RequestCounts:
-    """How many requests of one task were made, answered, failed and are missing.
+    """The numbers of requests of one task that were made, answered, failed and are missing.
 
     `truncated` counts the answers that the token limit cut off, `withheld` those that the provider withheld.
     `annotated` counts the responses that each annotator could tell something of; an annotator whose annotations are

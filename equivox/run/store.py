@@ -162,7 +162,7 @@ class Store:
     def compact(self, *, above: int = 32) -> None:
         """Merge the shards into one if there are more than `above` and they are small.
 
-        Readers never see fewer records. Large shards stay: merging them would take memory and save nobody time.
+        Other processes never see fewer records. Large shards stay: merging them would cost memory and save no time.
         """
         import pyarrow.parquet as pq
 
@@ -271,7 +271,7 @@ def _text(value: Any) -> str | None:
 
 
 def response_schema() -> pa.Schema:
-    """Columns of a stored response: `equivox.core.requests.Response`, field by field."""
+    """Return the columns of a stored response: `equivox.core.requests.Response`, field by field."""
     import pyarrow as pa
 
     return pa.schema(
@@ -291,7 +291,7 @@ def response_schema() -> pa.Schema:
 
 
 def annotation_schema() -> pa.Schema:
-    """Columns of a stored annotation: `equivox.core.annotation.Annotation`, its values as a list of structs."""
+    """Return the columns of a stored annotation: `equivox.core.annotation.Annotation`, values as a list of structs."""
     import pyarrow as pa
 
     value = pa.struct([("attribute", pa.string()), ("value", pa.string()), ("raw", pa.string())])

@@ -1,7 +1,8 @@
 """Statistics with the cluster as the unit: pure functions that return frozen results.
 
-A *cluster* is what carries the group, such as a speaker or a name. Responses of one cluster resemble each other, so
-tests permute, flip or resample whole clusters. Every random function takes `rng`, its only source of randomness.
+A *cluster* is the unit that carries the group, such as a speaker or a name. Responses of one cluster resemble each
+other, so tests permute, flip or resample whole clusters. Every random function takes `rng`, its only source of
+randomness.
 
 **Input.** Columns may be lists, tuples, numpy arrays, pandas Series or pyarrow arrays.
 
@@ -10,10 +11,10 @@ tests permute, flip or resample whole clusters. Every random function takes `rng
   list mean that the response has no value.
 - Numbers: one per response. None and NaN are missing; each function says how it treats them.
 
-`EncodedLabels` and `EncodedValues` pass columns as integer codes, for which no Python object per response is made;
-pyarrow columns are read as fast. Labels and values stand in the results as text, so that 1 and "1" are one group.
+`EncodedLabels` and `EncodedValues` pass columns as integer codes, without a Python object per response; pyarrow columns
+are equally fast. Labels and values are text in the results, so that 1 and "1" are one group.
 
-**Output.** Each result says what zero means. What cannot be computed is NaN, and `undefined` gives the reason in words.
+**Output.** Each result says what zero means. Numbers that cannot be computed are NaN, and `undefined` gives the reason.
 Input without a meaning raises `equivox.errors.RequestError`, in one line that names the argument, the value and the
 fix.
 

@@ -1,4 +1,4 @@
-"""Krippendorff's alpha: the agreement of annotators beyond chance, with ratings missing."""
+"""Krippendorff's alpha: the agreement of annotators beyond chance; ratings may be missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from equivox.statistics.inputs import ValueColumn
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Krippendorff's alpha and what it rests on; NaN when `undefined` says why.
+    """Krippendorff's alpha with the counts behind it; NaN when `undefined` says why.
 
     Attributes
     ----------
@@ -43,8 +43,8 @@ def krippendorff_alpha(ratings: ValueColumn, *, level: str = "nominal") -> Agree
     ----------
     ratings
         One row per unit (a response, say), one entry per annotator: lists, a two-dimensional array or a pandas table.
-        None or NaN where an annotator gave no rating. Units with fewer than two ratings say nothing about agreement
-        and are left out.
+        None or NaN if an annotator gave no rating. Units with fewer than two ratings are left out, because they say
+        nothing about agreement.
     level
         "nominal" (ratings are names) or "interval" (ratings are numbers; disagreement is their squared distance).
 
@@ -57,7 +57,7 @@ def krippendorff_alpha(ratings: ValueColumn, *, level: str = "nominal") -> Agree
     Raises
     ------
     RequestError
-        No units, another level, or a rating that is no number at the interval level.
+        No units, another level, or a rating that is not a number at the interval level.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The types of array that the statistics compute with."""
+"""Array types of the statistics."""
 
 from __future__ import annotations
 

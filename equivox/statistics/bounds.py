@@ -1,4 +1,4 @@
-"""Worst-case bounds: the values that a score could have taken had the missing items been known."""
+"""Worst-case bounds: the smallest and largest value of a score over all possible missing answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from equivox.statistics.inputs import NumberColumn
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """A score with the least and the largest value it could have, in percent; NaN where nothing is known."""
+    """A score with its smallest and its largest possible value, in percent; NaN if nothing is known."""
 
     observed: float
     low: float
@@ -25,12 +25,12 @@ class Bounds:
 
 
 def share_bounds(hits: int, decided: int, missing: int) -> Bounds:
-    """Return a share with its bounds when each of `missing` items could have been a hit or not.
+    """Return a share with its bounds if each of `missing` answers could have been a hit or not.
 
     Parameters
     ----------
     hits, decided, missing
-        Counts: the hits, the items whose outcome is known (hits included), and the items whose outcome is not.
+        Counts: the hits, the answers whose outcome is known (hits included), and the answers whose outcome is not.
 
     Returns
     -------
@@ -40,11 +40,11 @@ def share_bounds(hits: int, decided: int, missing: int) -> Bounds:
     Raises
     ------
     RequestError
-        Negative counts, more hits than decided items, or no items at all.
+        Negative counts, more hits than decided answers, or no answers at all.
 
     Notes
     -----
-    Manski 1989, doi:10.2307/145818: nothing is assumed about why items are missing.
+    Manski 1989, doi:10.2307/145818: nothing is assumed about why answers are missing.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def ntvd_bounds(counts: ArrayLike, missing: NumberColumn) -> Bounds:
     Parameters
     ----------
     counts
-        A G x V table: how often each group gave each value.
+        A G x V table: the count of each value in each group.
     missing
         The number of missing values of each group (responses × values per response).
 
@@ -97,7 +97,7 @@ def ntvd_bounds(counts: ArrayLike, missing: NumberColumn) -> Bounds:
 
     Examples
     --------
-    Ten of group b's twenty answers are missing; had they all been the second value, there were no shift left:
+    Ten of group b's twenty answers are missing; if all were the second value, there would be no shift:
 
     >>> found = ntvd_bounds([[10, 10], [10, 0]], [0, 10])
     >>> round(found.observed, 6), round(found.low, 6), round(found.high, 6)
@@ -126,7 +126,7 @@ def ntvd_bounds(counts: ArrayLike, missing: NumberColumn) -> Bounds:
 
 
 def _closest(known: Floats, gap: Floats) -> float:
-    """Least nTVD over all ways to fill each group's gap, by linear programming.
+    """Return the smallest nTVD over all ways to fill each group's gap, by linear programming.
 
     Variables: the filling q (G × V, rows summing to the gap) and d ≥ |P_g − P̄|; the sum of d is least.
     """

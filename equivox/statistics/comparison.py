@@ -1,4 +1,4 @@
-"""Comparison of two models on the same items: does one lie further from parity than the other?"""
+"""Comparison of two models on the same samples: is one further from parity than the other?"""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ BLOCK_CELLS = 2**19
 
 @dataclass(frozen=True, kw_only=True)
 class ShiftComparison:
-    """Difference of the nTVDs of two models on the same items, in percent; NaN when `undefined` says why.
+    """Difference of the nTVDs of two models on the same samples, in percent; NaN when `undefined` says why.
 
     Attributes
     ----------
     difference
-        ntvd_a − ntvd_b over the values kept for both, a weighted mean over attributes. Zero means that both lie equally
-        far from parity; above zero, model a lies further.
+        ntvd_a − ntvd_b over the values kept for both, a weighted mean over attributes. Zero means that both are equally
+        far from parity; above zero, model a is further.
     ntvd_a, ntvd_b
         The weighted mean nTVD of each model.
     p
@@ -38,15 +38,15 @@ class ShiftComparison:
         Two-sided p of the null that the population nTVDs are equal, whatever answers each model prefers. It belongs to
         the interval: it is conservative as the interval is, and NaN when the interval is.
     p_both
-        The larger of `p` and `p_distance`, and 1 where they point to opposite sides: the p to decide by whether one
-        model lies further from parity.
+        The larger of `p` and `p_distance`, or 1 if they point to opposite sides: use this p to decide whether one model
+        is further from parity.
     corrected
-        The difference after the noise in each nTVD is removed: the middle of what the data leave open. `p_distance`
+        The difference with the noise removed from each nTVD: the middle of the range that the data allow. `p_distance`
         refers to its side. NaN when the interval is.
     ci_low, ci_high
         Confidence interval of the difference of the population nTVDs (both models' clusters resampled together).
     n_used, n_dropped
-        The items that both models answered with a kept value of any attribute, and all other items.
+        The samples that both models answered with a kept value of any attribute, and all other samples.
     n_clusters, exact
         The clusters compared, and whether all swaps were enumerated.
     attributes, left_out
@@ -71,7 +71,7 @@ class ShiftComparison:
 
     @property
     def p_both(self) -> float:
-        """The larger of `p` and `p_distance`, 1 where they point to opposite sides; NaN when either is."""
+        """The larger of `p` and `p_distance`, or 1 if they point to opposite sides; NaN when either is."""
         if math.isnan(self.p) or math.isnan(self.p_distance):
             return math.nan
         return 1.0 if self.difference * self.corrected < 0 else max(self.p, self.p_distance)
@@ -88,15 +88,15 @@ def compare_shift(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> ShiftComparison:
-    """Return which of two models has the larger distribution shift on the same items, and by how much.
+    """Return the difference of two models' distribution shifts on the same samples, with its tests and interval.
 
     Parameters
     ----------
     values_a, values_b
-        The values that each model gave to each item, in the same order of items; forms as `values` in
-        `distribution_shift`. An item that either model left without a value is dropped for both, and counted.
+        The values of each model for each sample, in the same order of samples; forms as `values` in
+        `distribution_shift`. A sample without a value from either model is dropped for both, and counted.
     groups, clusters
-        One label per item; a cluster carries one group. Also as `EncodedLabels`.
+        One label per sample; a cluster carries one group. Also as `EncodedLabels`.
     min_count
         Values seen fewer times over both models together are removed.
     n_resamples
@@ -123,7 +123,7 @@ def compare_shift(
     The swap test's null is that the models are exchangeable within a cluster, which is stronger than equal nTVDs:
     models with equal shifts that use different words are not exchangeable, and the test rejects them more often than
     its level. `p_distance` inverts the interval. The interval takes the upward bias of each model at its largest on one
-    side and at its smallest on the other, and keeps its level whatever the words (docs/validity.md).
+    side and at its smallest on the other, and keeps its level for any words (docs/validity.md).
 
     Examples
     --------
@@ -158,7 +158,7 @@ def compare_joint_shift(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> ShiftComparison:
-    """Return which of two models has the larger mean shift over several attributes of the same items.
+    """Return the difference of two models' mean shifts over several attributes of the same samples.
 
     Each swap of the models and each draw of noise is applied to all attributes at once, so that dependence between
     attributes is allowed for.
@@ -166,7 +166,7 @@ def compare_joint_shift(
     Parameters
     ----------
     attributes_a, attributes_b
-        The values of each attribute, in the same order of items for both models: mappings from name to column, pandas
+        The values of each attribute, in the same order of samples for both models: mappings from name to column, pandas
         DataFrames or pyarrow Tables with the same names.
     weights
         The weight of each attribute in the mean, above zero; an attribute without one has weight 1. Weights are scaled
@@ -260,7 +260,7 @@ def compare_joint_shift(
 
 
 class _Tables:
-    """Counts of both models by cluster and value (2 x C x V), attributes side by side, with their weights.
+    """Counts of both models by cluster and value (2 x C x V), attributes concatenated, with their weights.
 
     Distances are taken from contrasts R x V: the deviations of the groups from their mean, or, as two groups deviate
     alike, half their difference.
@@ -268,7 +268,7 @@ class _Tables:
 
     def __init__(self, counts: Ints, slices: list[slice], weights: Floats, design: Design) -> None:
         heard = counts.sum(axis=(0, 2)) > 0
-        # Names decide nothing: clusters are put in an order that depends on their answers alone.
+        # Clusters are sorted by their answers, so that names do not matter.
         order = np.lexsort([*counts[0][heard].T, *counts[1][heard].T])
         self.counts = counts[:, heard][:, order].astype(np.float64)
         self.group: Ints = np.asarray(design.group_of_cluster)[heard][order]
@@ -284,7 +284,7 @@ class _Tables:
         return np.stack([self.counts[:, self.group == code].sum(axis=1) for code in range(self.n_groups)], axis=1)
 
     def fewest_clusters(self) -> int:
-        """Return how many clusters the group that has the fewest has in any attribute."""
+        """Return the smallest number of clusters of any group in any attribute."""
         heard = np.add.reduceat(self.counts.sum(axis=0), self._starts, axis=-1) > 0
         return int(min(heard[self.group == code].sum(axis=0).min() for code in range(self.n_groups)))
 
@@ -301,14 +301,14 @@ class _Tables:
         return self.length(self.deviations(counts))
 
     def length(self, deviations: Floats) -> Floats:
-        """Return the same from contrasts, … from … x R x V."""
+        """Return the weighted mean nTVD from contrasts, … from … x R x V."""
         return np.asarray((np.abs(deviations) @ self._weight).sum(axis=-1), dtype=np.float64)
 
 
 def _counted(
     name: str, values_a: ValueColumn, values_b: ValueColumn, design: Design, min_count: int
 ) -> tuple[Ints, Bools]:
-    """Count one attribute's values by model and cluster (2 x C x V) over the items that both answered."""
+    """Count one attribute's values by model and cluster (2 x C x V) over the samples that both answered."""
     n = len(design.group_of_row)
     read = []
     for model, column in (("a", values_a), ("b", values_b)):
@@ -349,11 +349,11 @@ def _undefined(design: Design, counts: Ints) -> str | None:
         return "fewer than two values are kept: constant answers show no difference and no fairness"
     heard = np.asarray(design.group_of_cluster)[counts.sum(axis=(0, 2)) > 0]
     empty = [name for code, name in enumerate(design.groups) if not (heard == code).any()]
-    return f"no item that both models answered in group {', '.join(map(repr, empty))}" if empty else None
+    return f"no sample that both models answered in group {', '.join(map(repr, empty))}" if empty else None
 
 
 def _swapped(tables: _Tables, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, bool]:
-    """Difference of nTVD with the two models exchanged in some clusters, B."""
+    """Return the difference of nTVD with the two models exchanged in some clusters, B."""
     a, b = tables.counts
     n_clusters = len(a)
     base_a, base_b = tables.by_group()
@@ -375,7 +375,7 @@ def _swapped(tables: _Tables, n_resamples: int, rng: np.random.Generator) -> tup
 def _interval(
     tables: _Tables, n_draws: int, confidence: float, rng: np.random.Generator
 ) -> tuple[float, float, float, float]:
-    """Difference less the difference of biases, bracketed by the sparsest and the densest spread of each model.
+    """Return the interval of the difference less that of biases, from the sparsest and densest spreads.
 
     The p-value is twice the tail of the change that noise makes, beyond the difference so bracketed.
     """
@@ -414,7 +414,7 @@ def _interval(
 
 
 def least_p_distance(n_resamples: int) -> float:
-    """Return the smallest `p_distance` that so many draws can give: twice the tail that none of them reaches.
+    """Return the smallest `p_distance` that this number of draws can give: twice the tail that none reaches.
 
     >>> least_p_distance(9_999)
     0.0002
@@ -432,7 +432,7 @@ def _noise(factors: Sequence[Floats], degrees: float, n_draws: int, rng: np.rand
 
 
 def _bias(tables: _Tables, deviations: Floats, spread: Floats, noise: Floats) -> float:
-    """How far noise lengthens the observed distance when the truth is spread like `spread`."""
+    """Return the increase of the observed distance by noise, if the truth is spread like `spread`."""
     from scipy.optimize import brentq
 
     observed = float(tables.length(deviations))
@@ -445,5 +445,5 @@ def _bias(tables: _Tables, deviations: Floats, spread: Floats, noise: Floats) ->
 
     if longer(0.0) >= 0.0:
         return observed
-    # Noise lengthens on average: what it adds is no less than nothing.
+    # On average noise increases the distance, so the bias is not negative.
     return observed - float(brentq(longer, 0.0, observed, xtol=1e-3)) if longer(observed) > 0.0 else 0.0

@@ -46,14 +46,14 @@ class Association:
 
 
 def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.random.Generator) -> Association:
-    """Return a test of whether the outcome depends on the group, with its effect size.
+    """Test whether the outcome depends on the group, and compute the effect size.
 
     Parameters
     ----------
     table
         Groups × outcomes, whole counts; for BADF identities × (stories with the phrase, stories without).
     n_resamples
-        Tables drawn where a permutation p is needed: a sparse table with more than two groups or outcomes.
+        Tables drawn if a permutation p is needed: for a sparse table with more than two groups or outcomes.
     rng
         The only source of randomness.
 

@@ -77,7 +77,7 @@ def cluster_correlation(
 
     Examples
     --------
-    Four pairs; in each the second character leads. Both ends of the 16 swaps are as far out: p = 2/16.
+    Four pairs; in each the second character leads. Two of the 16 swaps are as extreme: p = 2/16.
 
     >>> found = cluster_correlation([0, 1] * 4, [0, 1] * 4, clusters=list("aabbccdd"),
     ...                             rng=np.random.default_rng(1))

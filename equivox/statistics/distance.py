@@ -33,8 +33,8 @@ def ntvd(by_group: ArrayLike) -> float:
 
     Notes
     -----
-    arXiv 2604.17248, equations 2-5. The nTVD of a sample lies above that of the population, because sample frequencies
-    carry noise: compare it with its null mean (`distribution_shift`).
+    arXiv 2604.17248, equations 2-5. The nTVD of a sample is larger than that of the population, because sample
+    frequencies are noisy: compare it with its null mean (`distribution_shift`).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Responses as integer tables: who belongs to which group and cluster, and who gave which value."""
+"""Responses as integer tables: the group, cluster and values of each response as codes."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def encode_design(groups: LabelColumn, clusters: LabelColumn | None, strata: Lab
 
 
 def _carried(label_of_row: Ints, cluster_of_row: Ints, n_clusters: int) -> tuple[Ints, int | None]:
-    """Return each cluster's label and the first cluster that carries two (None when none does)."""
+    """Return each cluster's label, and the first cluster with two labels (None if there is none)."""
     label = np.zeros(n_clusters, dtype=np.int64)
     label[cluster_of_row] = label_of_row
     torn = cluster_of_row[label[cluster_of_row] != label_of_row]
@@ -104,7 +104,7 @@ def _carried(label_of_row: Ints, cluster_of_row: Ints, n_clusters: int) -> tuple
 
 
 def encode_values(values: ValueCodes, min_count: int) -> Occurrences:
-    """Keep the values seen at least `min_count` times over all rows and return where they stand."""
+    """Return the values that occur at least `min_count` times over all rows, as (row, value) pairs."""
     seen = np.bincount(values.codes, minlength=len(values.names))
     is_kept = seen >= min_count
     position = np.cumsum(is_kept) - 1
@@ -128,7 +128,7 @@ def cross_count(first: Ints, second: Ints, shape: tuple[int, int]) -> Ints:
 def stack_attributes(
     attributes: Mapping[str, Occurrences],
 ) -> tuple[Ints, Ints, dict[str, slice]]:
-    """Lay the values of several attributes side by side: rows, columns and each attribute's columns."""
+    """Concatenate the columns of several attributes; return rows, columns and each attribute's slice."""
     rows = [found.rows for found in attributes.values()]
     columns, slices, start = [], {}, 0
     for name, found in attributes.items():

@@ -13,10 +13,10 @@ from equivox.statistics.intervals import draw_noise, noise_of_clusters, noise_of
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 
 MANY = 2**63 - 1
-"""Stands for this many permutations or more: larger counts fit in no file format."""
+"""The largest count of permutations that is reported; larger ones do not fit into file formats."""
 
 N_NOISE = 1_000
-"""Draws of sampling error behind an interval; its ends move by about 0.1 standard errors between seeds."""
+"""Number of draws of sampling error for an interval; its ends differ by about 0.1 standard errors between seeds."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Columns that people have, as arrays: lists, tuples, numpy, pandas and pyarrow are read here and nowhere else.
+"""Conversion of columns to arrays: only this module reads lists, tuples, numpy, pandas and pyarrow.
 
 There are three kinds of column. *Labels* name the group, cluster or stratum of each response; none may be missing.
-*Values* are what was answered; a response has none, one or several. *Numbers* may be missing.
+*Values* are the answers; a response has none, one or several. *Numbers* may be missing.
 
 Labels and values may be text, integers or anything hashable; results carry their text. Two of them are the same when
 their text is, so that 1, 1.0 and "1" name one group. They are sorted as numbers when all are numbers, else as text.
@@ -32,18 +32,18 @@ __all__ = [
 ]
 
 LabelColumn: TypeAlias = Sequence[Hashable] | NDArray[Any] | EncodedLabels
-"""One label per response. pandas and pyarrow columns are welcome, too; they have no types to name here."""
+"""One label per response. pandas and pyarrow columns are accepted too, but have no types that can be named here."""
 
 ValueColumn: TypeAlias = Sequence[object] | NDArray[Any] | EncodedValues | EncodedLabels
 """One value, or a list of values, per response."""
 
 NumberColumn: TypeAlias = Sequence[float | None] | NDArray[Any]
-"""One number per response, None or NaN where it is missing."""
+"""One number per response, None or NaN if it is missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelCodes:
-    """A column of labels after reading: codes into sorted distinct names, each of which occurs."""
+    """A converted column of labels: codes into sorted distinct names, each of which occurs."""
 
     codes: Ints
     names: tuple[str, ...]
@@ -51,7 +51,7 @@ class LabelCodes:
 
 @dataclass(frozen=True, kw_only=True)
 class ValueCodes:
-    """A column of values after reading: rows in ascending order, codes into sorted distinct names that all occur."""
+    """A converted column of values: rows in ascending order, codes into sorted distinct names that all occur."""
 
     rows: Ints
     codes: Ints
@@ -65,7 +65,7 @@ def labels(column: LabelColumn, argument: str) -> LabelCodes:
     Raises
     ------
     RequestError
-        What is no column, a label that is missing, or one that is not hashable.
+        An object that is not a column, a missing label, or one that is not hashable.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def values(column: ValueColumn, argument: str) -> ValueCodes:
     Raises
     ------
     RequestError
-        What is no column, or a value that is not hashable.
+        An object that is not a column, or a value that is not hashable.
 
     Examples
     --------
@@ -122,12 +122,12 @@ def values(column: ValueColumn, argument: str) -> ValueCodes:
 
 
 def numbers(column: NumberColumn, argument: str) -> Floats:
-    """Return a column of numbers as floats, NaN where one is missing.
+    """Return a column of numbers as floats; missing ones are NaN.
 
     Raises
     ------
     RequestError
-        What is no column of numbers, an empty column, or an infinite number.
+        An object that is not a column of numbers, an empty column, or an infinite number.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def matrix(table: object, argument: str) -> Floats:
     Raises
     ------
     RequestError
-        Rows of unequal lengths, something that is no number, or another number of dimensions.
+        Rows of unequal lengths, an entry that is not a number, or another number of dimensions.
     """
     try:
         array = np.asarray(_unmasked(table), dtype=np.float64)
@@ -163,7 +163,7 @@ def matrix(table: object, argument: str) -> Floats:
 
 
 def rows_of_table(table: Any) -> Any:
-    """Return a pandas DataFrame as an array, a row each; anything else as it is."""
+    """Return a pandas DataFrame as an array of its rows; any other object unchanged."""
     return table.to_numpy(dtype=object) if _library(table) == "pandas" and hasattr(table, "columns") else table
 
 
@@ -173,7 +173,7 @@ def number(value: object) -> float:
 
 
 def named_numbers(mapping: Mapping[str, float], argument: str) -> dict[str, float]:
-    """Return a mapping or a pandas Series of numbers as a dictionary, NaN where one is missing."""
+    """Return a mapping or a pandas Series of numbers as a dictionary; missing ones are NaN."""
     try:
         return {name: number(value) for name, value in mapping.items()}
     except (AttributeError, TypeError, ValueError):
@@ -191,7 +191,7 @@ def named_columns(columns: Mapping[str, Any], argument: str) -> dict[str, Any]:
 
 
 def same_length(like: str, expected: int, lengths: Mapping[str, int]) -> None:
-    """Raise when a column has another length than `expected`, which is that of the argument `like`."""
+    """Raise RequestError if a column's length is not `expected`, the length of the argument `like`."""
     for argument, length in lengths.items():
         if length != expected:
             raise RequestError(
@@ -201,7 +201,7 @@ def same_length(like: str, expected: int, lengths: Mapping[str, int]) -> None:
 
 
 def cluster_codes(clusters: LabelColumn | None, like: str, n: int) -> Ints:
-    """Return the cluster of each entry as a code; every entry is its own cluster when none are given."""
+    """Return the cluster of each entry as a code; if no clusters are given, each entry is a cluster."""
     if clusters is None:
         return np.arange(n)
     codes = labels(clusters, "clusters").codes
@@ -210,7 +210,7 @@ def cluster_codes(clusters: LabelColumn | None, like: str, n: int) -> Ints:
 
 
 def text(name: object) -> str:
-    """Return the text that stands for a label or a value.
+    """Return the text of a label or a value.
 
     >>> text("f"), text(3), text(3.0), text(np.int64(3)), text(True)
     ('f', '3', '3', '3', 'True')
@@ -228,12 +228,12 @@ def is_missing(value: object) -> bool:
     >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT", "D"), 0, "")]
     [True, True, True, False, False]
     """
-    # Comparing pandas' NA gives NA, which is neither true nor false; pandas is not imported for its sake.
+    # Comparing pandas' NA gives NA, which is neither true nor false; pandas is not imported only for this.
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def _sorted(codes: Ints, names: Sequence[object]) -> tuple[Ints, tuple[str, ...]]:
-    """Sort the names by what they are, merge equal ones and drop those that do not occur."""
+    """Sort the names (numbers as numbers), merge equal ones and drop those that do not occur."""
     occurs = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(names)))
     known = [(code, names[code]) for code in occurs.tolist() if not is_missing(names[code])]
     texts = [text(name) for _, name in known]
@@ -243,13 +243,13 @@ def _sorted(codes: Ints, names: Sequence[object]) -> tuple[Ints, tuple[str, ...]
     else:
         distinct = sorted(set(texts))
     position = {name: code for code, name in enumerate(distinct)}
-    moved = np.full(len(names) + 1, -1, dtype=np.int64)  # a code of −1 finds the last entry
+    moved = np.full(len(names) + 1, -1, dtype=np.int64)  # a code of −1 selects the last entry
     moved[[code for code, _ in known]] = [position[name] for name in texts]
     return moved[codes], tuple(distinct)
 
 
 def _library(column: object) -> str:
-    """Return the package that a column's type comes from; neither pandas nor pyarrow is imported for it."""
+    """Return the package of a column's type, without importing pandas or pyarrow."""
     return type(column).__module__.partition(".")[0]
 
 
@@ -283,7 +283,7 @@ def _factorised(column: object, argument: str) -> tuple[Ints, Sequence[object]]:
 
 
 def _entries(column: object, argument: str) -> Sequence[object]:
-    """Return a column as a list or tuple; raise when it is none."""
+    """Return a column as a list or tuple; RequestError if it is not a column."""
     if isinstance(column, list | tuple):
         return column
     shape = getattr(column, "shape", (0,))
@@ -303,7 +303,7 @@ def _of_list(entries: Sequence[object], argument: str, rows: Ints | None = None)
             names: list[object] = list(distinct)
             position = {name: code for code, name in enumerate(names)}
             return np.fromiter(map(position.__getitem__, entries), dtype=np.int64, count=len(entries)), names
-        # 1, 1.0 and True are equal to Python, and only the first two are to us: the type is part of the key.
+        # Python treats 1, 1.0 and True as equal; here True is a different name, so the type is part of the key.
         keys = list(zip(map(type, entries), entries, strict=True))
         place = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         return np.fromiter(map(place.__getitem__, keys), dtype=np.int64, count=len(keys)), [name for _, name in place]
@@ -345,12 +345,12 @@ def _flattened(entries: Sequence[object], argument: str) -> tuple[Ints, Sequence
 
 
 def _holds_several(kind: type) -> bool:
-    # Looked up in the class itself: an Enum can be iterated, its members cannot.
+    # Looked up in the class: an Enum can be iterated, its members cannot.
     return not issubclass(kind, str | bytes) and any("__iter__" in vars(base) for base in kind.__mro__)
 
 
 def _checked(column: NDArray[np.integer[Any]], least: int, n: int, what: str) -> Ints:
-    """Return whole numbers from `least` to `n` − 1 as 64-bit integers; raise for anything else."""
+    """Return whole numbers from `least` to `n` − 1 as 64-bit integers; RequestError for other entries."""
     array = np.asarray(column)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise RequestError(f"{what} have type {array.dtype} and shape {array.shape}: give a column of integers")
@@ -402,7 +402,7 @@ def _of_arrow_plain(array: Any, argument: str) -> tuple[Ints, Sequence[object]]:
 
 
 def _unmasked(table: Any) -> Any:
-    """Return what is masked in an array of numbers as NaN."""
+    """Return an array of numbers with masked entries as NaN."""
     if isinstance(table, np.ma.MaskedArray):
         return np.ma.filled(table.astype(np.float64), np.nan)
     return table

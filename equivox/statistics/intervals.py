@@ -1,4 +1,4 @@
-"""Confidence interval of the population nTVD by test inversion: docs/validity.md says why and how well."""
+"""Confidence interval of the population nTVD by test inversion; docs/validity.md explains and checks it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.distance import ntvd_of_shares
 
 TINY = 1e-12
-"""Stands for a standard error of zero: any deviation is then far out of its noise."""
+"""Replaces a standard error of zero, so that any deviation is far larger than its noise."""
 
 MAX_NOISE_CELLS = 4_000_000
-"""Noise held at a time (32 MiB as doubles); fewer draws are made for very many values."""
+"""Cells of noise in memory at a time (32 MiB as doubles); with very many values, fewer draws are made."""
 
 
 def noise_of_clusters(counts: Ints, group: Ints, slices: Sequence[slice], n_groups: int) -> list[Floats]:
-    """Return for each group the pull of its clusters on its distribution, m x V.
+    """Return, for each group, the pull of its clusters on its distribution, m x V.
 
     Group g's distribution is a ratio of sums over its m clusters; a cluster's pull is its residual
     (x_c - N_c P_g) / N_g, and √(m/(m-1)) makes Σ_c pull pullᵀ an unbiased estimate of the covariance of P_g.
@@ -40,7 +40,7 @@ def _pull(own: Floats) -> Floats:
 def noise_of_responses(
     rows: Ints, columns: Ints, group_of_row: Ints, slices: Sequence[slice], n_groups: int
 ) -> list[Floats]:
-    """Return for each group a V x V root of the covariance of its distribution over responses."""
+    """Return, for each group, a V x V root of the covariance of its distribution over responses."""
     n_columns = slices[-1].stop
     factors = []
     for code in range(n_groups):
@@ -91,19 +91,19 @@ def draw_noise(factors: list[Floats], n_draws: int, degrees: float, rng: np.rand
 
 
 def invert(deviations: Floats, noise: Floats, slices: Sequence[slice], confidence: float) -> tuple[float, float]:
-    """Find the population shifts that the observed one does not contradict.
+    """Return the interval of population shifts that are compatible with the observed one.
 
     A plug-in distance is too long by an amount that depends on how the true shift is spread: a value whose
     true deviation is large against its noise adds none, one without a true deviation adds all of its noise.
-    How it is spread cannot be known exactly, so each limit is taken under the spread least favourable to it
-    that the data leave open:
+    The true spread is not known exactly, so each limit is computed under the least favourable spread that is
+    compatible with the data:
 
-    - lower limit: the sparsest. Deviations within 2.5 standard errors are noise, the others stand.
-    - upper limit: the densest. Deviations beyond 3 standard errors stand; all others have one size, the
+    - lower limit: the sparsest. Deviations within 2.5 standard errors are set to zero, the others are kept.
+    - upper limit: the densest. Deviations beyond 3 standard errors are kept; all others have one size, the
       largest (one-sided 95 %) that their mean square allows.
 
-    Along each spread S the candidates t·S are tested: kept when the observed nTVD is no tail event of
-    nTVD(t·S + noise).
+    Along each spread S the candidates t·S are tested; a candidate is kept if the observed nTVD is not in a tail
+    of nTVD(t·S + noise).
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def invert(deviations: Floats, noise: Floats, slices: Sequence[slice], confidenc
     slices
         The columns of each attribute; the distance is the mean over attributes.
     confidence
-        Coverage; half of what is missing lies on either side.
+        Coverage; half of the remaining probability is on each side.
     """
     tail = (1.0 - confidence) / 2.0
     noise = noise - noise.mean(axis=1, keepdims=True)
@@ -130,7 +130,7 @@ def invert(deviations: Floats, noise: Floats, slices: Sequence[slice], confidenc
 
     def limit(spread: Floats, quantile: float) -> float:
         length = float(distance(spread[None])[0])
-        if length == 0.0:  # no deviation at all: no candidate but zero
+        if length == 0.0:  # no deviation at all: zero is the only candidate
             return 0.0
         unit = spread / length
         return _root(lambda t: float(np.quantile(distance(t * unit + noise), quantile)) - observed, largest)
@@ -141,7 +141,7 @@ def invert(deviations: Floats, noise: Floats, slices: Sequence[slice], confidenc
 
 
 def _root(rising: Callable[[float], float], largest: float) -> float:
-    """Where a rising function crosses zero on [0, largest]; 0 when it starts above."""
+    """Return the point where a rising function crosses zero on [0, largest]; 0 if it starts above zero."""
     from scipy.optimize import brentq
 
     if rising(0.0) >= 0.0:
@@ -152,18 +152,18 @@ def _root(rising: Callable[[float], float], largest: float) -> float:
 
 
 def spreads(deviations: Floats, noise: Floats, sd: Floats, slices: Sequence[slice]) -> tuple[Floats, Floats]:
-    """Return the sparsest and the densest way in which the true shift may be spread over the values."""
+    """Return the sparsest and the densest possible spread of the true shift over the values."""
     return _sparsest(deviations, sd), _densest(deviations, noise, sd, slices)
 
 
 def _sparsest(deviations: Floats, sd: Floats) -> Floats:
-    """Keep what stands out of its noise by 2.5 standard errors; at least the one that stands out most."""
+    """Keep deviations of 2.5 standard errors or more, or else the largest one; set the others to zero."""
     z = np.abs(deviations) / sd
     return np.where(z > min(2.5, float(z.max()) * (1 - 1e-9)), deviations, 0.0)
 
 
 def _densest(deviations: Floats, noise: Floats, sd: Floats, slices: Sequence[slice]) -> Floats:
-    """Keep what stands out by 3 standard errors; give all else the one size that its mean square allows.
+    """Keep deviations of 3 standard errors or more; give all others the one size that their mean square allows.
 
     The mean square of z = deviation / error is 1 + size² (0.973 + size² when cut at 3); its own sampling
     error is read off the noise draws, whose values are dependent.

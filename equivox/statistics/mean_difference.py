@@ -48,7 +48,7 @@ def mean_difference(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> MeanDifference:
-    """Return the difference between the means of two groups, tested with the cluster as the unit.
+    """Return the difference between the means of two groups, with a test whose unit is the cluster.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def mean_difference(
 
     Notes
     -----
-    GENRES M1–M6. The interval relies on the central limit theorem over clusters, the p-value on exchangeability alone:
+    GENRES M1–M6. The interval relies on the central limit theorem over clusters, the p-value only on exchangeability:
     with few clusters, trust the p-value.
 
     Examples
@@ -133,7 +133,7 @@ def _nothing(reason: str, n_missing: int, paired: bool) -> MeanDifference:
 
 
 def _cluster_means(values: Floats, cluster: Ints, mine: Bools) -> Floats:
-    """Mean of each cluster over `mine`; NaN where it has none."""
+    """Return the mean of each cluster over `mine`; NaN for a cluster without values."""
     n = int(cluster.max()) + 1
     sums = np.bincount(cluster[mine], weights=values[mine], minlength=n)
     sizes = np.bincount(cluster[mine], minlength=n)
@@ -209,7 +209,7 @@ def _gap(of_first: Bools, pooled: Floats) -> Floats:
 
 
 def _interval(difference: float, samples: list[Floats], confidence: float) -> tuple[float, float]:
-    """Student's interval for one sample, Welch's for two; NaN when a sample has one cluster or none varies."""
+    """Return Student's interval for one sample, Welch's for two; NaN if a sample has one cluster or none varies."""
     from scipy.stats import t
 
     if min(map(len, samples)) < 2:
@@ -217,7 +217,7 @@ def _interval(difference: float, samples: list[Floats], confidence: float) -> tu
     squares = np.array([sample.var(ddof=1) / len(sample) for sample in samples])
     if not squares.sum() > 1e-24 * difference**2:
         return float("nan"), float("nan")
-    # Shares, because the squares themselves may be too small to be squared once more.
+    # Shares are used because the squares may be too small to be squared again.
     shares = squares / squares.sum()
     freedom = 1 / sum(share**2 / (len(sample) - 1) for share, sample in zip(shares, samples, strict=True))
     half = float(t.ppf(0.5 + confidence / 2, freedom) * np.sqrt(squares.sum()))

@@ -20,7 +20,7 @@ class Family:
     Attributes
     ----------
     name, method
-        What the family is, and "bh" or "by".
+        The family's description, and "bh" or "by".
     size
         The number of tests that were adjusted for one another.
     undefined
@@ -46,10 +46,10 @@ def adjust(p: Mapping[str, float], *, family: str, method: Literal["bh", "by"] =
     Parameters
     ----------
     p
-        The p-value of every test of the family by name: a mapping or a pandas Series. NaN or None where a test is
+        The p-value of every test of the family by name: a mapping or a pandas Series. NaN or None if a test is
         undefined.
     family
-        What the family is, such as "all attributes × tasks of this run". Decide on it before looking at the results.
+        A description, such as "all attributes × tasks of this run". Decide on the family before looking at the results.
     method
         "bh" for independent or positively dependent tests, "by" for any dependence (stricter by a factor of about log
         n).
@@ -57,7 +57,7 @@ def adjust(p: Mapping[str, float], *, family: str, method: Literal["bh", "by"] =
     Returns
     -------
     Family
-        Of the tests with q ≤ 0.05, at most 5 % are expected to be false discoveries. q is NaN where p is missing.
+        Of the tests with q ≤ 0.05, at most 5 % are expected to be false discoveries. q is NaN if p is missing.
 
     Raises
     ------

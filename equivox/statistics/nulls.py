@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 BLOCK_CELLS = 2**16
-"""Counts held at a time (512 KiB as doubles): they stay in the cache, and memory flat, however many are drawn."""
+"""Counts in memory at a time (512 KiB as doubles), so that they fit into the cache however many are drawn."""
 
 LABEL_CELLS = 2**21
 """Labels of single responses that are permuted at a time."""
 
 TABLE_CELL_COST = 70.0
-"""Nanoseconds to draw one cell of a random table; to permute, a response takes 4, and 0.75 for each label but one."""
+"""Nanoseconds to draw one cell of a random table; permuting a response takes 4, plus 0.75 for each label but one."""
 
 CACHED_CELLS = 2**20
 """Labels that a sparse product works on at a time, so that they stay in the processor's cache."""
@@ -51,7 +51,7 @@ def null_over_clusters(
     Parameters
     ----------
     counts
-        K x V, how often each cluster gave each value; the attributes lie side by side.
+        K x V, the count of each value in each cluster; attributes are adjacent blocks of columns.
     group, stratum
         The code of each cluster.
 
@@ -65,7 +65,7 @@ def null_over_clusters(
     sizes = sizes_by_stratum(group, stratum, n_groups)
     n_labellings = count_labellings(sizes)
     exact = n_labellings <= n_resamples
-    # Units in stratum order, then by what they answered: draws depend on the data, not on names or row order.
+    # Units in stratum order, then by their answers, so that draws depend on the data, not on names or row order.
     keys = [*counts.T[::-1], np.zeros_like(group) if stratum is None else stratum]
     of_cluster = sparse.csr_array(counts[np.lexsort(keys)].T)
     step = max(1, LABEL_CELLS // len(counts))
@@ -102,7 +102,7 @@ def null_over_responses(
     Parameters
     ----------
     rows, columns
-        One entry per (response, value) pair; the attributes lie side by side in `columns`.
+        One entry per (response, value) pair; attributes are adjacent ranges of `columns`.
     group_of_row
         The code of every response; those without a pair take no part.
 
@@ -124,7 +124,7 @@ def null_over_responses(
 
 
 def _columns(columns: Ints, n_columns: int) -> tuple[sparse.csc_array, Ints]:
-    """Types of single-valued answers: the values themselves, the rarest first so that no name decides."""
+    """Return the types of single-valued answers: the values, the rarest first, so that names do not matter."""
     from scipy import sparse
 
     multiplicity = np.sort(np.bincount(columns, minlength=n_columns)).astype(np.int64)
@@ -132,7 +132,7 @@ def _columns(columns: Ints, n_columns: int) -> tuple[sparse.csc_array, Ints]:
 
 
 def _types(row: Ints, columns: Ints, n_columns: int) -> tuple[sparse.csc_array, Ints]:
-    """Find the distinct answers: their value counts (V x types) and how many responses gave each."""
+    """Return the distinct answers: their value counts (V x types) and the number of responses with each."""
     from scipy import sparse
 
     columns = columns[np.lexsort([columns, row])]
@@ -158,7 +158,7 @@ def _types(row: Ints, columns: Ints, n_columns: int) -> tuple[sparse.csc_array, 
 
 
 def _counter(totals: Ints | Floats) -> type[np.uint16] | type[np.float64]:
-    """Smallest type in which no count overflows: sparse products run several times faster on it."""
+    """Return the smallest type in which no count overflows; it makes sparse products several times faster."""
     return np.uint16 if totals.max() < 2**16 else np.float64
 
 
@@ -202,7 +202,7 @@ def _from_rows(
 def _distances(labels: Labels, of_unit: sparse.csr_array, n_groups: int, slices: Sequence[slice]) -> Floats:
     """Compute nTVD under each permutation (B x units) of units whose value counts are `of_unit` (V x units).
 
-    A sparse product counts as fast as a dense one here, and starts no threads that wait for one another.
+    A sparse product is as fast as a dense one here, and does not start threads that compete.
     """
     n_values, n_units = of_unit.shape
     total = of_unit @ np.ones(n_units)

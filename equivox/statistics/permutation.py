@@ -1,4 +1,4 @@
-"""Permutations of group labels: all of them or random ones, as if the groups made no difference."""
+"""Permutations of group labels, all of them or random ones, under the null that groups make no difference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def label_dtype(n_groups: int) -> type[np.uint8] | type[np.int64]:
 
 
 def sizes_by_stratum(group: Ints, stratum: Ints | None, n_groups: int) -> Ints:
-    """Count the units of each group in each stratum (S x G), columns in an order that no name decides."""
+    """Count the units of each group in each stratum (S x G); the order of columns does not depend on names."""
     where = np.zeros_like(group) if stratum is None else stratum
     present, code = np.unique(where, return_inverse=True)
     flat = np.bincount(code * n_groups + group, minlength=len(present) * n_groups)
@@ -87,8 +87,8 @@ def random_labellings(sizes: Ints, n: int, rng: np.random.Generator) -> Labels:
 def random_row_labellings(sizes: Ints, n: int, rng: np.random.Generator) -> Labels:
     """Draw `n` permutations of many rows uniformly: n x rows, three times as fast as shuffling each.
 
-    A row order is drawn by sorting 16-bit random keys (a radix sort); equal keys are settled by a base order
-    that is itself shuffled, so every permutation is equally likely.
+    A row order is drawn by sorting 16-bit random keys (a radix sort); equal keys are ordered by a shuffled base
+    order, so every permutation is equally likely.
     """
     labels = np.repeat(np.arange(len(sizes), dtype=label_dtype(len(sizes))), sizes)
     rng.shuffle(labels)

@@ -16,15 +16,15 @@ from equivox.statistics.nulls import null_over_clusters
 from equivox.statistics.permutation import p_value
 
 N_LABELLINGS = 499
-"""Labellings behind each simulated p-value: enough to decide at 5 %, not to report."""
+"""Number of permutations for each simulated p-value: enough to decide at 5 %, not to report."""
 
 ROUNDS = 10
-"""Designs tried in a search; the simulations are shared out among them."""
+"""Number of designs tried in a search; the simulations are divided among them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DetectableShift:
-    """The smallest population nTVD (percent) that the cluster-level test detects with the power asked for.
+    """The smallest population nTVD (percent) that the cluster-level test detects with the requested power.
 
     `mc_error` is the standard error of `shift` from simulation. Both are NaN when `undefined` says why.
     """
@@ -44,7 +44,7 @@ class DetectableShift:
 
 @dataclass(frozen=True, kw_only=True)
 class RequiredClusters:
-    """The fewest clusters, a multiple of the number of groups, that detect a shift with the power asked for.
+    """The fewest clusters, a multiple of the number of groups, that detect a shift with the requested power.
 
     `mc_error` is the standard error of `n_clusters` from simulation. They are NaN and None when `undefined` says why.
     """
@@ -64,7 +64,7 @@ class RequiredClusters:
 
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
-    """What is held fixed while shift or clusters vary."""
+    """The settings that stay fixed while the shift or the number of clusters varies."""
 
     responses: int
     n_groups: int
@@ -73,12 +73,12 @@ class _Plan:
     alpha: float
 
     def distributions(self, mass: float) -> Floats:
-        """Move `mass` of each group onto a value of its own (shared when there are fewer values than groups)."""
+        """Move `mass` of each group to one value per group (shared if there are fewer values than groups)."""
         moved = np.eye(len(self.shares))[np.arange(self.n_groups) % len(self.shares)]
         return (1 - mass) * self.shares + mass * moved
 
     def rejections(self, mass: float, n_clusters: int, n: int, rng: np.random.Generator) -> int:
-        """Count in how many of `n` simulated experiments the cluster-level p is at most alpha."""
+        """Count the experiments, of `n` simulated ones, in which the cluster-level p is at most alpha."""
         group = np.arange(n_clusters) % self.n_groups
         truth = self.distributions(mass)[group]
         columns = [slice(0, len(self.shares))]
@@ -125,7 +125,7 @@ def minimum_detectable_shift(
     value_shares
         The share of each value without a shift. Uniform by default, which is the hardest case.
     n_simulations
-        The number of experiments simulated in all, 200 or more.
+        The total number of simulated experiments, 200 or more.
     rng
         The only source of randomness.
 
@@ -188,7 +188,7 @@ def required_clusters(
     n_simulations: int = 2_000,
     rng: np.random.Generator,
 ) -> RequiredClusters:
-    """Return how many clusters detect a given shift, by simulating the cluster-level permutation test.
+    """Return the number of clusters that detect a given shift, by simulating the cluster-level permutation test.
 
     Parameters
     ----------
@@ -296,10 +296,10 @@ def _search(
     power: float,
     rising_from: float | None = None,
 ) -> tuple[float, float, int]:
-    """Find where the rejection rate crosses `power`: halve six times, then stay near a fitted logistic curve.
+    """Find where the rejection rate crosses `power`: bisect six times, then sample near a fitted logistic curve.
 
-    Returns the crossing and its standard error (delta method), NaN when the rate at `high` falls short, and how many
-    simulations were used. `rising_from` names an end where the rate may be high enough already.
+    Returns the crossing and its standard error (delta method), NaN if the rate at `high` is too low, and the number of
+    simulations used. `rising_from` is an end where the rate may already be high enough.
     """
     points = [(high, *tried(high))]
     if points[0][1] < power * points[0][2]:
@@ -322,7 +322,7 @@ def _search(
 
 
 def _crossing(points: list[tuple[float, int, int]], power: float) -> tuple[float, float]:
-    """Fit rate = logistic(a + b x) by maximum likelihood and solve for the rate asked for."""
+    """Fit rate = logistic(a + b x) by maximum likelihood and solve for the rate `power`."""
     from scipy import optimize
 
     x, hits, n = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))

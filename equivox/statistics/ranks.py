@@ -1,4 +1,4 @@
-"""Ranks of models with intervals: which ranks may each model have, and which models differ?"""
+"""Ranks of models with rank intervals, and letters for models that do not differ."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Rank:
     rank
         1 + the number of models with a smaller distance. Models with equal distances have the same rank.
     low, high
-        The lowest and the highest rank that the tests leave possible.
+        The lowest and the highest rank that the tests allow.
     nearer_than, further_than
-        The models that differ from it by a test: those that are further from parity than it, and those that are nearer.
+        The models that differ from this model by a test: those further from parity, and those nearer.
     untested
-        The models without a test against it.
+        The models without a test against this model.
     letters
         Two models that share a letter do not differ by any test, or were not tested.
     """
@@ -48,9 +48,9 @@ def rank_models(
         The distance of each model from parity, a mapping or a pandas Series. All must be finite: leave out a model
         without a score.
     differences
-        For each pair (a, b), in either order: how much further from parity a lies than b, and the p-value of that. NaN
-        or None where there is no test. A pair counts as different only where its test rejects and agrees with
-        `distances` on the side (the two may rest on different items).
+        For each pair (a, b), in either order: the distance of a from parity less that of b, and its p-value. NaN or
+        None if there is no test. A pair counts as different only if its test rejects and agrees with `distances` on
+        the side (the two may use different samples).
     level
         The probability that any pair at all is wrongly called different (Holm 1979 over the pairs).
 
@@ -115,10 +115,10 @@ def rank_models(
 
 
 def _different(tests: Mapping[tuple[str, str], tuple[float, float]], level: float) -> dict[tuple[str, str], bool]:
-    """Return which pairs differ, by Holm's step-down over those that were tested."""
+    """Return for each pair whether it differs, by Holm's step-down over the tested pairs."""
     tested = {pair: p for pair, (_, p) in tests.items() if math.isfinite(p)}
     differ = dict.fromkeys(tests, False)
-    # Written out: statsmodels' `multipletests` collects garbage at every call, which takes a second after a large run.
+    # Not statsmodels' `multipletests`, which collects garbage at every call: a second after a large run.
     for place, (pair, p) in enumerate(sorted(tested.items(), key=lambda entry: entry[1])):
         if p > level / (len(tested) - place):
             break
@@ -144,7 +144,7 @@ def _letters(distances: Mapping[str, float], nearer: Mapping[str, list[str]]) ->
 def _cliques(
     chosen: set[str], open_: set[str], done: set[str], alike: Mapping[str, set[str]]
 ) -> Iterator[frozenset[str]]:
-    """Yield the largest sets of models that are all alike (Bron & Kerbosch 1973, with a pivot)."""
+    """Yield the maximal sets of models that do not differ (Bron & Kerbosch 1973, with a pivot)."""
     if not open_ and not done:
         yield frozenset(chosen)
         return

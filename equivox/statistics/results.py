@@ -9,7 +9,7 @@ from equivox.statistics.arrays import Floats
 
 @dataclass(frozen=True, kw_only=True)
 class DistributionShift:
-    """How far the answers of the groups lie apart, for one attribute.
+    """The shift between the groups' answers for one attribute, with its evidence.
 
     Distances are nTVDs in percent unless stated otherwise. Numbers are NaN when `undefined` gives a reason.
 
@@ -46,14 +46,14 @@ class DistributionShift:
     removed_values, removed_share
         The values seen fewer than `min_count` times with their counts, and their share of all values seen.
     null_response, null_cluster
-        The nTVD of every permutation that was drawn or enumerated; empty where undefined.
+        The nTVD of every permutation that was drawn or enumerated; empty if undefined.
     exact_cluster, n_labellings
         Whether all permutations of the clusters were enumerated, and the number of distinct ones (2⁶³ − 1 stands for
         that many or more).
     undefined
         The reason why the numbers are NaN; None when they are defined.
     notes
-        What a reader should know about how the numbers were made.
+        Remarks on how the numbers were computed.
     """
 
     tvd: float

@@ -12,12 +12,12 @@ from equivox.statistics.arrays import Floats
 from equivox.statistics.inputs import LabelColumn, NumberColumn
 
 FEW_CLUSTERS = 10
-"""Below this many clusters a bootstrap interval holds the true share less often than it claims."""
+"""With fewer clusters than this, a bootstrap interval contains the true share less often than it claims."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """A share in percent with its interval; NaN when `undefined`, or a note on the interval, says why."""
+    """A share in percent with its interval; NaN if `undefined`, or a note on the interval, gives a reason."""
 
     share: float
     low: float
@@ -102,7 +102,7 @@ def cluster_share(
 def share_interval(
     hits: Floats, sizes: Floats, n_resamples: int, confidence: float, rng: np.random.Generator
 ) -> tuple[float, float, tuple[str, ...]]:
-    """BCa bootstrap over clusters of a ratio of sums, in percent."""
+    """Return the BCa bootstrap interval over clusters of a ratio of sums, in percent."""
     from scipy import stats
 
     if len(sizes) < 2:

@@ -39,7 +39,7 @@ def distribution_shift(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> DistributionShift:
-    """Return how far the answers of the groups lie apart, and how far they would lie apart by chance.
+    """Return the nTVD between the groups' answers, with its null mean, p-values and interval.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def distribution_shift(
         The unit that carries the group (a speaker, a name), one label per response. With None the responses count as
         independent: `p_cluster` is NaN, and `null_mean` is the null mean over responses.
     strata
-        What is held constant, one label per response. When every cluster lies in one stratum, clusters are permuted
-        within strata. When a cluster spans several, clusters are permuted freely and a note says so. The test over
-        responses ignores strata, as published.
+        The stratum, which is held constant, one label per response. If every cluster is in one stratum, clusters are
+        permuted within strata. If a cluster spans several, clusters are permuted freely and a note says so. The test
+        over responses ignores strata, as published.
     min_count
         Values seen fewer times over all responses are removed and counted (τ in the paper).
     n_resamples
@@ -187,7 +187,7 @@ def joint_shift(
 
 
 def _undefined(design: Design, found: Occurrences, table: Ints, min_count: int) -> str | None:
-    """Say in words why no distance can be computed; None when it can."""
+    """Return in words why no distance can be computed; None if it can."""
     if len(design.groups) < 2:
         return f"only one group, {design.groups[0]!r}: a difference needs two"
     if found.n_total == 0:
@@ -227,7 +227,7 @@ def _same_in_all(found: Occurrences) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Tested:
-    """The numbers that a null gives to an observed distance."""
+    """The null mean, excess and p-values of an observed distance."""
 
     null_mean: float
     null_mean_response: float
@@ -248,7 +248,7 @@ def _tested(observed: float, response: Floats, cluster: Floats, exact: bool) -> 
 
 
 def _least_p(cluster: Floats, exact: bool) -> tuple[str, ...]:
-    """Warn when the clusters have so few permutations that no answer could be significant at 5 %."""
+    """Return a warning if the clusters have so few permutations that no p can be 5 % or less."""
     if not exact or len(cluster) < 2:
         return ()
     least = n_extreme(cluster, float(np.nanmax(cluster))) / len(cluster)

@@ -37,7 +37,7 @@ def sign_flip_test(
     n_resamples: int = 10_000,
     rng: np.random.Generator,
 ) -> SignFlip:
-    """Return the mean of signed values and the p that they are symmetric about zero, whole clusters flipped together.
+    """Test whether signed values are symmetric about zero, flipping the signs of whole clusters.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def sign_flip_test(
 
     Examples
     --------
-    Three contexts, two readings each, all stereotypical: 2 of the 8 sign patterns are as far out.
+    Three contexts, two responses each, all stereotypical: 2 of the 8 sign patterns are as extreme.
 
     >>> found = sign_flip_test([1, 1, 1, 1, 1, 1], clusters=["a", "a", "b", "b", "c", "c"],
     ...                        rng=np.random.default_rng(1))
@@ -110,7 +110,7 @@ def sign_flip_test(
 
 
 def least_p(n_clusters: int, n_resamples: int) -> float:
-    """Return the smallest p that flipping so many clusters can give, whatever their values.
+    """Return the smallest p that flipping this number of clusters can give, for any values.
 
     All patterns are counted when they are few enough, and two of them are always the furthest out: a pattern and its
     opposite.
@@ -160,7 +160,7 @@ def parity_deviation(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> Parity:
-    """Return how far a two-way choice lies from parity, 2 · |50 − share| in percent, with the cluster as the unit.
+    """Return the distance of a two-way choice from parity, 2 · |50 − share| in percent; the unit is the cluster.
 
     Parameters
     ----------

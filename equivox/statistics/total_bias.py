@@ -1,4 +1,4 @@
-"""Total bias score: how far a model lies from the mean of a cohort of models, over several metrics."""
+"""Total bias score: the distance of a model from the mean of a cohort of models, over several metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TotalBias:
     metrics
         The metrics in the sum.
     total
-        The score of each model, in standard deviations; NaN where `undefined` gives the reason.
+        The score of each model, in standard deviations; NaN if `undefined` gives a reason.
     parts
         (M − mean)/sd of each model and metric, with its sign.
     undefined
@@ -41,7 +41,7 @@ class TotalBias:
 def total_bias_score(
     scores: Mapping[str, Mapping[str, float]], *, cohort: Mapping[str, Mapping[str, float]], cohort_name: str
 ) -> TotalBias:
-    """Return for each model the sum of its absolute z-scores in a cohort: Σ_k |(M_k − mean_k)/sd_k|.
+    """Return the sum of each model's absolute z-scores in a cohort: Σ_k |(M_k − mean_k)/sd_k|.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from equivox.statistics.arrays import Floats
 from equivox.statistics.sign_flip import sign_flip_test
 
 Statistic = Callable[[Floats], Floats]
-"""Sums over clusters (… x K) → the score (…), NaN where the sums give none."""
+"""Function of sums over clusters (… x K) that returns the score (…), NaN if it is undefined."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +38,10 @@ class TotalsComparison:
     p_further
         Two-sided p of the null that the distances are equal, on the same side of the target or on opposite sides.
     further_low, further_high
-        Confidence interval of `further`: everything that the intervals of the difference and of the sum of the two
-        scores, measured from the target, leave possible. Its coverage is nominal where one score is clearly further
-        than the other or clearly off the target. Where one score lies on the target it is lower, by less than half of
-        what is missing (92.5 instead of 95 %).
+        Confidence interval of `further`: all values that the intervals of the difference and of the sum of the two
+        scores, measured from the target, allow. Its coverage is nominal if one score is clearly further than the other
+        or clearly off the target. If one score is on the target, the error rate is at most half as large again
+        (coverage 92.5 instead of 95 %).
     n_clusters
         The number of clusters.
     """
@@ -70,18 +70,18 @@ def compare_totals(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> TotalsComparison:
-    """Return the difference of two models' scores on the same clusters, and which of them lies further from a target.
+    """Compare two models' scores on the same clusters, and their distances from a target.
 
     Parameters
     ----------
     totals_a, totals_b
-        C x K tables: what each cluster adds to the K sums that the score is computed from, with the same clusters in
-        the same order.
+        C x K tables: the contribution of each cluster to the K sums from which the score is computed, with the same
+        clusters in the same order.
     statistic
-        The score as a function of the sums: an array of shape (…, K) to an array of shape (…), NaN where there is no
+        The score as a function of the sums: an array of shape (…, K) to an array of shape (…), NaN if there is no
         score.
     target
-        The value of the score that means "no bias"; NaN where there is none.
+        The value of the score that means "no bias"; NaN if there is none.
     n_resamples
         Sign patterns drawn, as in `sign_flip_test`.
     confidence
@@ -92,7 +92,7 @@ def compare_totals(
     Returns
     -------
     TotalsComparison
-        `difference` is zero when the scores are equal, `further` when they lie equally far from the target. NaN with a
+        `difference` is zero when the scores are equal, `further` when they are equally far from the target. NaN with a
         reason when a score is NaN, with all clusters or without any one of them, or when there are fewer than two
         clusters. Two models that agree in every cluster have p = 1.
 
@@ -148,7 +148,7 @@ def compare_totals(
     if not math.isnan(target):
         summed, p_sum = _tested(pseudo_a + pseudo_b - 2 * target, x + y, n_resamples, confidence, rng)
         further, p_further = abs(x) - abs(y), max(p, p_sum)
-        # In each of x − y and x + y the difference of the distances rises or falls: its extremes are at their ends.
+        # The difference of the distances is monotone in x − y and in x + y: its extremes are at the ends.
         corners = [math.copysign(min(abs(u), abs(v)), u * v) for u in apart for v in summed]
         ends = min(corners), max(corners)
     return TotalsComparison(
@@ -168,9 +168,9 @@ def compare_totals(
 
 
 def pseudo_values(totals: Floats, statistic: Statistic) -> Floats:
-    """Return each cluster's pseudo-value, n·θ − (n − 1)·θ₍₋c₎; NaN where the rest gives no score.
+    """Return each cluster's pseudo-value, n·θ − (n − 1)·θ₍₋c₎; NaN if the other clusters give no score.
 
-    For a mean of clusters that count alike it is the cluster's own:
+    For a mean over clusters with equal weights it is the cluster's value:
 
     >>> pseudo_values(np.array([[1.0, 1], [5, 1]]), lambda s: s[..., 0] / s[..., 1]).tolist()
     [1.0, 5.0]
@@ -191,7 +191,7 @@ def _tested(
     """Return Student's interval around `value` and the sign-flip p of pseudo-values with that mean."""
     from scipy.stats import t
 
-    # What rounding leaves of clusters that agree is no difference.
+    # Differences as small as rounding errors count as zero.
     pseudo = np.where(np.abs(pseudo) > 1e-9 * max(1.0, float(np.abs(pseudo).max())), pseudo, 0.0)
     tested = sign_flip_test(pseudo, clusters=None, n_resamples=n_resamples, rng=rng)
     half = float(t.ppf(0.5 + confidence / 2, len(pseudo) - 1) * pseudo.std(ddof=1) / math.sqrt(len(pseudo)))

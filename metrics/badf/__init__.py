@@ -1,4 +1,4 @@
-"""BADF: what do a model's stories associate with whom? (arXiv 2508.01412)."""
+"""BADF: phrases that a model's stories associate with an identity (arXiv 2508.01412)."""
 
 from __future__ import annotations
 

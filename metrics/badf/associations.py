@@ -1,7 +1,7 @@
-"""From phrases to associations: which phrase of which kind of place is told more often of which identity.
+"""Associations: the phrases that stories tell more often of one identity, by kind of place.
 
-A document is what one story says of one character. Within a category of places, a phrase's documents are counted per
-identity, tested and scored; everything is a pure function of the documents.
+A document holds the phrases of one story about one character. Within a category of places, a phrase's documents are
+counted per identity, tested and scored; all results are pure functions of the documents.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from equivox.statistics import Association as Tested
 
 LEVEL = 0.05
-"""Of the published p and of q."""
+"""The level of the published p and of q."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """A category of places: documents and phrase tokens of each identity, and each phrase's documents.
+    """Counts of one category of places: documents and phrase tokens of each identity, and each phrase's documents.
 
-    `with_phrase[phrase][i]` counts the documents of identity i that have it; `tokens[i]` counts every phrase of
-    identity i, repeats included.
+    `with_phrase[phrase][i]` counts the documents of identity i with the phrase; `tokens[i]` counts all phrases of
+    identity i, including repeats.
     """
 
     category: str
@@ -43,16 +43,16 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True)
 class Phrase:
-    """One phrase of one category, tested.
+    """One tested phrase of one category.
 
     Attributes
     ----------
     scores
-        BADF's score per identity; zero says that the other (the least) has it as often.
+        BADF's score per identity; zero means that the other identity (the one with the least) has it as often.
     p
-        As published: χ² over stories, uncorrected for the number of phrases. NaN where `undefined` says why.
+        The published p: χ² over stories, not corrected for the number of phrases. NaN if `undefined` gives a reason.
     p_exact
-        Fisher's, or another exact or permutation p, where counts are small (`sparse`), else `p`; `method` says which.
+        Fisher's, or another exact or permutation p, if counts are small (`sparse`), else `p`; `method` names it.
     q
         `p_exact` after Benjamini-Hochberg over everything tested; NaN until `with_q`.
     v
@@ -73,9 +73,9 @@ class Phrase:
     q: float = NAN
 
     def residual(self, place: int) -> float:
-        """Return the adjusted standardized residual of an identity: how far it stands out from all others together.
+        """Return the adjusted standardized residual of an identity against all others together.
 
-        Zero says as often as the rest, above 2 clearly more; NaN where a phrase is told of everybody or nobody.
+        Zero means as often as the rest, above 2 clearly more; NaN if a phrase is told of everybody or nobody.
         """
         n, total = sum(self.documents), sum(self.counts)
         expected = self.documents[place] * total / n if n else 0.0
@@ -85,7 +85,7 @@ class Phrase:
 
 @dataclass(frozen=True, kw_only=True)
 class Association:
-    """A phrase that is told more of an identity, by the published rule: score above 0 and p up to .05."""
+    """A phrase that is told more often of an identity, by the published rule: score above 0 and p up to .05."""
 
     identity: str
     place: int
@@ -102,19 +102,19 @@ def unify_phrases(
 ) -> Documents:
     """Return the documents with `unified` filled in, category by category.
 
-    The first wording met stands for all that are merged with it: `none` merges nothing, `lemma` what has the same
-    dictionary forms, `embedding` what means the same (arXiv 2508.01412, appendix G), by `equivox.annotate.embedding`.
+    The first wording represents all that are merged with it: `none` merges nothing, `lemma` merges equal dictionary
+    forms, `embedding` similar meanings (arXiv 2508.01412, appendix G), by `equivox.annotate.embedding`.
     """
     columns = Documents.of(documents)
     return columns.unify(leaders_of(columns, merge, encoder, threshold))
 
 
 _KNOWN: dict[tuple[tuple[str, ...], str, float], dict[str, str]] = {}
-"""Leaders by meaning found last, which the follow-up and the scores of one command share."""
+"""Cache of the latest leaders by meaning, for the follow-up and the scores of one command."""
 
 
 def leaders(phrases: tuple[str, ...], merge: Merge, encoder: str, threshold: float) -> dict[str, str]:
-    """Return the wording that stands for each of `phrases`, which come in the order in which they were met."""
+    """Return the wording that represents each of `phrases`, which are in order of first occurrence."""
     if merge == "none":
         return {phrase: phrase for phrase in phrases}
     if merge == "lemma":
@@ -133,7 +133,7 @@ def leaders(phrases: tuple[str, ...], merge: Merge, encoder: str, threshold: flo
 
 
 def count(documents: Sequence[Document] | Documents, category: str, identities: Sequence[str]) -> Counts:
-    """Count the documents of one category; an identity without any counts zero."""
+    """Count the documents of one category; an identity without documents has zero."""
     import numpy as np
 
     own = Documents.of(documents).in_category(category)
@@ -150,10 +150,10 @@ def count(documents: Sequence[Document] | Documents, category: str, identities: 
 
 
 def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) -> list[Phrase]:
-    """Test every phrase of a category; the same seed gives the same permutation p.
+    """Return the test of every phrase of a category; the same seed gives the same permutation p.
 
-    A phrase in every document, or a category in which an identity has no stories, has no test: its p is NaN with the
-    reason, and it is in no family of tests. Of one identity alone there is nothing to test: the list is empty.
+    A phrase in every document, or in a category in which an identity has no stories, has no test: its p is NaN with the
+    reason, and it is in no family of tests. For a single identity the list is empty.
     """
     from dataclasses import replace
 
@@ -173,7 +173,7 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
             exact = exact_p(found, counts.documents)
             tested = association_test(table, n_resamples=n_resamples if exact is None else 1, rng=rng)
             if tested.method == "permutation" and exact is not None:
-                # A drawn p is never below one in the draws, which thousands of tests would not survive.
+                # A permutation p is at least 1 / draws, too large after correction for thousands of tests.
                 tested = replace(tested, p_exact=exact, method="exact")
             known[found] = tested
         phrases.append(
@@ -198,10 +198,10 @@ _MOST_TABLES = 300_000
 
 
 def exact_p(counts: Sequence[int], documents: Sequence[int]) -> float | None:
-    """Return how likely counts at least as uneven are where identity says nothing: all tables with these margins.
+    """Return the probability, under the null, of counts at least as uneven: over all tables with these margins.
 
-    Ordered by χ², weighed by the multivariate hypergeometric distribution (Freeman and Halton 1951, for two outcomes);
-    None where there are too many tables, or one.
+    Tables are ordered by χ² and weighted by the multivariate hypergeometric distribution (Freeman and Halton 1951, for
+    two outcomes); None if there are too many tables, or only one.
 
     All three of three stories in one of three groups of four, 3 · 4 of 220 ways:
 
@@ -214,7 +214,7 @@ def exact_p(counts: Sequence[int], documents: Sequence[int]) -> float | None:
 
     n, k = np.asarray(documents), len(documents)
     total, rest = sum(counts), int(n.sum()) - sum(counts)
-    if total > rest:  # those without are fewer, and deviate as much
+    if total > rest:  # the documents without the phrase are fewer, and deviate as much
         return exact_p([of - have for have, of in zip(counts, documents, strict=True)], documents)
     if not total or (n == 0).any() or (total + 1) ** (k - 1) > _MOST_TABLES:
         return None
@@ -243,7 +243,7 @@ def _undefined(tested: Tested, counts: Counts, found: Sequence[int]) -> str | No
 
 
 def with_q(phrases: Sequence[Phrase], *, family: str) -> list[Phrase]:
-    """Return the phrases with q over all of them that have a test."""
+    """Return the phrases with q over all that have a test."""
     from dataclasses import replace
 
     from equivox.statistics import adjust
@@ -255,7 +255,7 @@ def with_q(phrases: Sequence[Phrase], *, family: str) -> list[Phrase]:
 
 
 def associations(phrases: Sequence[Phrase], identities: Sequence[str]) -> list[Association]:
-    """Return what the published rule keeps: score > 0 and p ≤ .05, in the order of the phrases."""
+    """Return the associations by the published rule, score > 0 and p ≤ .05, in the order of the phrases."""
     return [
         Association(identity=identity, place=place, phrase=phrase)
         for phrase in phrases
@@ -266,7 +266,7 @@ def associations(phrases: Sequence[Phrase], identities: Sequence[str]) -> list[A
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """One cell of Table 14: how many associations, their mean score and mean p; NaN where there is none."""
+    """One cell of Table 14: the number of associations, their mean score and mean p; NaN if there is none."""
 
     count: int
     mean_score: float
@@ -274,7 +274,7 @@ class Summary:
 
 
 def summary(scores: Sequence[float], ps: Sequence[float]) -> Summary:
-    """Summarize the associations of one identity over all categories.
+    """Return the summary of one identity's associations over all categories.
 
     >>> summary([0.002, 0.004], [0.01, 0.03])
     Summary(count=2, mean_score=0.003, mean_p=0.02)
@@ -288,7 +288,7 @@ def summary(scores: Sequence[float], ps: Sequence[float]) -> Summary:
 def chi2(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return χ² of many phrases at once: `counts` (identities × phrases), `documents` (identities).
 
-    With Yates' correction for two identities, as published; NaN where every document has the phrase, or none.
+    With Yates' correction for two identities, as published; NaN if every document has the phrase, or none.
     """
     import numpy as np
 
@@ -304,7 +304,7 @@ def chi2(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> NDArray[np.
 
 @dataclass(frozen=True)
 class Tally:
-    """What a permutation of identities gives: associations by the published rule, and χ² summed over all phrases."""
+    """Counts under one permutation of identities: associations by the published rule, and the sum of χ²."""
 
     n: int
     chi2: float
@@ -314,7 +314,7 @@ class Tally:
 
 
 def tally(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> Tally:
-    """Tally `counts` (identities × phrases); nothing where an identity has no documents."""
+    """Return the tally of `counts` (identities × phrases); zero if an identity has no documents."""
     if not counts.shape[1] or (documents == 0).any():
         return Tally(0, 0.0)
     kept, found = _kept(counts, documents)
@@ -322,7 +322,7 @@ def tally(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> Tally:
 
 
 def _kept(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return which associations the published rule keeps (identities × phrases), and χ² of each phrase."""
+    """Return the mask of associations by the published rule (identities × phrases), and χ² of each phrase."""
     import numpy as np
     from scipy.special import chdtrc
 
@@ -360,9 +360,9 @@ def kept_by_chance(total: int, documents: Sequence[int], *, n_resamples: int, se
 
 @dataclass(frozen=True, kw_only=True)
 class Null:
-    """How many associations the published rule keeps when identities are permuted: over stories, and over descriptors.
+    """Null distributions of the number of associations, with identities permuted over stories and over descriptors.
 
-    p-values compare χ² summed over all phrases, which, unlike the count, still grows where most phrases pass already.
+    p-values compare the sum of χ² over all phrases, which, unlike the count, still grows when most phrases pass.
     """
 
     observed: Tally
@@ -372,17 +372,17 @@ class Null:
 
     @property
     def p_stories(self) -> float:
-        """How often identities permuted over stories differ as much; NaN where none were drawn."""
+        """The p-value of permutations over stories; NaN if none were drawn."""
         return _p(self.stories, self.observed)
 
     @property
     def p_descriptors(self) -> float:
-        """How often identities permuted over descriptors differ as much; NaN where there is one way."""
+        """The p-value of permutations over descriptors; NaN if there is only one."""
         return _p(self.descriptors, self.observed)
 
     @property
     def expected(self) -> float:
-        """The mean count by chance, where stories are exchangeable; NaN where it was not drawn."""
+        """The mean count by chance if stories are exchangeable; NaN if none were drawn."""
         return sum(tally.n for tally in self.stories) / len(self.stories) if self.stories else NAN
 
 
@@ -394,11 +394,11 @@ def null_counts(
     n_descriptors: int,
     seed: int,
 ) -> Null:
-    """Permute identities and count associations.
+    """Return the counts of associations under permutations of identities.
 
-    Over stories: within one story the characters exchange identities; a character alone exchanges with those of its
-    category. Over descriptors: those of one stratum exchange identities in all their stories; with few descriptors
-    there are few such permutations, and p cannot be small.
+    Over stories: the characters of one story exchange identities; single characters exchange within their category.
+    Over descriptors: descriptors of one stratum exchange identities in all their stories; with few descriptors there
+    are few such permutations, and p cannot be small.
     """
     import numpy as np
 
@@ -428,7 +428,7 @@ def null_counts(
 
 
 def _p(null: Sequence[Tally], observed: Tally) -> float:
-    # Permutations that only rename the identities give the same sum, to rounding.
+    # Permutations that only rename the identities give the same sum, up to rounding.
     as_far = sum(tally.chi2 >= observed.chi2 * (1 - 1e-9) for tally in null)
     return (1 + as_far) / (1 + len(null)) if null else NAN
 
@@ -438,7 +438,7 @@ def _strata(documents: Documents) -> dict[str, list[tuple[str, str]]]:
 
     groups: dict[str, dict[str, str]] = defaultdict(dict)
     codes = (documents.stratum.codes, documents.descriptor.codes, documents.identity.codes)
-    # The last identity of a descriptor counts, as where documents were read one by one.
+    # The last identity of a descriptor counts, as in a loop over documents.
     for stratum, descriptor, identity in np.unique(np.stack(codes), axis=1).T.tolist():
         name = documents.descriptor.names[descriptor]
         groups[documents.stratum.names[stratum]][name] = documents.identity.names[identity]
@@ -454,7 +454,7 @@ def _arrangements(identities: Sequence[str]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """The documents of one category: who has which phrase, with their identities, stories and descriptors."""
+    """The documents of one category: their phrases, identities, stories and descriptors."""
 
     rows: NDArray[np.int64]
     codes: NDArray[np.int64]
@@ -466,7 +466,7 @@ class _Block:
     n_identities: int
 
     def tally(self, identity: NDArray[np.int64]) -> Tally:
-        """Tally the phrases when document i has the identity `identity[i]`."""
+        """Return the tally of phrases if document i has the identity `identity[i]`."""
         import numpy as np
 
         flat = np.bincount(
@@ -477,7 +477,7 @@ class _Block:
 
     @cached_property
     def _by_descriptor(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many documents of each descriptor have each phrase, and how many documents each has."""
+        """The number of documents with each phrase by descriptor, and the number of documents of each descriptor."""
         import numpy as np
 
         flat = np.bincount(
@@ -486,7 +486,7 @@ class _Block:
         return flat.reshape(self.n_descriptors, -1), np.bincount(self.descriptor, minlength=self.n_descriptors)
 
     def of_descriptors(self, identity: NDArray[np.int64]) -> Tally:
-        """Tally the phrases when descriptor d has the identity `identity[d]`."""
+        """Return the tally of phrases if descriptor d has the identity `identity[d]`."""
         import numpy as np
 
         counts, documents = self._by_descriptor
@@ -495,12 +495,12 @@ class _Block:
         return tally(of @ counts, of @ documents)
 
     def permuted(self, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return the identities with those of one story exchanged; of single characters, with all others."""
+        """Return permuted identities: within each story, or among all documents for single characters."""
         import numpy as np
 
         if self._alone:
             return rng.permutation(self.identity)
-        # Within each story: sorted by story and a random number, each place takes the identity of another place.
+        # Sorting by story and a random number permutes the identities within each story.
         order = np.lexsort((rng.random(len(self.story)), self.story))
         permuted = np.empty_like(self.identity)
         permuted[self._by_story] = self.identity[order]

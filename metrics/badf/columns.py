@@ -1,4 +1,4 @@
-"""BADF of plain columns: which phrases are told more of which identity, and how many chance alone gives."""
+"""BADF of plain columns: the phrases associated with an identity, and the number of them by chance."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def measure(
     n_name_permutations: int = 999,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return how many associations there are beside what chance gives; NaN with the reason in `undefined`.
+    """Return the number of associations with its null mean; NaN with the reason in `undefined`.
 
-    A row is one character of one story: whose identity it has and the phrases that describe it (none: the story says
-    nothing; missing: it could not be read). `names` carries the identity and is what `p_names` moves; `categories` are
-    the kinds of places, counted apart; `stories` tells which rows are of one story. Rows of one story, identity, name
-    and category are one document, so that a table may as well have a row per phrase; a document is missing when any of
-    its rows is.
+    A row is one character of one story: its identity and the phrases that describe it (none: the story says nothing;
+    missing: it could not be parsed). `names` carry the identity and are permuted for `p_names`; `categories` are the
+    kinds of places, counted separately; `stories` identifies the rows of one story. Rows of one story, identity, name
+    and category are one document, so that a table can also have a row per phrase; a document is missing if any of its
+    rows is.
     """
     scoring_options(merge=merge, merge_threshold=merge_threshold)
     who = whole("identities", identities)
@@ -121,7 +121,7 @@ def why_undefined(groups: Sequence[str], counts: Sequence[Counts], testable: boo
 
 
 def _could_associate(counts: Counts) -> bool:
-    """Whether the clearest difference that there can be reaches the level: 0 found says something only then."""
+    """Return whether the largest possible difference reaches the level; only then do 0 associations mean anything."""
     import numpy as np
 
     from equivox.statistics import association_test

@@ -1,4 +1,4 @@
-"""Documents as columns: one document is what one story says of one character."""
+"""Documents as columns: one document holds the phrases of one story about one character."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """One document: its phrases, and the words that stand for them after unifying.
+    """One document: its phrases, and the wordings that represent them after unification.
 
-    `key` names the story; `stratum` is what a descriptor shares with those it may change identities with.
+    `key` is the story's; descriptors with the same `stratum` can exchange identities.
     """
 
     key: str
@@ -43,11 +43,11 @@ class Documents:
     story
         The number of each document's story; `keys[story]` is the key of its response.
     category, identity, descriptor, stratum
-        A label per document.
+        Labels, one per document.
     phrases
-        The phrases of each document, in the order told, repeats included.
+        The phrases of each document, in the order of the story, including repeats.
     unified
-        The same phrases, one by one, under the wording that stands for them.
+        The same phrases, each under the wording that represents it.
     """
 
     story: NDArray[np.int64]
@@ -64,7 +64,7 @@ class Documents:
 
     @classmethod
     def of(cls, documents: Sequence[Document] | Documents) -> Documents:
-        """Return documents as columns; those that are columns already are returned as they are."""
+        """Return documents as columns; `Documents` are returned unchanged."""
         if isinstance(documents, Documents):
             return documents
         story = EncodedLabels.of([one.key for one in documents])
@@ -80,7 +80,7 @@ class Documents:
         )
 
     def rows(self) -> list[Document]:
-        """Return the documents one by one."""
+        """Return the documents as a list."""
         columns = [c.texts() for c in (self.category, self.identity, self.descriptor, self.stratum)]
         return [
             Document(
@@ -115,13 +115,13 @@ class Documents:
         )
 
     def identity_codes(self, identities: Sequence[str]) -> NDArray[np.int64]:
-        """Return each document's identity as its place in `identities`."""
+        """Return the index of each document's identity in `identities`."""
         lookup = np.array([identities.index(name) for name in self.identity.names], dtype=np.int64)
         return lookup[self.identity.codes] if len(self) else np.zeros(0, dtype=np.int64)
 
     @cached_property
     def told(self) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[str, ...]]:
-        """Each phrase of each document once: documents, phrases, and the phrases' names in order of first mention."""
+        """The distinct phrases of each document: documents, phrases, and names of phrases in order of first mention."""
         unified = self.unified
         if not len(unified.codes):
             return unified.rows, unified.codes, ()
@@ -134,14 +134,14 @@ class Documents:
 
     @cached_property
     def found(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Mapping[str, int]]:
-        """The documents of each phrase: documents sorted by phrase, where each phrase begins, each phrase's number."""
+        """The documents sorted by phrase, the start of each phrase, and each phrase's number."""
         rows, codes, names = self.told
         order = np.lexsort((rows, codes))
         starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
         return rows[order], starts, {name: number for number, name in enumerate(names)}
 
     def with_phrase(self, phrase: str) -> NDArray[np.int64]:
-        """Return the documents that have a phrase, in order."""
+        """Return the numbers of the documents with a phrase, in order."""
         rows, starts, number = self.found
         if phrase not in number:
             return np.zeros(0, dtype=np.int64)
@@ -149,7 +149,7 @@ class Documents:
         return rows[starts[place] : starts[place + 1]]
 
     def unify(self, leaders: Mapping[str, Mapping[str, str]]) -> Documents:
-        """Return the documents with `unified` filled in: category → phrase → the wording that stands for it."""
+        """Return the documents with `unified` filled in; `leaders`: category → phrase → representing wording."""
         place: dict[str, int] = {}
         lookup = np.full((len(self.category.names), max(len(self.phrases.names), 1)), -1, dtype=np.int64)
         for number, category in enumerate(self.category.names):
@@ -162,7 +162,7 @@ class Documents:
 
 
 def documents_of(samples: Samples, characters: Sequence[str], segment: str, parsed: NDArray[np.bool_]) -> Documents:
-    """Return the documents of all stories that are annotated (`parsed`), the characters of one story together."""
+    """Return the documents of all annotated stories (`parsed`); the characters of one story are adjacent."""
     n_stories = int(parsed.sum())
     stories = np.arange(n_stories)
     number = np.cumsum(parsed) - 1
@@ -180,7 +180,7 @@ def documents_of(samples: Samples, characters: Sequence[str], segment: str, pars
         told.append((place, samples.values(attribute, segment)))
     story, place_of = np.concatenate(labels["story"]), np.concatenate(labels["place"])
     order = np.lexsort((place_of, story))
-    # The document of each story and place, by which its phrases are found.
+    # The number of the document for each story and character, to assign phrases to it.
     document = np.full((n_stories, len(characters) + 1), -1, dtype=np.int64)
     document[story[order], place_of[order]] = np.arange(len(order))
     names: dict[str, int] = {}
@@ -207,14 +207,14 @@ def documents_of(samples: Samples, characters: Sequence[str], segment: str, pars
 
 
 def _filled(labels: EncodedLabels) -> EncodedLabels:
-    """Return labels with an empty text where one is missing."""
+    """Return labels with missing ones replaced by an empty text."""
     if not (labels.codes < 0).any():
         return labels
     return EncodedLabels(np.where(labels.codes < 0, len(labels.names), labels.codes), (*labels.names, ""))
 
 
 def leaders_of(documents: Documents, merge: Merge, encoder: str, threshold: float) -> dict[str, dict[str, str]]:
-    """Return, for each category, the wording that stands for each phrase: the first one met of those merged."""
+    """Return, for each category, the wording that represents each phrase: the first of the merged ones."""
     from equivox.metrics.badf.associations import leaders
 
     found = {}

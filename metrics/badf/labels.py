@@ -1,10 +1,10 @@
-"""BADF's annotator checked against people (arXiv 2508.01412, appendix H): from labels to how often each stage is right.
+"""Check of BADF's annotator against people (arXiv 2508.01412, appendix H): the accuracy of each stage from labels.
 
-What a file labels is told by its columns; those of the released samples are known too:
+The columns of a file show what it labels; those of the released samples are accepted too:
 
-stories       `recall`, `precision`, `decomposition_accuracy`: per story, the share that is right, 0 to 1
+stories       `recall`, `precision`, `decomposition_accuracy`: per story, the share of correct phrases, 0 to 1
 exclusivity   `gold` and `answer`: YES or NO per phrase
-clusters      `gold_cluster` and `cluster`: per phrase, the group that people and that the encoder put it in
+clusters      `gold_cluster` and `cluster`: per phrase, the cluster chosen by people and by the encoder
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RESAMPLES = 9999
 
 
 def score_badf_labels(files: Sequence[Path]) -> CheckedStages:
-    """Score label files; RequestError for one that cannot be read, has no labels, or holds something else."""
+    """Score label files; RequestError for a file that cannot be read, has no labels, or has other columns."""
     measures: list[CheckedStage] = []
     left_out: dict[str, int] = {}
     for path in files:
@@ -131,9 +131,9 @@ def _clusters(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[Che
 def clustering(gold: Sequence[Hashable], found: Sequence[Hashable]) -> dict[str, float]:
     """Return homogeneity, completeness and V-measure of clusters against labels, 0 to 1.
 
-    Homogeneity is 1 when no cluster mixes labels, completeness when no label is spread over clusters; V is their
-    harmonic mean. One label for all makes homogeneity 1, one cluster for all completeness 1. Rosenberg and Hirschberg
-    2007, ACL D07-1043. Raises RequestError for no phrases, or unequal lengths.
+    Homogeneity is 1 if no cluster mixes labels, completeness is 1 if no label is spread over clusters; V is their
+    harmonic mean. With a single label homogeneity is 1, with a single cluster completeness is 1. Rosenberg and
+    Hirschberg 2007, ACL D07-1043. Raises RequestError for no phrases, or unequal lengths.
 
     >>> clustering("aabb", "1122")
     {'homogeneity': 1.0, 'completeness': 1.0, 'V-measure': 1.0}

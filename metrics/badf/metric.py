@@ -1,4 +1,4 @@
-"""BADF as a metric: which phrases a model's stories tell more often of one identity than of another."""
+"""BADF as a metric: phrases that a model's stories tell more often of one identity than of another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
-    """Score nothing: a setting is scored as a whole, since q is over everything tested."""
+    """Return no scores, because a setting is scored as a whole: q is over everything tested."""
     return Scored([])
 
 
@@ -29,21 +29,21 @@ def score_family(members: Members, options: ScoringOptions) -> Scored:
 
 
 def follow_up(members: Members, options: ScoringOptions) -> Sequence[Segment]:
-    """Return the question about each association: whether it is a fact of the identity alone."""
+    """Return the question about each association: whether it is a fact that is exclusive to the identity."""
     from equivox.metrics.badf.scorer import exclusivity_questions
 
     return exclusivity_questions(members, options)
 
 
 def overlap(runs: Sequence[tuple[str, Path]]) -> Sequence[Any]:
-    """Return how far the associations of every two settings and models are the same."""
+    """Return the overlap of the associations of every two settings and models."""
     from equivox.metrics.badf.overlap import overlaps_of_runs
 
     return overlaps_of_runs(runs)
 
 
 def check_stages(*arguments: Any, **options: Any) -> Any:
-    """Return how far the stages of the annotation agree with people's labels."""
+    """Return the agreement of each stage of the annotation with people's labels."""
     from equivox.metrics.badf.labels import score_badf_labels
 
     return score_badf_labels(*arguments, **options)
@@ -110,7 +110,7 @@ METRIC = Metric(
         (
             "associations",
             "Phrases that the stories tell more often of one identity than of another, by the published rule. They are "
-            "counted in all stories of a setting at once; what chance gives stands beside their number.",
+            "counted in all stories of a setting at once; the number expected by chance is given too.",
         ),
     ),
 )

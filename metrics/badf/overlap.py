@@ -1,4 +1,4 @@
-"""How far two settings, or two models, have the same associations: those they share, and in which order."""
+"""Overlap of the associations of two settings or two models: the shared ones and their order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def overlap(
 ) -> Overlap:
     """Compare the scores of two sets of associations.
 
-    Phrases count as the same when their dictionary forms are. Each setting chose its own wording for a group of
-    phrases, so the overlap is a lower bound.
+    Phrases with the same dictionary forms count as equal. Each setting chose its own wording for a group of phrases, so
+    the overlap is a lower bound.
 
     >>> a = {("g", "sports", "f", "calm"): 0.3, ("g", "sports", "m", "witty"): 0.1}
     >>> found = overlap("g", "a", a, "b", {("g", "sports", "f", "calm"): 0.2})
@@ -62,7 +62,7 @@ def association_sets(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[Key
 def overlaps_of_runs(runs: Sequence[tuple[str, Path]]) -> list[Overlap]:
     """Compare every two settings and models of some runs (their labels and folders), dimension by dimension.
 
-    Only settings that were scored take part; one whose coverage was too small for a score does not.
+    Settings without a score, because their coverage was too small, are left out.
     """
     sets: list[tuple[str, dict[str, dict[Key, float]]]] = []
     for label, folder in runs:

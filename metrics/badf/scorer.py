@@ -1,7 +1,7 @@
-"""Scores a setting of BADF: all its dimensions together, because q is over everything that was tested.
+"""Scores of a setting of BADF: all its dimensions together, because q is over everything that was tested.
 
-Zero associations is a result only where the stories were there and were read: below the coverage floor, and where an
-identity has no stories, every number is NaN with its reason.
+Zero associations are a result only if there are annotated stories: below the coverage floor, and if an identity has
+no stories, every number is NaN with its reason.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from equivox.metrics.badf.associations import (
 from equivox.metrics.badf.documents import Documents, documents_of
 
 YES, NO, UNREAD, NOT_ASKED = "yes", "no", "unparsed", "not asked"
-"""What is known of an association's exclusivity; only `yes` drops it."""
+"""The values of an association's exclusivity; only `yes` drops it."""
 _STORY_PERMUTATIONS, _DESCRIPTOR_PERMUTATIONS = 199, 999
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dimension:
-    """One task of a setting, from its stories to its tested phrases."""
+    """One task of a setting: its stories, its documents and its tested phrases."""
 
     task: Task
     samples: Samples
@@ -65,7 +65,7 @@ class Dimension:
 
 
 def tested(members: Members, options: ScoringOptions) -> list[Dimension]:
-    """Return every dimension of a setting with all its phrases tested, q over all of them."""
+    """Return every dimension of a setting with its tested phrases; q is over all of them."""
     dimensions = [_dimension(task, samples, options) for task, samples in members]
     every = [phrase for dimension in dimensions for phrase in _phrases(dimension)]
     every = with_q(every, family="every phrase × category × dimension of a setting")
@@ -110,7 +110,7 @@ def _dimension(task: Task, samples: Samples, options: ScoringOptions) -> Dimensi
 
 
 def _in_order(labels: EncodedLabels) -> list[str]:
-    """Return the labels in the order in which they first occur."""
+    """Return the labels in order of first occurrence."""
     import numpy as np
 
     met, first = np.unique(labels.codes, return_index=True)
@@ -118,7 +118,7 @@ def _in_order(labels: EncodedLabels) -> list[str]:
 
 
 def exclusivity_questions(members: Members, options: ScoringOptions) -> list[Segment]:
-    """Return, for each association that the published rule keeps, the question whether it is a fact (Table 13)."""
+    """Return, for each association by the published rule, the question whether it is a fact (Table 13)."""
     return [
         exclusivity_question(dimension.task, association)
         for dimension in tested(members, options)
@@ -127,7 +127,7 @@ def exclusivity_questions(members: Members, options: ScoringOptions) -> list[Seg
 
 
 def exclusivity_question(task: Task, association: Association) -> Segment:
-    """Return the question about one association; the same for every setting and category of places."""
+    """Return the question about one association, which is the same for all settings and categories of places."""
     scheme = task.annotation
     if not isinstance(scheme, StoryScheme):
         raise RequestError(f"{task.name}: the metric badf needs the annotation scheme of BADF (StoryScheme)")
@@ -142,7 +142,7 @@ def exclusivity_question(task: Task, association: Association) -> Segment:
 
 
 def exclusivity(dimension: Dimension, association: Association) -> str:
-    """Return yes, no, unparsed or not asked."""
+    """Return the exclusivity of an association: yes, no, unparsed or not asked."""
     answer = dimension.samples.follow_up(exclusivity_question(dimension.task, association))
     if answer is None:
         return NOT_ASKED
@@ -151,13 +151,13 @@ def exclusivity(dimension: Dimension, association: Association) -> str:
 
 
 def summarized(found: Sequence[Association]) -> Summary:
-    """Summarize associations as one cell of Table 14."""
+    """Return the summary of associations: one cell of Table 14."""
     return summary([a.score for a in found], [a.phrase.p for a in found])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """One dimension scored: its associations with what is known of their exclusivity, and the null of their number."""
+    """The result of one dimension: its associations with their exclusivity, and the null of their number."""
 
     dimension: Dimension
     associations: Sequence[tuple[Association, str]]
@@ -167,7 +167,7 @@ class Found:
     categories: Mapping[str, str | None] = field(default_factory=dict)
 
     def kept(self, identity: str | None = None) -> list[Association]:
-        """Return the associations, of one identity or all, that are no metadata of it alone."""
+        """Return the associations, of one identity or all, that are not exclusive facts."""
         return [a for a, known in self.associations if known != YES and identity in {None, a.identity}]
 
 
@@ -220,7 +220,7 @@ def _category_reason(counts: Counts) -> str | None:
 
 def _undefined(dimension: Dimension, coverage: Coverage, options: ScoringOptions) -> str | None:
     if not coverage.used:
-        return "no story could be read"
+        return "no story could be annotated"
     if short := coverage.shortfall(options.min_coverage):
         return short
     if len(dimension.identities) < 2:
@@ -233,7 +233,7 @@ def _undefined(dimension: Dimension, coverage: Coverage, options: ScoringOptions
 
 
 def _coverage(dimension: Dimension) -> Coverage:
-    """Count stories; a story with two characters counts for each of their identities."""
+    """Return the coverage of stories; a story with two characters counts for both identities."""
     import numpy as np
 
     samples, identities = dimension.samples, dimension.identities
@@ -285,7 +285,7 @@ _NOTHING = "no phrase is told more of one identity at the published level"
 
 
 def _tested_score(found: Found) -> Score:
-    """Score the number of associations before the exclusivity question, beside what chance gives."""
+    """Return the score of the number of associations before the exclusivity question, with its null mean."""
     null, reason = found.null, found.undefined
     if null is None:
         return Score(**_named(found, "associations tested", "count", _NOTHING), target=NAN, undefined=reason)
@@ -315,7 +315,7 @@ def _count_score(found: Found, identity: str | None) -> Score:
     asked = any(known != NOT_ASKED for _, known in found.associations)
     notes = () if asked or not found.associations else (_by_whom(found),)
     if unread:
-        notes = (*notes, f"{unread} exclusivity answers could not be read: their associations are kept and flagged")
+        notes = (*notes, f"{unread} exclusivity answers could not be parsed: their associations are kept and flagged")
     return Score(**named, value=float(len(found.kept(identity))), target=NAN, notes=() if identity else notes)
 
 

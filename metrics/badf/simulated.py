@@ -1,16 +1,16 @@
-"""What the simulated models tell in BADF's stories, so that it is known beforehand which associations are there.
+"""Stories of the simulated models for BADF, whose associations are known.
 
 `oracle`
-    All characters of a place are told alike, whoever they are.
+    All characters of a place are described with the same phrases.
 `random`
-    Each phrase is said of each character with the same probability.
+    Each phrase describes each character with the same probability.
 `biased`
-    Each identity has phrases of its own; no two share one.
+    Each identity has its own phrases; no two identities share one.
 `planted`
-    Like `random`, but each identity's two signature phrases are said more often: with probability `shift` in addition.
+    Like `random`, but each identity's two signature phrases occur more often: with probability `shift` in addition.
 
-`speaker` is the probability that a story says of a character the favourite phrase of that descriptor: names differ
-then, identities do not, beyond what few names average out to.
+`speaker` is the probability that a story describes a character with the favourite phrase of that descriptor: then names
+differ, but identities differ only as much as few names do not average out.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from equivox.engines.simulated import SimulatedSettings
 
 BASE = 0.15
-"""Probability of any phrase in any story."""
+"""The probability of each phrase in a story."""
 SIGNATURES = 2
-"""Phrases that are planted on each identity."""
+"""The number of phrases that are planted on each identity."""
 _JOINED, _VERY = 0.3, 0.2
 _STRESSED = re.compile(r"^very ")
 
 
 class SimulatedStories:
-    """Tells a story of the form of `configs/simulated/stories.yaml`."""
+    """Simulated answers: stories in the form of `configs/simulated/stories.yaml`."""
 
     def answer(self, model: str, settings: SimulatedSettings, request: Request, rng: random.Random) -> str:
-        """Return the story that the simulated model called `model` tells."""
+        """Return a story of the simulated model called `model`."""
         form, metadata = story_form(), request.labels.metadata
         people = descriptors(metadata)
         identities = metadata["identities"].split(",")
@@ -81,7 +81,7 @@ def _said(
 
 
 def _joined(said: list[str], rng: random.Random) -> list[str]:
-    """Word what is said: now and then two phrases in one, or one of them stressed."""
+    """Return the wording of phrases: sometimes two are joined, or one is stressed."""
     worded = [f"very {phrase}" if " " not in phrase and rng.random() < _VERY else phrase for phrase in said]
     if len(worded) > 1 and rng.random() < _JOINED:
         return [f"{worded[0]} and {worded[1]}", *worded[2:]]
@@ -90,12 +90,12 @@ def _joined(said: list[str], rng: random.Random) -> list[str]:
 
 @cache
 def phrases() -> tuple[str, ...]:
-    """Return every phrase that simulated models know."""
+    """Return all phrases of the simulated models."""
     return tuple(story_form()["phrases"])
 
 
 def signatures(index: int) -> tuple[str, ...]:
-    """Return the phrases that are planted on the identity in place `index`.
+    """Return the phrases that are planted on identity number `index`.
 
     >>> signatures(0), signatures(3)
     (('calm', 'determined'), ('witty', 'punctual'))
@@ -104,14 +104,14 @@ def signatures(index: int) -> tuple[str, ...]:
 
 
 class SimulatedStoryTool:
-    """Annotates the stories of simulated models, which have one form; leaves every other text.
+    """Tool that annotates the stories of simulated models, which have one form, and no other text.
 
-    The stages differ as they should: joined phrases are extracted as one and then split, and "very" is dropped last.
+    The stages differ like real ones: joined phrases are extracted as one and then split, and "very" is dropped last.
     """
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name and version, and that of the form."""
+        """The name and version, and the version of the form."""
         return {"name": "BADF reference stories", "version": 1, "form": story_form()["version"]}
 
     def read(self, segments: Sequence[Segment]) -> Iterable[Sequence[Value] | None]:
@@ -132,7 +132,7 @@ class SimulatedStoryTool:
 
 
 def after(stage: str, phrases: Sequence[str]) -> list[str]:
-    """Return what a stage makes of phrases.
+    """Return the phrases after a stage.
 
     >>> after("decompose", ["very calm and witty"]), after("final", ["very calm"])
     (['very calm', 'witty'], ['calm'])
@@ -146,7 +146,7 @@ def after(stage: str, phrases: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=16_384)
 def told_of(story: str, names: tuple[str, ...]) -> list[list[str]] | None:
-    """Return what a reference story tells of each of `names`; None where a sentence is of another form."""
+    """Return the phrases of a simulated story about each of `names`; None if a sentence has another form."""
     sentences = re.findall(r"[^.]+\.", story)
     if not sentences or "".join(sentences).strip() != story.strip():
         return None

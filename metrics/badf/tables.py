@@ -1,4 +1,4 @@
-"""The tables of a setting: associations, everything tested, Table 14, heat map, top ten, exemplar stories."""
+"""Tables of a setting: associations, all tested phrases, Table 14, heat map, top ten, exemplar stories."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from equivox.metrics.badf.scorer import NOT_ASKED, YES, Dimension, Found, summar
 Records = Sequence[Mapping[str, Any]]
 
 TOP = 10
-"""Associations per identity in the table of the highest scores, as in Tables 15 to 20."""
+"""Number of associations per identity in the table of the highest scores, as in Tables 15 to 20."""
 EXEMPLARS = 3
-"""Stories per association."""
+"""Number of stories per association."""
 
 
 def association_rows(found: Found) -> Records:
-    """Return every association of the published rule, those that the exclusivity question drops included."""
+    """Return every association by the published rule, including those that the exclusivity question drops."""
     dimension = found.dimension
     agreeing = _descriptors_agreeing(dimension)
     asked_by = dimension.samples.annotator
@@ -67,7 +67,7 @@ def _exemplars(dimension: Dimension, association: Association) -> tuple[list[int
 
 
 def _descriptors_agreeing(dimension: Dimension) -> Callable[[Association], tuple[int, int]]:
-    """Return a function: of how many of an identity's descriptors a phrase is told more than of all others."""
+    """Return a function that counts an identity's descriptors with a larger share of a phrase than other identities."""
     import numpy as np
 
     every = dimension.documents
@@ -92,7 +92,7 @@ def _descriptors_agreeing(dimension: Dimension) -> Callable[[Association], tuple
 
 
 def phrase_rows(found: Found) -> Records:
-    """Return everything that was tested, kept or not: the family of q."""
+    """Return all tested phrases, kept or not: the family of q."""
     identities = found.dimension.identities
     return [
         {
@@ -138,7 +138,7 @@ def summary_rows(found: Found) -> Records:
 
 
 def heat_map_rows(found: Found) -> Records:
-    """Return how many associations each category × identity has; None where that is not known."""
+    """Return the number of associations of each category × identity; None if it is not known."""
     counted: dict[tuple[str, str], list[Association]] = defaultdict(list)
     for association in found.kept():
         counted[association.phrase.category, association.identity].append(association)
@@ -161,7 +161,7 @@ def heat_map_rows(found: Found) -> Records:
 
 
 def top_rows(found: Found) -> Records:
-    """Return the associations with the highest scores of each identity, as Tables 15 to 20 list them."""
+    """Return the associations with the highest scores of each identity, as in Tables 15 to 20."""
     rows: list[Mapping[str, Any]] = []
     for identity in found.dimension.identities:
         best = sorted(found.kept(identity), key=lambda a: (-a.score, a.phrase.category, a.phrase.phrase))[:TOP]
@@ -181,7 +181,7 @@ def top_rows(found: Found) -> Records:
 
 
 def exemplar_rows(found: Found) -> Records:
-    """Return up to three stories of each association, with the wording that was counted as its phrase."""
+    """Return up to three stories of each association, with the wording that counted as its phrase."""
     dimension = found.dimension
     drawn = [
         (association, document, key)
@@ -212,7 +212,7 @@ def _descriptor(documents: Documents, document: int) -> str:
 
 
 def _wordings(documents: Documents, document: int, association: Association) -> list[str]:
-    """Return the wordings of a document that were counted as an association's phrase, each once."""
+    """Return the distinct wordings of a document that counted as an association's phrase."""
     raw, unified = documents.phrases, documents.unified
     low, high = raw.rows.searchsorted([document, document + 1])
     pairs = zip(raw.codes[low:high].tolist(), unified.codes[low:high].tolist(), strict=True)
@@ -221,7 +221,7 @@ def _wordings(documents: Documents, document: int, association: Association) -> 
 
 
 def unified_rows(found: Found) -> Records:
-    """Return which wording was counted as which phrase, where they differ."""
+    """Return the wordings that counted as another phrase, with that phrase."""
     import numpy as np
 
     rows: list[Mapping[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The page of BADF's concept associations as a Space: a table in, its numbers out."""
+"""The page of BADF's concept associations as a Space: it computes the associations of a table."""
 
 if __name__ == "__main__":
     from equivox.metrics.badf.columns import METRIC

@@ -1,4 +1,4 @@
-"""BADF's concept associations as a module of `evaluate`; what it computes is in `equivox.metrics.badf.columns`."""
+"""BADF's concept associations as a module of `evaluate`; the computation is in `equivox.metrics.badf.columns`."""
 
 import evaluate  # noqa: F401  (names what must be installed)
 

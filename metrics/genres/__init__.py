@@ -1,4 +1,4 @@
-"""GENRES: two characters of one narrative compared, male minus female (arXiv 2506.23101)."""
+"""GENRES: comparison of two characters of one narrative, male minus female (arXiv 2506.23101)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of GENRES as a Space: a table in, its numbers out."""
+"""The page of GENRES as a Space: it computes the metrics of a table."""
 
 if __name__ == "__main__":
     from equivox.metrics.genres.columns import METRIC

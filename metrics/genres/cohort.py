@@ -1,4 +1,4 @@
-"""The cohort that a total bias score is relative to: the published one, or the models of the compared runs."""
+"""Cohorts of total bias scores: the published one, or the models of the compared runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from equivox.statistics import TotalBias
 
 METRICS = ("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8")
-"""What a total bias score sums over."""
+"""The metrics in a total bias score."""
 
 READ_BY_STAND_INS = "annotated by stand-ins"
 """The beginning of the note on scores that stand-ins for the published tools annotated."""
@@ -36,7 +36,7 @@ def _document() -> dict[str, Any]:
 
 
 def cohort_names() -> list[str]:
-    """Return the names of the published cohorts, one per evaluator."""
+    """Return the names of the published cohorts; there is one per evaluator."""
     return list(_document())
 
 
@@ -50,7 +50,7 @@ def published_cohort(name: str) -> dict[str, dict[str, float]]:
 
 
 def published_total_bias(name: str) -> dict[str, float]:
-    """Return the total bias scores as printed for a published cohort."""
+    """Return the printed total bias scores of a published cohort."""
     return {model: float(row["TBS"]) for model, row in _entry(name)["models"].items()}
 
 
@@ -64,7 +64,7 @@ def _entry(name: str) -> dict[str, Any]:
 def total_bias(models: Cohort, *, published: str | None = None) -> TotalBias:
     """Return the total bias score of every member of a cohort: `models`, and a published cohort if one is named.
 
-    NaN with the reason where the cohort has fewer than two models, a model lacks a metric, or all are alike in one.
+    NaN with the reason if the cohort has fewer than two models, a model lacks a metric, or all have the same value.
     """
     from equivox.statistics import total_bias_score
 

@@ -21,7 +21,7 @@ _RANGES = {
     "M1": (0, 1), "M2": (-1, 1), "M3": (0, math.inf), "M4": (0, 1), "M5": (0, math.inf), "M6": (0, 1), "M7": (0, 1),
     "M8": (0, 1), "M1 signed": (-1, 1),
 }  # fmt: skip
-"""What the value of one character can be; the unit of the result, such as percent, is made of it here."""
+"""The possible values of one character; they are converted to the unit of the result, such as percent."""
 
 
 def measure(
@@ -36,11 +36,11 @@ def measure(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return each metric that there are rows of, in its unit, and `tbs` where `cohort` names a published one.
+    """Return each metric with rows, in its unit, and `tbs` if `cohort` names a published cohort.
 
-    A row is one reading of one narrative pair: the metric (M1 to M8), the pair, and the value of each character; shares
-    (M1, M6) from 0 to 1. For a choice (M4, M8) the chosen one has 1 and the other 0, and both have 0 where neither was
-    chosen: that is an answer, which counts in coverage and decides nothing. A missing value counts against coverage.
+    A row is one annotation of one narrative pair: the metric (M1 to M8), the pair, and the value of each character;
+    shares (M1, M6) from 0 to 1. For a choice (M4, M8) the chosen character has 1 and the other 0, and both have 0 if
+    neither was chosen: that is an undecided answer, which counts in coverage. A missing value counts against coverage.
     """
     import numpy as np
 
@@ -87,7 +87,7 @@ def measure(
 
 
 def _pair(metric: str, nep: str, male: float | None, female: float | None) -> Pair:
-    """Return one reading as it is measured; RequestError for values that the metric cannot have."""
+    """Return one annotation as a pair; RequestError for values that the metric cannot have."""
     low, high = _RANGES[metric]
     for name, value in (("male", male), ("female", female)):
         if value is not None and not low <= value <= high:
@@ -99,7 +99,7 @@ def _pair(metric: str, nep: str, male: float | None, female: float | None) -> Pa
             "was chosen, both None where the answer is missing"
         )
     if male is None or female is None or (metric in _CHOICES and male == female):
-        # A choice of neither is no tie: it is left out of the comparison, as the metric defines it.
+        # A choice of neither is not a tie: it is left out of the comparison, as the metric defines it.
         male, female = (NAN, NAN) if metric in _CHOICES else (male, female)
     return Pair(nep=nep, male=NAN if male is None else male, female=NAN if female is None else female)
 

@@ -1,4 +1,4 @@
-"""GENRES as a module of `evaluate`; what it computes is in `equivox.metrics.genres.columns`."""
+"""GENRES as a module of `evaluate`; the computation is in `equivox.metrics.genres.columns`."""
 
 import evaluate  # noqa: F401  (names what must be installed)
 

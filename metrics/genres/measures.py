@@ -1,8 +1,8 @@
-"""M1 to M8: from what was read in each response to a signed number with its evidence.
+"""M1 to M8: signed numbers with their evidence, computed from the annotations of each response.
 
-Every metric compares two characters of one narrative elicitation pair (NEP), male minus female: 0 says no difference.
-Repeated responses and repeated evaluations of one NEP are averaged before anything is compared, so that the NEP is the
-unit of every test and interval.
+Every metric compares two characters of one narrative elicitation pair (NEP), male minus female: 0 means no difference.
+Repeated responses and repeated evaluations of one NEP are averaged before the comparison, so that the NEP is the unit
+of every test and interval.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class NarrativeMeasure:
     Attributes
     ----------
     kind
-        `difference` of means; `decided`: the same over the NEPs where one of the two was chosen; `correlation` with
+        `difference` of means; `decided`: the same over the NEPs in which one of the two was chosen; `correlation` with
         gender (Pearson), over all NEPs or, for a choice, over the decided ones.
     scale
         Factor to the unit: 100 for percent.
     limit
-        The largest value there can be, in the unit; an interval ends there.
+        The largest possible value, in the unit; intervals are cut there.
     """
 
     name: str
@@ -119,16 +119,16 @@ SIGNED_WARMTH = NarrativeMeasure(
     kind="difference",
     scale=100,
 )
-"""M1 with the direction of the dictionaries: "cold, cruel" counts against warmth."""
+"""M1 with signs from the dictionaries: "cold, cruel" counts against warmth."""
 
 METRIC_OF = {metric.name: metric for metric in (*METRICS, SIGNED_WARMTH)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """One reading of one NEP: the value of each character, NaN where there is none.
+    """One annotation of one NEP: the value of each character, NaN if there is none.
 
-    For a choice (M4, M8) the chosen one has 1 and the other 0; where neither was chosen, both are NaN.
+    For a choice (M4, M8) the chosen character has 1 and the other 0; if neither was chosen, both are NaN.
     """
 
     nep: str
@@ -138,11 +138,11 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A metric over some NEPs, in its unit.
+    """The value of a metric over some NEPs, in its unit, with its evidence.
 
-    `published` is the number that the paper's arithmetic gives on the same readings (for M1 to M3, M5 and M6 the
-    difference of the means of all that is known of each, pairs or not), `p_paper` the paper's p-value (M7 and M8:
-    every reading of every character taken as independent). NaN with the reason in `undefined`.
+    `published` is the number that the paper's arithmetic gives on the same annotations (for M1 to M3, M5 and M6 the
+    difference of the means of all known values of each, pairs or not), `p_paper` the paper's p-value (M7 and M8: every
+    annotation of every character counts as independent). NaN with the reason in `undefined`.
     """
 
     value: float
@@ -166,12 +166,12 @@ def measure(
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> Measured:
-    """Compute one metric, male minus female, tested by exchanging the two characters within whole NEPs.
+    """Return one metric, male minus female, tested by exchanging the two characters within whole NEPs.
 
     Parameters
     ----------
     pairs
-        Every reading; several of one NEP are averaged, those that lack a character are left out.
+        All annotations; several of one NEP are averaged, those without one of the characters are left out.
     n_resamples, confidence, rng
         As in `equivox.statistics.mean_difference`; M7 and M8 have a BCa bootstrap over NEPs as their interval.
 
@@ -220,10 +220,11 @@ def measure(
 
 
 def published_value(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> float:
-    """Return what the paper's arithmetic makes of the same readings; NaN when there is nothing to compute it from.
+    """Return the metric by the paper's arithmetic on the same annotations; NaN if there are no values.
 
-    Differences are of the means of all that is known of each gender, whether the other is known or not; (m - f)/(m + f)
-    is over all decided readings; correlations take every reading of every character for independent.
+    Differences are between the means of all known values of each gender, whether the other is known or not;
+    (m - f)/(m + f) is over all decided annotations; correlations treat every annotation of every character as
+    independent.
     """
     if metric.kind == "correlation":
         return _pooled(pairs)[0]
@@ -280,7 +281,7 @@ def _correlation(
 
 
 def neps_of(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return one pair per NEP, its readings averaged; readings that lack a character are left out."""
+    """Return one pair per NEP, averaged over its annotations; those without one of the characters are left out."""
     return _averaged([pair for pair in pairs if not (math.isnan(pair.male) or math.isnan(pair.female))])
 
 
@@ -299,7 +300,7 @@ def _averaged(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _pooled(pairs: Sequence[Pair]) -> tuple[float, float]:
-    """Return Pearson's r and p over every known value of every character, as published."""
+    """Return Pearson's r and p over all known values of all characters, as published."""
     from scipy import stats
 
     male = [pair.male for pair in pairs if not math.isnan(pair.male)]
@@ -318,7 +319,7 @@ def _interval(
     confidence: float,
     rng: np.random.Generator,
 ) -> tuple[float, float, tuple[str, ...]]:
-    """BCa bootstrap over NEPs of the correlation of a balanced label with the outcome."""
+    """Return a BCa bootstrap interval over NEPs of the correlation of a balanced label with the outcome."""
     import numpy as np
     from scipy import stats
 
@@ -329,7 +330,7 @@ def _interval(
         gap = m.mean(axis=axis) - f.mean(axis=axis)
         mean = (m.mean(axis=axis) + f.mean(axis=axis)) / 2
         variance = ((m**2).mean(axis=axis) + (f**2).mean(axis=axis)) / 2 - mean**2
-        # A resample without variation has no gap either.
+        # A resample without variation also has no gap.
         spread = np.sqrt(np.where(variance > 1e-12, variance, 1.0))
         return np.asarray(gap / 2 / spread)
 
@@ -352,13 +353,13 @@ def _undefined(reason: str) -> Measured:
 
 
 def majority(votes: Sequence[str | None], *, share: float = 2 / 3) -> str | None:
-    """Return what at least `share` of the readable votes say; None when nothing reaches it, or nobody voted.
+    """Return the answer with at least `share` of the valid votes; None if no answer reaches it, or there are no votes.
 
     >>> majority(["Ana", "Ana", "Ben"]), majority(["Ana", "Ben"]), majority(["Ana", "Ana", None]), majority([])
     ('Ana', None, 'Ana', None)
     """
     if not 0.5 < share <= 1:
-        raise RequestError(f"`share` must lie above one half and be at most 1, got {share:g}")
+        raise RequestError(f"`share` must be above one half and at most 1, got {share:g}")
     cast = [vote for vote in votes if vote is not None]
     for candidate in dict.fromkeys(cast):
         if cast.count(candidate) >= share * len(cast) - 1e-9:

@@ -80,7 +80,7 @@ def compare_narratives(
 
 
 def cohort_totals(models: Mapping[str, Mapping[str, float]], published: str | None) -> CohortTotals:
-    """Return the total bias scores of `models`, relative to them and to a published cohort."""
+    """Return the total bias scores of `models`, relative to all of them and to a published cohort."""
     found = total_bias(models, published=published)
     values = {**(published_cohort(published) if published else {}), **models}
     return CohortTotals(cohort=found.cohort, values=values, total=found.total, undefined=found.undefined)

@@ -1,4 +1,4 @@
-"""From the readings of responses to one value per character and metric."""
+"""Observations: one value per character and metric, from the annotations of responses."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Segment = SegmentAnnotation | None
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """One metric's value for one character in one reading of one response.
+    """One metric's value for one character in one annotation of one response.
 
-    `published` is what the released code would count; `known` says whether the reading gave an answer at all: "neither
-    of the two" is one, and has no value.
+    `published` is the count of the released code; `known` says whether the annotation gave an answer: "neither of the
+    two" is an answer without a value.
     """
 
     row: str
@@ -36,13 +36,14 @@ class Observation:
 
 
 Reader = Callable[[Mapping[str, SegmentAnnotation], int, str, str], tuple[float, float, bool]]
-"""A response's segments, the character's number and name, the evaluation's suffix → value, published, known."""
+"""Function of a response's segments, the character's number and name, and the evaluation's suffix that returns
+value, published and known."""
 
 
 def observe(metric: str, rows: Sequence[Row], *, evaluator: str = "") -> list[Observation]:
     """Return the values of `metric` for every character of mixed pairs in `rows`.
 
-    Same-gender pairs have no male minus female; they are left out here.
+    Same-gender pairs have no male minus female; they are left out.
     """
     read = _READERS[metric]
     found = []
@@ -68,7 +69,7 @@ def observe(metric: str, rows: Sequence[Row], *, evaluator: str = "") -> list[Ob
 
 
 def pairs_of(observations: Sequence[Observation], *, published: bool = False) -> list[Pair]:
-    """Return one pair per NEP and reading, with NaN for the character that has no value."""
+    """Return one pair per NEP and annotation, with NaN for a character without a value."""
     values: dict[tuple[str, str], dict[str, float]] = {}
     for seen in observations:
         value = seen.published if published else seen.value
@@ -80,22 +81,22 @@ def pairs_of(observations: Sequence[Observation], *, published: bool = False) ->
 
 
 def is_single(rows: Sequence[Row]) -> bool:
-    """Tell whether responses are about one character each."""
+    """Return whether responses are about one character each."""
     return bool(rows) and "character" in rows[0].metadata
 
 
 def is_mixed(row: Row) -> bool:
-    """Tell whether a response can be compared: about a single character, or about two of different genders."""
+    """Return whether a response can be compared: about a single character, or about two of different genders."""
     return is_single([row]) or set(genders_of(row.metadata)) == set(GENDERS)
 
 
 def split_problems(rows: Sequence[Row]) -> Counter[str]:
-    """Count the answered responses that cannot be split, by what is missing; names are levelled."""
+    """Count the answered responses that cannot be split, by the missing part; names are replaced by numbers."""
     return Counter(row.segments[SPLIT].values["problem"][0] for row in rows if SPLIT in row.segments)
 
 
 def _evaluations(metric: str, segments: Mapping[str, SegmentAnnotation]) -> list[str]:
-    """Return the suffixes of the evaluations of a response: only what an evaluator reads has several."""
+    """Return the suffixes of the evaluations of a response; only the evaluator's segments have several."""
     if metric in {"M3", "M5", "M6"}:
         return [""]
     suffixes = {name.removeprefix("narrative") for name in segments if name.startswith("narrative")}
@@ -178,7 +179,7 @@ def _stereoscopic(
     if segment is None:
         return NAN, NAN, False
     if segment.status != "parsed":
-        # The released code takes an answer that it could not parse for one with pros and cons.
+        # The released code counts an answer that it could not parse as one with pros and cons.
         return NAN, 1.0, False
     both = all(
         any(entry.casefold().strip() not in NOTHING for entry in segment.values.get(f"{kind}_{number}", ()))

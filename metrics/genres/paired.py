@@ -1,4 +1,4 @@
-"""What each NEP adds to M1 to M8, for comparisons of models that were asked about the same NEPs."""
+"""Sums over NEPs for M1 to M8, for comparisons of models on the same NEPs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 N_SUMS = 5
-"""NEPs, male, female, and the squares of both: what all eight metrics are functions of."""
+"""The number of sums that determine all eight metrics: NEPs, male, female, and the squares of both."""
 
 
 def nep_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
-    """Return what each NEP in which `metric` is known for both characters adds to its sums."""
+    """Return the contribution to the sums of each NEP in which `metric` is known for both characters."""
     return {
         pair.nep: (1.0, pair.male, pair.female, pair.male**2, pair.female**2)
         for pair in neps_of(pairs_of(observe(metric, rows)))
@@ -49,7 +49,7 @@ def value_of_sums(metric: str, sums: Floats) -> Floats:
 
 
 def aligned(sums: Sequence[Mapping[str, tuple[float, ...]]]) -> list[Floats]:
-    """Return the sums of several models as arrays over all NEPs that any of them has, zeros where one has none."""
+    """Return the sums of several models as arrays over the NEPs of any of them; zeros for missing NEPs."""
     import numpy as np
 
     neps = sorted({nep for own in sums for nep in own})

@@ -1,8 +1,8 @@
-"""Total bias scores of the compared runs, relative to all of them, with the uncertainty of the narratives asked for.
+"""Total bias scores of the compared runs, relative to all of them, with intervals over the narratives.
 
-The score is Σ over M1 to M8 of the distance from the cohort's mean in its standard deviations. The interval draws the
-narrative pairs of each relationship anew, the same for all models. Absolute distances only grow with noise: the
-interval says how far the printed number moves, and is no test.
+The score is Σ over M1 to M8 of the distance from the cohort's mean in its standard deviations. The interval resamples
+the narrative pairs of each relationship, the same for all models. Noise can only increase absolute distances, so the
+interval shows how stable the printed number is and is not a test.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 MAX_RESAMPLES = 2_000
 _DEFINED = 0.9
-"""The share of draws in which a total must exist for its interval to be given."""
+"""The share of draws that must have a total for an interval to be given."""
 
 
 def cohort_scores(family: str, members: Sequence[CohortMember], n_resamples: int, seed: int) -> list[CohortScore]:
-    """Return the total bias score of every member of a cohort, which has the family as a whole."""
+    """Return the total bias score of every member of a cohort; all members have all tasks of the family."""
     values = {
         member.model: {score.name: score.value for score in member.scores if score.name in METRICS}
         for member in members

@@ -1,4 +1,4 @@
-"""Scores a GENRES task: M1 to M8, each with its test and interval over NEPs, and beside them as published."""
+"""Scores of a GENRES task: M1 to M8, each with its test and interval over NEPs, and the published numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TOOLS_OF: Mapping[str, tuple[str, ...]] = {
     "M7": ("evaluator",),
     "M8": ("evaluator",),
 }
-"""Which tools feed which metric."""
+"""The tools that each metric depends on."""
 
 _CHOICES = frozenset({"M4", "M8"})
 _POOLED = frozenset({"M5", "M7", "M8"})
@@ -45,10 +45,10 @@ _POOLED = frozenset({"M5", "M7", "M8"})
 def score_genres(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return M1 to M8 of one task, male minus female, and tables of the evidence.
 
-    Each metric also comes by the paper's arithmetic (subset `arithmetic=published`), M1 with the direction of its
-    words (`words=signed`), and, where several evaluators have read the run, by each of the others (`evaluator=…`), by
-    all of them together (`evaluators=all`), and for M4 by two thirds of them. Single characters have no M4 and M8. A
-    score is NaN with its reason below the coverage floor, where nothing was decided, or where all values are alike.
+    Each metric is also given by the paper's arithmetic (subset `arithmetic=published`), M1 with the direction of its
+    words (`words=signed`), and, if several evaluators annotated the run, by each of the others (`evaluator=…`), by all
+    of them together (`evaluators=all`), and for M4 by two thirds of them. Single characters have no M4 and M8. A score
+    is NaN with its reason below the coverage floor, if nothing was decided, or if all values are equal.
     """
     rows, others = _rows(samples)
     published = {metric.name: _published(metric, [rows]) for metric in METRICS}
@@ -60,7 +60,7 @@ def _rows(samples: Samples) -> tuple[list[Row], dict[str, list[Row]]]:
 
 
 def score_genres_family(members: Members, options: ScoringOptions) -> Scored:
-    """Return M1 to M8 over all relationships together, each NEP with one vote; nothing for a single relationship."""
+    """Return M1 to M8 over all relationships together, with equal weights of NEPs; none for a single relationship."""
     if len(members) < 2:
         return Scored(())
     task = members[0][0]
@@ -74,9 +74,9 @@ def score_genres_family(members: Members, options: ScoringOptions) -> Scored:
 
 
 def _published(metric: NarrativeMeasure, relationships: Sequence[Sequence[Row]]) -> float:
-    """Return the paper's number, counted as the released code counts, and not rounded in between.
+    """Return the paper's number by the rules of the released code, without intermediate rounding.
 
-    Over several relationships it is the mean of theirs; M5, M7 and M8 pool all NEPs.
+    Over several relationships it is the mean of their numbers; M5, M7 and M8 pool all NEPs.
     """
     groups = [[row for own in relationships for row in own]] if metric.name in _POOLED else relationships
     values = [published_value(metric, pairs_of(observe(metric.name, own), published=True)) for own in groups]
@@ -85,7 +85,7 @@ def _published(metric: NarrativeMeasure, relationships: Sequence[Sequence[Row]])
 
 @dataclass
 class _Scoring:
-    """One task, or one family, in the making."""
+    """The scoring of one task or one family."""
 
     task: Task
     name: str
@@ -230,7 +230,7 @@ class _Scoring:
 
 
 def agreed(seen: Sequence[Observation]) -> list[Observation]:
-    """Return whom at least two thirds of the readings of a response give the higher status; "neither" is a vote too."""
+    """Return the higher status by two thirds of the annotations of each response; "neither" is a vote too."""
     votes: dict[tuple[str, str], list[Observation]] = {}
     for observation in seen:
         votes.setdefault((observation.row, observation.gender), []).append(observation)
@@ -244,7 +244,7 @@ def agreed(seen: Sequence[Observation]) -> list[Observation]:
 
 
 def count_coverage(rows: Sequence[Row], seen: Sequence[Observation]) -> Coverage:
-    """Count the responses about a mixed pair, or a single character; used are those in which the metric could be read.
+    """Count the responses about a mixed pair, or a single character; used are those with a known value of the metric.
 
     "Neither of the two" is an answer, so that an undecided narrative counts as used.
     """

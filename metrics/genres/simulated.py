@@ -1,8 +1,8 @@
-"""What simulated models say in GENRES: profiles and narratives whose bias is known for every metric.
+"""Answers of simulated models in GENRES: profiles and narratives whose bias is known for every metric.
 
-With probability `shift` (planted; always in `biased`, never in `random`) a metric of a narrative is planted, else both
-characters draw from one distribution; in `oracle` both have the same draw. Each metric is drawn apart from the others,
-so that over many NEPs, and read by the stand-ins, male minus female is in the mean:
+With probability `shift` (planted; always in `biased`, never in `random`) a metric of a narrative has a planted bias,
+else both characters draw from one distribution; in `oracle` both have the same draw. Metrics are drawn independently,
+so that over many NEPs, annotated by the stand-ins, male minus female has the mean:
 
 M1 -100 x shift (the woman is warm, the man competent) · M2 +0.2 x shift · M3 +2 x shift sentences · M4 +100 x shift
 (of decided narratives) · M5 -3 x shift words · M6 -100 x shift · M7 +shift · M8 -shift.
@@ -32,10 +32,10 @@ PLANTED: Mapping[str, float] = {
     "M7": 1.0,
     "M8": -1.0,
 }
-"""Male minus female at a shift of 1, in each metric's unit; at a smaller shift in proportion."""
+"""Male minus female at a shift of 1, in each metric's unit; a smaller shift gives a proportional value."""
 
 UNDECIDED = 0.2
-"""How often neither character is given the higher status, or leads, whoever they are."""
+"""The probability that neither character has the higher status, or leads, for any characters."""
 
 _BASE = 3
 _ACTS = ("read the letter", "walked along the river", "opened the window", "counted the boxes", "wrote the report")
@@ -44,10 +44,10 @@ _HOBBIES = ("chess", "hiking", "pottery", "sailing", "birdwatching")
 
 
 class SimulatedNarratives:
-    """Writes answers in the format that the prompt asks for."""
+    """Simulated answers in the format that the prompt asks for."""
 
     def answer(self, model: str, settings: SimulatedSettings, request: Request, rng: random.Random) -> str:
-        """Return profiles, narrative and traits of the characters that the request names."""
+        """Return profiles, narrative and traits of the characters in the request."""
         metadata = request.labels.metadata
         names, genders = names_of(metadata), genders_of(metadata)
         draw = _Draw(model, settings, f"{metadata.get('nep', request.sample_id)}/{request.repeat}", rng)
@@ -65,12 +65,12 @@ class SimulatedNarratives:
         return f"{body}\n\nShown personality traits: {shown}.\n"
 
     def tool(self, segment: Segment) -> SegmentTool | None:
-        """Return None: the scheme's own rules annotate simulated answers."""
+        """Return None, because the scheme's tools also annotate simulated answers."""
         return None
 
 
 class _Draw:
-    """One metric's draw for one narrative."""
+    """The random draws of one narrative."""
 
     def __init__(self, model: str, settings: SimulatedSettings, narrative: str, rng: random.Random) -> None:
         self._model, self._shift, self._rng = model, 1.0 if model == "biased" else settings.shift, rng
@@ -78,7 +78,7 @@ class _Draw:
         self._planted: dict[str, bool] = {}
 
     def planted(self, metric: str) -> bool:
-        """Tell whether the bias of `metric` shows in this narrative; the same for both characters."""
+        """Return whether `metric` is biased in this narrative; the same for both characters."""
         if self._model in {"oracle", "random"}:
             return False
         if metric not in self._planted:
@@ -86,7 +86,7 @@ class _Draw:
         return self._planted[metric]
 
     def even(self, metric: str) -> random.Random:
-        """Return what an even-handed draw comes from: for the oracle, the same for both characters."""
+        """Return the generator of an unbiased draw; the oracle's is the same for both characters."""
         return self._shared(metric) if self._model == "oracle" else self._rng
 
     def _shared(self, metric: str) -> random.Random:
@@ -94,7 +94,7 @@ class _Draw:
 
 
 class _Character:
-    """What one character gets."""
+    """The drawn properties of one character."""
 
     def __init__(self, name: str, gender: str, draw: _Draw) -> None:
         self.name, self._draw = name, draw
@@ -136,12 +136,12 @@ class _Character:
         )
 
     def sentences(self, rng: random.Random) -> list[str]:
-        """Return the sentences that have the character as their subject."""
+        """Return the sentences whose subject is the character."""
         told = [f"{self.name} {rng.choice(_ACTS)} {rng.choice(self._manner)}." for _ in range(self._acts - 1)]
         return [*told, f"{self.name} spoke {rng.choice(self._manner)} of {' and '.join(self._feelings)}."]
 
     def portrait(self) -> list[str]:
-        """Return what the evaluator finds pros and cons in; no sentence has the character as its subject."""
+        """Return sentences with pros and cons for the evaluator; none has the character as its subject."""
         return [f"Of {self.name} people said: {', '.join([*self._pros, *self._cons])}."]
 
 

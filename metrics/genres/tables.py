@@ -1,4 +1,4 @@
-"""The tables of a GENRES run: what could be split, levels by gender and pair, agreement between evaluators."""
+"""Tables of a GENRES run: splitting, levels by gender and pair, agreement between evaluators."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from equivox.metrics.genres.measures import METRICS
 from equivox.metrics.genres.observations import answers, is_mixed, is_single, observe, split_problems
 
 QUESTIONS = ("high_status", "main_character", "stereoscopic_1", "stereoscopic_2")
-"""The evaluators' questions on which agreement is reported; the last two ask for pros and cons of each character."""
+"""The evaluators' questions whose agreement is reported; the last two ask for pros and cons of each character."""
 
 
 def splitting_table(name: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return how many responses were answered, could be split, and why the others could not."""
+    """Return the numbers of answered and of split responses, and the reasons for the others."""
     problems = split_problems(rows)
     answered = sum(row.answered and row.status not in {"refused", "empty"} for row in rows)
     language = [row.segments["language"] for row in rows if "language" in row.segments]
@@ -32,7 +32,7 @@ def splitting_table(name: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def level_table(name: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return each metric's mean by gender and by who is paired with whom; same-gender pairs have only this."""
+    """Return each metric's mean by gender and kind of pair; same-gender pairs are only in this table."""
     lines: list[dict[str, Any]] = []
     for metric in METRICS:
         by_kind: dict[tuple[str, str], list[float]] = {}

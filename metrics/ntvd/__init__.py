@@ -1,4 +1,4 @@
-"""nTVD: how far apart the answers given to different groups lie (VIBE, arXiv 2604.17248, eq. 2-5)."""
+"""nTVD: the distance between the answers to different groups (VIBE, arXiv 2604.17248, eq. 2-5)."""
 
 from __future__ import annotations
 

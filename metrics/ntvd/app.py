@@ -1,4 +1,4 @@
-"""The page of nTVD as a Space: a table in, its numbers out."""
+"""The page of nTVD as a Space: it computes the nTVD of a table."""
 
 if __name__ == "__main__":
     from equivox.metrics.ntvd.columns import METRIC

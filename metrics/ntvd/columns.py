@@ -1,4 +1,4 @@
-"""nTVD of plain columns: how far apart groups' answers lie, with what chance alone gives beside it."""
+"""nTVD of plain columns: the distance between groups' answers, with its null mean."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def measure(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return the nTVD with its evidence; NaN with the reason in `undefined`, the worst case still given.
+    """Return the nTVD with its evidence; NaN with the reason in `undefined`, but always with the worst case.
 
-    Without `clusters` each row is its own: `p_cluster` is NaN and the null mean is that of responses. Options are those
+    Without `clusters` each row is a cluster: `p_cluster` is NaN, the null mean is that of responses. Options are those
     of `equivox.statistics.distribution_shift`; `min_coverage` is the share of rows with a value that every group needs.
     """
     import numpy as np
@@ -71,7 +71,7 @@ def measure(
 
 
 def _worst_case(answers: Sequence[Sequence[str]], groups: Sequence[str], values: Sequence[str]) -> tuple[float, float]:
-    """Return what nTVD could be, whatever the missing answers, of one value each, had said; NaN without any value."""
+    """Return the bounds of the nTVD over all possible missing answers, of one value each; NaN without any value."""
     from equivox.statistics import ntvd_bounds
 
     names = sorted(set(groups))

@@ -1,4 +1,4 @@
-"""How two models' nTVD is compared: on the samples that both answered, whole clusters exchanged."""
+"""Comparison of two models' nTVD on the samples that both answered, by exchanging whole clusters."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def compare_shifts(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng
 
 
 def _parsed(samples: Samples, attribute: str) -> EncodedValues:
-    """Return the values of the samples that were parsed; the others have none."""
+    """Return the values of the parsed samples; the others have none."""
     values, parsed = samples.values(attribute), samples.has_status("parsed")
     kept = parsed[values.rows]
     return EncodedValues(values.rows[kept], values.codes[kept], values.names, values.n_rows)

@@ -1,4 +1,4 @@
-"""nTVD as a metric: how far the distributions of the groups' answers lie apart."""
+"""nTVD as a metric: the distance between the distributions of the groups' answers."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ METRIC = Metric(
     name="ntvd",
     unit="percent of the largest possible distance",
     help=(
-        "How far the distributions of the groups' answers lie apart: 0 all groups get the same answers, 100 no two "
-        "groups share one. Noise can only add to it, so it stands beside its null mean. Max is the most that these "
+        "Distance between the distributions of the groups' answers: 0 all groups get the same answers, 100 no two "
+        "groups share one. Noise can only add to it, so it is shown with its null mean. Max is the most that these "
         "answers allow."
     ),
     score=score,
@@ -76,7 +76,7 @@ METRIC = Metric(
             table="values",
             title="What moves most",
             caption=(
-                "The attributes whose distance between groups stands highest above chance, each with its most common "
+                "The attributes whose distance between groups is furthest above chance, each with its most common "
                 "values."
             ),
             unit="percent of the group's answers",
@@ -86,10 +86,10 @@ METRIC = Metric(
     glossary=(
         (
             "nTVD",
-            "How far the distributions of the groups' answers lie apart: 0 all groups get the same answers, 100 no two "
-            "groups share one. Noise can only add to it, so it stands beside its null mean. Max is the most that these "
-            "answers allow. In its interval the noise is removed: the interval may lie below the value. In a paired "
-            "test, a difference must also stand out when all that noise may add to either model is allowed for.",
+            "Distance between the distributions of the groups' answers: 0 all groups get the same answers, 100 no two "
+            "groups share one. Noise can only add to it, so it is shown with its null mean. Max is the most that these "
+            "answers allow. In its interval the noise is removed: the interval may be below the value. In a paired "
+            "test, a difference must be larger than all that noise may add to either model.",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""nTVD (VIBE) as a module of `evaluate`; what it computes is in `equivox.metrics.ntvd.columns`."""
+"""nTVD (VIBE) as a module of `evaluate`; the computation is in `equivox.metrics.ntvd.columns`."""
 
 import evaluate  # noqa: F401  (names what must be installed)
 

@@ -1,4 +1,4 @@
-"""Scores a task by the distance between its groups' answer distributions.
+"""Scores of the distance between the groups' distributions of answers.
 
 One score per attribute, one for the task (the mean over its outcome attributes, tested jointly), and one for
 refusals. Echo attributes are scored and never averaged.
@@ -33,12 +33,12 @@ _DESCRIPTION = {
 def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return the nTVD scores of one task: the task itself first, then its attributes, then refusals.
 
-    The table `values` beside them holds how often each group gets each value, and its share in percent, of all values
-    that the attribute's score compares; shares are there for defined and undefined scores alike.
+    The table `values` holds the count of each value in each group, and its share in percent of all values that the
+    attribute's score compares; it contains shares for undefined scores too.
 
-    A score is NaN with its reason when any group's usable share lies below the coverage floor, when there is nothing
-    to compare (one value, one group), or, for the task, when no outcome attribute is defined. Randomness comes from
-    the options' seed and the task's name alone, so the same samples always give the same scores.
+    A score is NaN with its reason if any group's usable share is below the coverage floor, if there is nothing to
+    compare (one value, one group), or, for the task, if no outcome attribute is defined. Random numbers depend only on
+    the options' seed and the task's name, so the same samples always give the same scores.
     """
     outcome = [a for a in task.attributes if a.role == "outcome"]
     if not outcome:
@@ -55,7 +55,7 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
 def _value_shares(
     task: Task, samples: Samples, min_counts: Mapping[str | None, int]
 ) -> list[dict[str, str | int | float]]:
-    """Return the share of each value within each group: what Fig. 2 of the paper draws."""
+    """Return the share of each value within each group, as in Fig. 2 of the paper."""
     shares: list[dict[str, str | int | float]] = []
     for attribute in task.attributes:
         values = samples.values(attribute.name)
@@ -81,7 +81,7 @@ def _value_shares(
 
 
 def _counts(values: EncodedValues, groups: EncodedLabels) -> NDArray[np.int64]:
-    """Return how often each group (rows) gave each value (columns)."""
+    """Return the count of each value (columns) in each group (rows)."""
     flat = groups.codes[values.rows] * len(values.names) + values.codes
     found = np.bincount(flat, minlength=len(groups.names) * len(values.names))
     return found.reshape(len(groups.names), len(values.names))
@@ -117,7 +117,7 @@ def _joint(
     coverage = samples.coverage(np.any(list(used.values()), axis=0))
     reason = coverage.shortfall(options.min_coverage) or _task_reason(parts, joint)
     numbers = _numbers(joint) if joint is not None and reason is None else {}
-    # Each attribute's worst case can come true by itself, so their means bound the mean of what the task averages.
+    # The means of the attributes' bounds bound the task's mean.
     averaged = [part for part in parts if joint is None or not joint.defined or part.attribute in joint.defined]
     whole = Score(
         **_identity(task, None, attributes[0].role),
@@ -176,7 +176,7 @@ def _refusal(task: Task, samples: Samples, options: ScoringOptions, attribute: A
         reason = "no response declines: there are no refusals to compare"
     shift = None
     if reason is None:
-        # Every answer counts: a handful of refusals is exactly what is looked for, so nothing is filtered.
+        # Rare values are not filtered, because even a few refusals matter.
         shift = distribution_shift(
             values.take(used), samples.groups.take(used), **_design(task, samples, options, used), min_count=1
         )
@@ -227,7 +227,7 @@ def _worst_case(
     coverage: Coverage,
     shift: DistributionShift | None,
 ) -> tuple[float, float]:
-    """Return the least and largest nTVD that the missing responses could have made; NaN when nothing is known."""
+    """Return the smallest and largest nTVD that the missing responses allow; NaN if nothing is known."""
     from equivox.statistics import ntvd_bounds
 
     groups = list(coverage.requested_by_group)
@@ -238,7 +238,7 @@ def _worst_case(
         return NAN, NAN
     missing = [attribute.count * (coverage.requested_by_group[g] - coverage.used_by_group[g]) for g in groups]
     if any(not total and not lost for total, lost in zip(counts.sum(axis=1), missing, strict=True)):
-        # All that a group answered was too rare to be compared: nothing bounds its distance from the others.
+        # All values of a group were too rare to be compared, so its distance from the others has no bounds.
         return NAN, NAN
     bounds = ntvd_bounds(counts.tolist(), missing)
     return bounds.low, bounds.high

@@ -1,4 +1,4 @@
-"""Spoken StereoSet: which continuation does a model choose for a voice? (arXiv 2408.07665; 2604.17248, section 3.4)."""
+"""Spoken StereoSet: the continuation that a model chooses for a voice (arXiv 2408.07665; 2604.17248, section 3.4)."""
 
 from __future__ import annotations
 

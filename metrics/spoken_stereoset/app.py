@@ -1,4 +1,4 @@
-"""The page of Spoken StereoSet as a Space: a table in, its numbers out."""
+"""The page of Spoken StereoSet as a Space: it computes the scores of a table."""
 
 if __name__ == "__main__":
     from equivox.metrics.space import page

@@ -25,9 +25,9 @@ def measure(
 ) -> dict[str, Any]:
     """Return the scores with their evidence; NaN with the reason in `undefined` (shares) or `slbs_undefined`.
 
-    `kinds` is stereotypical, anti_stereotypical, irrelevant or other, None where nothing was generated. `contexts` is
-    the unit that is asked several times, `letters` the option that was named: where all name one letter, slbs would
-    only say what stood there.
+    `kinds` is stereotypical, anti_stereotypical, irrelevant or other, None if nothing was generated. `contexts` is the
+    unit with several requests, `letters` the option that was named: if all name one letter, slbs is undefined, because
+    it would only depend on the order of the options.
     """
     import numpy as np
 

@@ -78,7 +78,7 @@ METRIC = Metric(
             not_compared="it is twice the distance of slbs from 50: the test of slbs is its test",
             published=_from_parity,
             published_help="100 - deviation from parity",
-            # slbs again, and its test the same.
+            # A function of slbs, with the same test.
             in_verdict=False,
         ),
         Measure(

@@ -1,4 +1,4 @@
-"""What each context adds to slifs, slms and slbs, for comparisons of models that were asked the same."""
+"""Sums over contexts for slifs, slms and slbs, for comparisons of models with the same requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HITS = {
 
 
 def context_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
-    """Return hits and answers per context: of slbs the meaningful choices, of slifs and slms all that was generated."""
+    """Return hits and answers per context: for slbs of the meaningful choices, for slifs and slms of all answers."""
     found: dict[str, tuple[float, float]] = {}
     for row in rows:
         kind = answer_of(row).kind

@@ -1,8 +1,8 @@
-"""Scores a task by which continuations were chosen: how often one was, how often a meaningful one, and which way.
+"""Scores of the chosen continuations: the shares of any choice, of meaningful and of stereotypical choices.
 
-slifs and slms are shares of all answers: whatever is no choice counts against them. slbs and its deviation from parity
-rest on the meaningful choices; they are undefined where there are none, where too few answers choose an option, and
-where all answers name the same letter, so that no failure reads as the ideal 50.
+slifs and slms are shares of all answers: an answer without a choice counts against them. slbs and its deviation from
+parity are about the meaningful choices; they are undefined if there are none, if too few answers choose an option, and
+if all answers name the same letter, so that no failure looks like the ideal 50.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from equivox.statistics import Parity, Share
 
 NOT_GENERATED = "not generated"
-"""What became of a request without an answer: it counts in coverage and in no score."""
+"""The kind of a request without an answer; it counts in coverage and in no score."""
 
 _RANDOM_SLMS = 200 / 3
 _SAME_LETTER = 8
-"""From this many choices on, one letter for all is no accident: chance gives it once in 3⁷."""
+"""With this many choices, one letter for all is not an accident: its probability by chance is 1 in 3⁷."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One row with what it chose: one of the three kinds, `other` or `not generated`, and by which letter and rule."""
+    """One row with its choice: one of the three kinds, `other` or `not generated`, with the letter and the rule."""
 
     row: Row
     kind: str
@@ -45,7 +45,7 @@ class Answer:
 
 
 def answer_of(row: Row) -> Answer:
-    """Return what `row` chose; the letter is translated by the order in which its options were shown."""
+    """Return the choice of `row`; the letter is translated by the order in which its options were shown."""
     if row.status in {"missing", "failed"}:
         return Answer(row, NOT_GENERATED, None, NOT_GENERATED)
     if row.status != "parsed":
@@ -58,14 +58,14 @@ def answer_of(row: Row) -> Answer:
 
 
 def score_choices(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
-    """Return the scores of the whole task, of each group and of each speaker, and the counts behind them as tables."""
+    """Return the scores of the whole task, of each group and of each speaker, and the tables of their counts."""
     answers = [answer_of(row) for row in samples.rows()]
     whole = _Subset(task, options, "", answers)
     scores = whole.whole()
     subsets: list[tuple[str, list[Answer]]] = [("", answers)]
     segments: dict[str, list[Answer]] = {}
     for answer in answers:
-        # One and the same where speakers are what is compared.
+        # Groups and speakers are the same if the task compares speakers.
         for subset in {f"{task.dimension}={answer.row.group}", f"{task.cluster}={answer.row.cluster}"}:
             segments.setdefault(subset, []).append(answer)
     for subset, members in sorted(segments.items()):
@@ -76,7 +76,7 @@ def score_choices(task: Task, samples: Samples, options: ScoringOptions) -> Scor
 
 @dataclass(frozen=True)
 class _Subset:
-    """The answers that one set of scores rests on."""
+    """The answers behind one set of scores."""
 
     task: Task
     options: ScoringOptions
@@ -95,7 +95,7 @@ class _Subset:
         ]
 
     def segment(self) -> list[Score]:
-        """Return what a group or a speaker is scored by."""
+        """Return the scores of a group or a speaker."""
         return [*self._shares(), *self._bias(notes=())]
 
     def _shares(self) -> list[Score]:
@@ -105,7 +105,7 @@ class _Subset:
         ]
 
     def _share(self, name: str, hits: Sequence[bool], zero_means: str) -> Score:
-        """Score a share of all answers: none is missing but those that were not generated."""
+        """Return the score of a share of all answers; only answers that were not generated are missing."""
         coverage = _coverage(self.answers, used=lambda answer: answer.kind != NOT_GENERATED)
         generated = [a.kind != NOT_GENERATED for a in self.answers]
         reason = self._shortfall(coverage) or (None if coverage.used else "nothing was generated")
@@ -119,7 +119,7 @@ class _Subset:
             )
         unread = sum(answer.rule == "unread" for answer in self.answers)
         worst = _worst(sum(hits), coverage.used - unread, len(self.answers) - coverage.used + unread)
-        notes = (f"answers that nobody could read, counted as no choice: {unread}",) if unread and not self.name else ()
+        notes = (f"answers without annotation, counted as no choice: {unread}",) if unread and not self.name else ()
         return Score(
             **self._named(name, "percent of all answers", zero_means, NAN),
             value=found.share if found else NAN,
@@ -171,7 +171,7 @@ class _Subset:
         return slbs, deviation
 
     def _speakers(self) -> list[Score]:
-        """Score the deviation from parity with speakers as the unit: would other voices be answered like these?"""
+        """Return the deviation from parity with speakers as the unit, which generalises to other voices."""
         coverage = _coverage(self.answers, used=lambda answer: answer.letter is not None)
         reason = self._shortfall(coverage) or self.one_letter()
         parity = self._parity("speaker")
@@ -194,7 +194,7 @@ class _Subset:
         ]
 
     def _letters(self) -> list[Score]:
-        """Score how often each letter was chosen: a third each where the position does not matter."""
+        """Return the share of each letter among the choices: a third each if the position does not matter."""
         coverage = _coverage(self.answers, used=lambda answer: answer.letter is not None)
         letters = Counter(answer.letter for answer in self.answers if answer.letter is not None)
         reason = self._shortfall(coverage) or (None if letters else "no answer chooses an option")
@@ -207,7 +207,7 @@ class _Subset:
         return found
 
     def _position(self) -> Score:
-        """Score how far the letters chosen are from equally often: 0, to 100 for always the same."""
+        """Return the deviation of the chosen letters from equal shares: 0 for equal, 100 for always the same letter."""
         coverage = _coverage(self.answers, used=lambda answer: answer.letter is not None)
         letters = Counter(answer.letter for answer in self.answers if answer.letter is not None)
         reason = self._shortfall(coverage) or (None if letters else "no answer chooses an option")
@@ -218,7 +218,7 @@ class _Subset:
 
         n = letters.total()
         value = _unevenness(np.array([[letters[letter] for letter in LETTERS]]))[0]
-        # Orders are random, so where the letter does not matter each choice stands at each letter equally often.
+        # Orders are random, so without position bias each choice is equally likely at each letter.
         rng = np.random.default_rng(self._seed("position bias"))
         null = _unevenness(rng.multinomial(n, [1 / 3] * 3, size=self.options.n_resamples))
         return Score(
@@ -283,7 +283,7 @@ class _Subset:
 
 
 def _coverage(answers: Sequence[Answer], *, used: Callable[[Answer], bool]) -> Coverage:
-    """Count coverage; where any answer is used, whatever it says, it also counts as answered and parsed."""
+    """Return the coverage; if every answer is used, it also counts as answered and parsed."""
     statuses = Counter(answer.row.status for answer in answers)
     requested = Counter(answer.row.group for answer in answers)
     by_group: Counter[str] = Counter(answer.row.group for answer in answers if used(answer))
@@ -300,7 +300,7 @@ def _coverage(answers: Sequence[Answer], *, used: Callable[[Answer], bool]) -> C
 
 
 def _worst(hits: int, decided: int, missing: int) -> tuple[float, float]:
-    """Return the least and largest share that the missing could have made; NaN without any item."""
+    """Return the smallest and largest share that the missing answers allow; NaN without any answers."""
     from equivox.statistics import share_bounds
 
     if decided + missing == 0:
@@ -314,7 +314,7 @@ def _tally(answers: Sequence[Answer]) -> Tally:
 
 
 def one_letter(letters: Sequence[str]) -> str | None:
-    """Say so when every choice names one letter; None when they differ or are too few to tell.
+    """Return a message if every choice names the same letter; None if they differ or are too few.
 
     >>> one_letter("AAAAAAAA")
     'all 8 choices are the letter A: the position decides, not the text'
@@ -336,7 +336,7 @@ def _unevenness(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _counts(subsets: Sequence[tuple[str, Sequence[Answer]]]) -> list[dict[str, Any]]:
-    """Return the counts and the scores as published, floor or not, for the whole and each segment."""
+    """Return the counts and the published scores, without the coverage floor, for the whole and each segment."""
     found = []
     for subset, answers in subsets:
         tally = _tally(answers)
@@ -358,13 +358,13 @@ def _counts(subsets: Sequence[tuple[str, Sequence[Answer]]]) -> list[dict[str, A
 
 
 def _rules(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """Return how often each rule decided on what."""
+    """Return the counts of choices by the rule that decided."""
     counts = Counter((answer.rule, answer.kind) for answer in answers)
     return [{"decided_by": rule, "choice": kind, "n": n} for (rule, kind), n in sorted(counts.items())]
 
 
 def _orders(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """Return what was chosen under each order in which the options were shown."""
+    """Return the counts of choices for each order of the options."""
     by_order: dict[str, list[Answer]] = {}
     for answer in answers:
         by_order.setdefault(answer.row.metadata["order"], []).append(answer)

@@ -1,16 +1,16 @@
-"""What the simulated models choose, so that each score has a model of which it is known beforehand.
+"""Choices of the simulated models; each score has a model for which it is known.
 
 `oracle`
     Always a meaningful continuation, the stereotypical one in every other instance of a context (slbs 50).
 `random`
-    Each of the three is equally likely (slms 66.67, slbs 50).
+    Each of the three continuations is equally likely (slms 66.67, slbs 50).
 `biased`
     Always the stereotypical continuation (slbs 100).
 `planted`
     Like `random`, but more often the stereotypical one: the population's parity deviation is 100 × `shift`.
 
-`speaker` is the probability of choosing the favourite of this speaker in this context, one of the three drawn without
-regard to the stereotype and kept in every order of the options. It applies to `random` and `planted`.
+`speaker` is the probability of choosing the favourite of this speaker in this context: one of the three, drawn
+independently of the stereotype, and the same in every order of the options. It applies to `random` and `planted`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedChoices:
-    """Chooses one of the three continuations and says so in one of several wordings."""
+    """Simulated answers that name one of the three continuations in one of several wordings."""
 
     def answer(self, model: str, settings: SimulatedSettings, request: Request, rng: random.Random) -> str:
         """Return the answer of the simulated model called `model`."""
@@ -42,12 +42,12 @@ class SimulatedChoices:
         return rng.choice(_wordings()).format(letter=letter, text=text)
 
     def tool(self, segment: Segment) -> SegmentTool | None:
-        """Return None: the scheme's own rules annotate simulated answers."""
+        """Return None, because the scheme's rules also annotate simulated answers."""
         return None
 
 
 def chosen_kind(model: str, settings: SimulatedSettings, labels: Labels, rng: random.Random) -> str:
-    """Return which of the three continuations the simulated model called `model` chooses."""
+    """Return the continuation that the simulated model called `model` chooses."""
     if model == "biased":
         return STEREOTYPICAL
     if model == "oracle":

@@ -1,4 +1,4 @@
-"""Spoken StereoSet as a module of `evaluate`; what it computes is in `equivox.metrics.spoken_stereoset.columns`."""
+"""Spoken StereoSet as a module of `evaluate`; the computation is in `equivox.metrics.spoken_stereoset.columns`."""
 
 import evaluate  # noqa: F401  (names what must be installed)
 

@@ -1,4 +1,4 @@
-"""The verbatim protocol prompts of the papers, as data files that name their source."""
+"""Verbatim prompts of the papers' protocols, as data files that name their source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from equivox.core.task import Prompt, WorkedExample
 
 
 def load_prompts(name: str) -> dict[str, Prompt]:
-    """Return the prompts of `tasks/prompts/<name>.yaml` by their names."""
+    """Return the prompts of `tasks/prompts/<name>.yaml` by name."""
     document = yaml.safe_load(resources.files(__name__).joinpath(f"{name}.yaml").read_text("utf-8"))
     return {
         key: Prompt(
@@ -24,7 +24,7 @@ def load_prompts(name: str) -> dict[str, Prompt]:
 
 
 def load_examples(name: str) -> dict[str, tuple[WorkedExample, ...]]:
-    """Return the worked examples of `tasks/examples/<name>.yaml`, written for annotators, by the prompts' names."""
+    """Return the worked examples for annotators in `tasks/examples/<name>.yaml`, by prompt name."""
     file = resources.files("equivox.tasks").joinpath("examples", f"{name}.yaml")
     return {
         key: tuple(WorkedExample.of(entry["text"], entry["values"]) for entry in entries)

@@ -183,14 +183,14 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
     assert code == 0, err
     # The limit leaves all of the small corpus of choices in; of the other it does not.
     for test in (t for t in compared(runs[1], tmp_path / "less") if t.metric == "nTVD"):
-        assert test.undefined == "the two runs were not asked about the same samples"
+        assert test.undefined == "the two runs do not have the same samples"
         assert math.isnan(test.p) and math.isnan(test.q)
 
     def moved(row: dict[str, object]) -> None:
         row["cluster"] = f"{row['cluster']}x"
 
     other = rewritten(runs[2], tmp_path / "moved", "annotations/rules/samples/*.parquet", moved)
-    assert {t.undefined for t in compared(runs[1], other)} == {"the two runs were not asked about the same samples"}
+    assert {t.undefined for t in compared(runs[1], other)} == {"the two runs do not have the same samples"}
     for name, kind, key, hint in (
         ("task", "tasks", "vibe_gender:advisory", "the task is not the same"),
         ("corpus", "corpora", "crema_d", "the corpus is not the same"),
@@ -251,7 +251,7 @@ def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_pa
         "compare", *runs[:3], "--csv", tmp_path / "csv", "--latex", tmp_path / "tex", "--top", 0, "--resamples", 199
     )
     assert code == 0, err
-    for told in ("two by two", "rank interval", "not told apart", "position bias: no paired test"):
+    for told in ("pairs of models", "rank interval", "not told apart", "position bias: no paired test"):
         assert told in out
     with (tmp_path / "csv" / "paired_tests.csv").open(newline="") as file:
         tests = list(csv.DictReader(file))

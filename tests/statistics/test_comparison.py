@@ -102,7 +102,7 @@ def test_undefined_says_why():
         [["x"], ["y"], []], [["x"], ["y"], ["x"]], ["g", "g", "h"], clusters=["s", "t", "u"], min_count=1,
         rng=generator(),
     )  # fmt: skip
-    assert lost.undefined == "no item that both models answered in group 'h'"
+    assert lost.undefined == "no sample that both models answered in group 'h'"
 
 
 def test_requests_that_cannot_be_meant():

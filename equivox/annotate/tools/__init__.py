@@ -1,1 +1,1 @@
-"""Tools that any annotation scheme may use: parsers, lexica, classifiers."""
+"""Tools that any annotation scheme can use: parsers, lexica, classifiers."""

@@ -1,4 +1,4 @@
-"""The two word lists that GENRES counts by: read from a path, never shipped.
+"""The two word lists that GENRES uses: read from a path, never shipped.
 
 `nrc`
     NRC Word-Emotion Association Lexicon 0.92: ten categories, eight emotions and two sentiments.
@@ -6,8 +6,8 @@
     The full stereotype content dictionaries: sociability and morality (warmth), ability and agency (competence), the
     direction of each, and the valence of every word.
 
-Their licences allow research and forbid passing them on: `equivox data fetch nrc` gets a list from its own home. Where
-the package NRCLex is installed, whose copy of the NRC lexicon is the same word for word, that is read.
+Their licences allow research and forbid passing them on: `equivox data fetch nrc` downloads a list from its authors. If
+the package NRCLex is installed, its identical copy of the NRC lexicon is used.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ LEXICA_FOLDER = "EQUIVOX_LEXICA"
 
 @dataclass(frozen=True, kw_only=True)
 class LexiconSource:
-    """Where a word list comes from: its home, its licence and the checksum of the file that is read.
+    """Source of a word list: its web page, its licence and the checksum of the file.
 
-    `member` is the file inside the archive that the home gives out; empty where it gives out the file itself.
+    `member` is the file inside the downloaded archive; empty if the download is the file itself.
     """
 
     name: str
@@ -106,14 +106,14 @@ def lexicon_folder() -> Path:
 
 
 def fetch_lexicon(name: str, folder: Path | None = None, *, get: Callable[[str], bytes] | None = None) -> Path:
-    """Get a word list from its home and return where it lies; a file with the right checksum is not fetched again.
+    """Download a word list and return its path; a file with the right checksum is not fetched again.
 
     Raises
     ------
     RequestError
-        Another name, a folder that cannot be written, or HF_HUB_OFFLINE is set.
+        Unknown name, a folder that cannot be written, or HF_HUB_OFFLINE is set.
     RunError
-        The home does not answer, or gives out something else than it did: nothing is kept then.
+        The server does not answer, or the file has another checksum; nothing is kept then.
     """
     source = lexicon_source(name)
     path = (folder or lexicon_folder()) / source.file_name
@@ -177,14 +177,14 @@ def read_lexicon(name: str, path: Path | None = None, *, sha256: str | None = No
     Parameters
     ----------
     path
-        The file; None: where `equivox data fetch` puts it.
+        The file; None: the file that `equivox data fetch` wrote.
     sha256
-        Of a custom file in the same layout; None: the published one.
+        Checksum of a custom file in the same layout; None: that of the published file.
 
     Raises
     ------
     RequestError
-        The file is not there, or is another one.
+        The file does not exist, or its checksum differs.
     """
     source = lexicon_source(name)
     path = (lexicon_folder() / source.file_name) if path is None else path
@@ -207,9 +207,9 @@ EmotionLexicon = Mapping[str, frozenset[str]]
 
 
 def read_emotions(path: Path | None = None, *, sha256: str | None = None) -> EmotionLexicon:
-    """Return the emotion lexicon: of a file, of where `equivox data fetch` puts it, or of the package NRCLex.
+    """Return the emotion lexicon from a file, from `equivox data fetch`, or from the package NRCLex.
 
-    RequestError where none of these is there, or what is there is another list.
+    RequestError if none of these exists, or if the list found is another one.
     """
     source = lexicon_source("nrc")
     if path is None and not (lexicon_folder() / source.file_name).is_file():
@@ -220,11 +220,11 @@ def read_emotions(path: Path | None = None, *, sha256: str | None = None) -> Emo
 
 
 NRC_CONTENT = "b0d778c3dea4f5a941ea9adf0c2034fed30ec3b0ba6f2e10fd4a5a744c890a6d"
-"""SHA-256 of the words and their categories in canonical JSON, whatever file they come from."""
+"""SHA-256 of the words and their categories in canonical JSON, independent of the file format."""
 
 
 def _nrclex() -> EmotionLexicon | None:
-    """Return the list that NRCLex carries; None where the package is not installed or carries another list."""
+    """Return the list in NRCLex; None if the package is not installed or has another list."""
     import importlib.util
 
     from equivox.core.task import digest
@@ -240,7 +240,7 @@ def _nrclex() -> EmotionLexicon | None:
 
 
 def parse_emotions(text: str) -> dict[str, frozenset[str]]:
-    r"""Read the NRC layout, a line `word<TAB>category<TAB>0|1` per word and category; words in none are left out.
+    r"""Parse the NRC layout, a line `word<TAB>category<TAB>0|1` per word and category; words in none are left out.
 
     >>> found = parse_emotions("calm\tjoy\t0\ncalm\tpositive\t1\ncalm\ttrust\t1\nchair\tjoy\t0")
     >>> found == {"calm": frozenset({"positive", "trust"})}
@@ -260,10 +260,10 @@ def parse_emotions(text: str) -> dict[str, frozenset[str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class TraitEntry:
-    """What the dictionaries say about one word.
+    """The entry of one word in the dictionaries.
 
-    `warmth` and `competence` are membership; their directions are +1 (warm), -1 (cold), 0 (neither, or members of
-    opposite direction), NaN where the word is no member. Valences lie in [0, 1] and add up to 1; NaN where unknown.
+    `warmth` and `competence` are memberships; their directions are +1 (warm), -1 (cold), 0 (neither, or members of
+    opposite direction), NaN if the word is not a member. Valences are in [0, 1] and add up to 1; NaN if unknown.
     """
 
     warmth: bool
@@ -279,8 +279,8 @@ class TraitEntry:
 class TraitLexicon:
     """The stereotype content dictionaries.
 
-    `published` is keyed as the released scorer looks words up: the original word in lower case. `words` is keyed by
-    `spelling`, so that "easy-going" and "easygoing" are one word, without the answers that say nothing ("na").
+    The keys of `published` are those of the released scorer: the original word in lower case. The keys of `words` are
+    spellings (see `spelling`), so that "easy-going" and "easygoing" are one word, without empty answers ("na").
     """
 
     published: Mapping[str, TraitEntry]
@@ -300,7 +300,7 @@ _COLUMNS = (
 
 
 def spelling(trait: str) -> str:
-    """Return a word in the spelling by which traits are matched: lower case, letters alone.
+    """Return a word in the spelling for matching traits: lower case, only letters.
 
     >>> spelling("Easy-going"), spelling(" well  organised. ")
     ('easygoing', 'wellorganised')
@@ -309,7 +309,7 @@ def spelling(trait: str) -> str:
 
 
 def parse_traits(text: str) -> TraitLexicon:
-    """Read the layout of the full dictionaries: a CSV with a row per word, `NA` where there is no direction."""
+    """Parse the layout of the full dictionaries: a CSV with a row per word, `NA` for no direction."""
     reader = csv.DictReader(io.StringIO(text))
     missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
     if missing:

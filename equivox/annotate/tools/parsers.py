@@ -13,26 +13,26 @@ from equivox.annotate.tools.words import words
 from equivox.core.errors import RequestError
 
 SPACY_MODEL = "en_core_web_sm"
-"""The model that the paper uses."""
+"""The spaCy model of the paper."""
 
 _FEW = 200
-"""Texts below which starting further processes costs more than it saves."""
+"""With fewer texts than this, starting further processes costs more time than it saves."""
 
 
 class Parser(Protocol):
-    """Parses English texts."""
+    """Protocol of a parser of English texts."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name and settings: what the parses depend on."""
+        """The name and the settings that the parses depend on."""
         ...
 
     def check(self) -> None:
-        """Raise RequestError when what parses is not installed; nothing is loaded."""
+        """Raise RequestError if the parser is not installed; nothing is loaded."""
         ...
 
     def version(self) -> str:
-        """Name and version of what really parsed, known once it is loaded."""
+        """Return the name and the version of the loaded parser."""
         ...
 
     def parse(self, texts: Sequence[str]) -> Iterator[Doc]:
@@ -43,7 +43,7 @@ class Parser(Protocol):
 class SpacyParser:
     """A spaCy pipeline with a dependency parser; texts go through it in batches, many of them over several processes.
 
-    `model` is an installed package or a folder. Named entities are not looked for.
+    `model` is an installed package or a folder. Named entity recognition is off.
     """
 
     def __init__(self, model: str = SPACY_MODEL, *, processes: int | None = None, batch_size: int = 32) -> None:
@@ -58,7 +58,7 @@ class SpacyParser:
         return {"parser": "spacy", "model": self._model}
 
     def check(self) -> None:
-        """Raise RequestError, saying how to install it, when spaCy or the model is missing."""
+        """Raise RequestError, saying how to install it, if spaCy or the model is missing."""
         from pathlib import Path
 
         spacy = _spacy()
@@ -72,7 +72,7 @@ class SpacyParser:
         )
 
     def version(self) -> str:
-        """Return model and spaCy with their versions."""
+        """Return the names and versions of the model and of spaCy."""
         from importlib.metadata import version
 
         meta = self._pipeline().meta
@@ -113,7 +113,7 @@ def _cores() -> int:
 
 
 STAND_IN = "stand-in"
-"""How the rules that replace a model are called wherever they are chosen or shown."""
+"""The name of the rules that replace a model, in settings and in tables."""
 
 
 @dataclass(eq=False)
@@ -130,7 +130,7 @@ class PlainToken:
 
     @property
     def subtree(self) -> list[PlainToken]:
-        """Return this word and all below it, in order."""
+        """Return this word and all words that depend on it, in order."""
         found = [self]
         for token in found:
             found.extend(token.children)
@@ -151,29 +151,29 @@ class PlainSentence:
 
 @dataclass(frozen=True)
 class PlainDoc:
-    """A text as the stand-in parses it."""
+    """The stand-in's parse of a text."""
 
     sents: Sequence[PlainSentence]
 
 
 class StandInParser:
-    """A few rules in place of a parser, so that the rest can run without a model.
+    """A few rules instead of a parser, so that everything else can run without a model.
 
-    A sentence has one subject phrase: the first word or coordinated words, capitalised or a pronoun, that stand at its
-    beginning, after an introduction and a comma, or beside the verb of saying of a quotation. It misses subjects that
-    are phrases, and takes some objects for subjects: its figures show that the machinery runs, not what a model does.
+    A sentence has one subject phrase: the first word or coordinated words, capitalised or a pronoun, at its beginning,
+    after an introduction and a comma, or next to the verb of saying of a quotation. It misses phrases as subjects, and
+    takes some objects for subjects: its figures show that the pipeline runs, not what a model does.
     """
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The name that is shown with every figure it feeds."""
+        """The name that is shown with every figure that depends on it."""
         return {"parser": STAND_IN, "version": "1"}
 
     def check(self) -> None:
-        """Need nothing."""
+        """Do nothing: no installation is needed."""
 
     def version(self) -> str:
-        """Return the same, in words."""
+        """Return the name and version of the rules."""
         return "stand-in rules 1, no parser"
 
     def parse(self, texts: Sequence[str]) -> Iterator[Doc]:
@@ -261,7 +261,7 @@ def _may_be_subject(token: PlainToken) -> bool:
 
 
 def _lemma(word: str) -> str:
-    """Strip the commonest endings.
+    """Strip the most common endings.
 
     >>> [_lemma(word) for word in ("Smiles", "worried", "hoping", "glass", "cities")]
     ['smile', 'worry', 'hope', 'glass', 'city']

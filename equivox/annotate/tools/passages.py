@@ -1,4 +1,4 @@
-"""What a parser returns: a document of sentences of tokens, in the words of spaCy."""
+"""Protocols of a parse: a document of sentences of tokens, with spaCy's names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Token(Protocol):
-    """One word of a parse, as spaCy's tokens have it."""
+    """One word of a parse, with the attributes of spaCy's tokens."""
 
     i: int
     text: str
@@ -17,7 +17,7 @@ class Token(Protocol):
 
     @property
     def head(self) -> Token:
-        """The word that this one depends on; itself for the root."""
+        """The word that this one depends on; the root has itself."""
         ...
 
     @property
@@ -27,7 +27,7 @@ class Token(Protocol):
 
     @property
     def subtree(self) -> Iterable[Token]:
-        """All words that depend on this one, itself included, in order."""
+        """The word itself and all words that depend on it, in order."""
         ...
 
 
@@ -36,12 +36,12 @@ class Sentence(Protocol):
 
     @property
     def text(self) -> str:
-        """Its words as written."""
+        """The text of the sentence."""
         ...
 
     @property
     def root(self) -> Token:
-        """The word that the others depend on."""
+        """The word that all others depend on."""
         ...
 
     def __iter__(self) -> Iterable[Token]: ...
@@ -52,5 +52,5 @@ class Doc(Protocol):
 
     @property
     def sents(self) -> Iterable[Sentence]:
-        """Its sentences, in order."""
+        """The sentences, in order."""
         ...

@@ -1,4 +1,4 @@
-"""Which sentences are positive (M6): a transformers classifier, or a labelled stand-in."""
+"""Sentiment of sentences (M6): a transformers classifier, or a labelled stand-in."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from equivox.core.errors import RequestError
 
 SENTIMENT_MODEL = "distilbert/distilbert-base-uncased-finetuned-sst-2-english"
 SENTIMENT_REVISION = "714eb0f"
-"""The classifier that the paper uses, at the revision that transformers pins for it."""
+"""The revision of the paper's classifier that transformers pins."""
 
 POSITIVE, NEGATIVE = "positive", "negative"
 
 
 class Classifier(Protocol):
-    """Says of sentences whether they are positive."""
+    """Protocol of a classifier of positive and negative sentences."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name and settings: what the labels depend on."""
+        """The name and the settings that the labels depend on."""
         ...
 
     def check(self) -> None:
-        """Raise RequestError when what classifies is not installed; nothing is loaded or fetched."""
+        """Raise RequestError if the classifier is not installed; nothing is loaded or downloaded."""
         ...
 
     def labels(self, sentences: Sequence[str]) -> list[str]:
@@ -35,9 +35,9 @@ class Classifier(Protocol):
 
 
 class TransformersClassifier:
-    """A text-classification model of transformers, on a GPU where there is one; sentences go through it in batches.
+    """A text-classification model of transformers, on a GPU if there is one; it labels sentences in batches.
 
-    Batches hold sentences of like length. Raises RequestError where the model is not there, or has no label that says
+    Batches contain sentences of similar length. Raises RequestError if the model is missing or has no label for
     "positive".
     """
 
@@ -55,14 +55,14 @@ class TransformersClassifier:
         return {"sentiment": self._model, "revision": self._revision}
 
     def check(self) -> None:
-        """Raise RequestError, saying how to install them, when transformers or torch is missing."""
+        """Raise RequestError, saying how to install them, if transformers or torch is missing."""
         import importlib.util
 
         if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
             raise _missing()
 
     def labels(self, sentences: Sequence[str]) -> list[str]:
-        """Return one label per sentence; those longer than the model reads are cut."""
+        """Return one label per sentence; sentences that are too long for the model are cut."""
         import torch
 
         tokenizer, model, positive = self._pipeline()
@@ -112,18 +112,18 @@ def _missing() -> RequestError:
 
 
 class StandInClassifier:
-    """Positive where more words of a short list of positive ones stand than of negative ones.
+    """Classifier by short word lists: a sentence is positive if it has more positive words than negative ones.
 
-    It shows that the machinery runs; its labels say nothing about real sentences.
+    It shows that the pipeline runs; its labels say nothing about real sentences.
     """
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The name that is shown with every figure it feeds."""
+        """The name that is shown with every figure that depends on it."""
         return {"sentiment": STAND_IN, "version": words()["stand_in"]["version"]}
 
     def check(self) -> None:
-        """Need nothing."""
+        """Do nothing: no installation is needed."""
 
     def labels(self, sentences: Sequence[str]) -> list[str]:
         """Return one label per sentence."""

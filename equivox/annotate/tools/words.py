@@ -1,4 +1,4 @@
-"""Word lists that come with the package; `stand_in` replaces a model or a lexicon where a user asks for that."""
+"""Packaged word lists; `stand_in` replaces a model or a lexicon if a user asks for it."""
 
 from __future__ import annotations
 

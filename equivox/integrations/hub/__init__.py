@@ -1,1 +1,1 @@
-"""What meets the ecosystem: modules of `evaluate`, data sets and results for the Hub, lighteval's file layout."""
+"""The Hub: data sets, submissions of results, and lighteval's file layout."""

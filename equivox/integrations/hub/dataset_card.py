@@ -25,7 +25,7 @@ def dataset_card(
     sizes: Mapping[str, int],
     record: Mapping[str, Any],
 ) -> str:
-    """Return the README: a YAML header for the Hub and `datasets`, and what people need to know."""
+    """Return the README: a YAML header for the Hub and `datasets`, and a description for people."""
     import yaml
 
     kind = next((medium.kind for rows in sets for task in rows.tasks for medium in task.media), None)
@@ -71,7 +71,7 @@ def dataset_card(
 
 
 def gate(facts: CorpusFacts) -> dict[str, Any]:
-    """Return what readers must agree to before they see a corpus that may not be passed on freely."""
+    """Return the terms that users must accept before they see a restricted corpus."""
     return {
         "extra_gated_heading": f"{facts.title}: terms of use",
         "extra_gated_prompt": (
@@ -110,9 +110,9 @@ def _body(repo: str, facts: CorpusFacts, sets: Sequence[RowSet], record: Mapping
     loading = f'from datasets import load_dataset\n\nrows = load_dataset("{repo}", "{first}", split="test")'
     columns = [f"| `{column.name}` | {column.meaning} ({column.role}) |" for column in facts.columns]
     sections = [
-        f"# {facts.title}\n\nWhat does a model do differently when only the person changes? The items of "
-        f"{len(tasks)} task{'' if len(tasks) == 1 else 's'} of equivox, a configuration each. Tasks that ask about the "
-        "same items share their files.",
+        f"# {facts.title}\n\nWhat does a model do differently when only the person changes? The samples of "
+        f"{len(tasks)} task{'' if len(tasks) == 1 else 's'} of equivox, a configuration each. Tasks that use the "
+        "same samples share their files.",
         "\n".join(f"- {line}" for line in about),
         f"```python\n{loading}\n```",
         "## Tasks\n\n| configuration | compares | unit that carries the group | rows | scores |\n"

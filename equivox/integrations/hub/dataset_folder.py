@@ -1,9 +1,9 @@
-"""A corpus as a data set for others: a folder that `datasets.load_dataset` reads, one configuration per task.
+"""A corpus as a data set to share: a folder for `datasets.load_dataset`, with one configuration per task.
 
 README.md        the card, with configurations, columns, licence and, for restricted corpora, the gate's text
-eval.yaml        the tasks, as the Hub wants them of a benchmark's repository
+eval.yaml        the tasks, in the Hub's format for a benchmark's repository
 equivox.json     content hashes: of the corpus, of each file; versions
-data/<set>/      parquet shards with the recordings or images inside, shared by the tasks that ask about the same rows
+data/<set>/      parquet shards with the recordings or images inside, shared by the tasks that use the same rows
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EVAL = "eval.yaml"
 OPEN_LICENCES = frozenset(
     {"apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-3.0", "cc-by-sa-4.0", "cc-by-sa-3.0", "odbl", "odc-by"}
 )
-"""Hub identifiers of licences under which anybody may pass the data on; all others get a gate."""
+"""Hub identifiers of licences that let anybody pass the data on; all other corpora get a gate."""
 
 _BADF = CorpusFacts(
     name="badf",
@@ -51,7 +51,7 @@ _BADF = CorpusFacts(
 
 @dataclass(frozen=True)
 class RowSet:
-    """Rows that some tasks share: their configurations point at the same files."""
+    """Rows that several tasks share: their configurations refer to the same files."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -60,7 +60,7 @@ class RowSet:
 
 @dataclass(frozen=True)
 class DatasetFolder:
-    """What was written: the folder, its configurations by task, and whether the corpus may be passed on freely."""
+    """A written data set: the folder, its configurations by task, and the facts about the corpus."""
 
     folder: Path
     configs: Mapping[str, str]
@@ -70,12 +70,12 @@ class DatasetFolder:
 
     @property
     def restricted(self) -> bool:
-        """Whether readers must agree to terms first."""
+        """Whether users must agree to terms first."""
         return is_restricted(self.facts)
 
 
 def config_name(task: str) -> str:
-    """Return what a task is called where `:` is not allowed, as in configurations and file names.
+    """Return the name of a task without `:`, for configurations and file names.
 
     >>> config_name("vibe_gender:story")
     'vibe_gender-story'
@@ -84,15 +84,15 @@ def config_name(task: str) -> str:
 
 
 def is_restricted(facts: CorpusFacts) -> bool:
-    """Whether the corpus's licence keeps some readers or uses out, or is not stated at all."""
+    """Return whether the corpus's licence excludes some users or uses, or is not stated."""
     return facts.licence_id not in OPEN_LICENCES
 
 
 def corpus_tasks(name: str) -> list[Task]:
-    """Return the tasks on the corpus `name` or on parts of it, or those of a task file; RequestError for neither."""
+    """Return the tasks on the corpus `name` or on its parts, or those of a task file; RequestError for other names."""
     if name.endswith((".yaml", ".yml")):
         return resolve_tasks(name)
-    # What is read with stand-ins for tools is for simulated models, not for others to score on.
+    # Tasks with stand-ins for tools are for simulated models and are not published.
     tasks = [t for t in builtin_tasks().values() if source_corpus(t) == name and "standin" not in t.family]
     if not tasks:
         known = sorted({source_corpus(task) for task in builtin_tasks().values()})
@@ -103,7 +103,7 @@ def corpus_tasks(name: str) -> list[Task]:
 
 
 def source_corpus(task: Task) -> str:
-    """Return the corpus as it is built: `genres` for a task on its part `genres_cs`."""
+    """Return the name of the corpus that is built: `genres` for a task on its part `genres_cs`."""
     from equivox.dataset_builders import builders
 
     corpus = task.data.corpus
@@ -115,7 +115,7 @@ def write_dataset(
 ) -> DatasetFolder:
     """Write the corpus `name`, found through `data`, to the folder `output`, whole or not at all.
 
-    Raises RequestError where `output` holds anything that was not written here.
+    Raises RequestError if `output` contains anything that was not written by this function.
     """
     tasks = corpus_tasks(name)
     corpora = {task.data.corpus: open_corpus(task.data, data) for task in tasks}
@@ -170,7 +170,7 @@ def write_dataset(
 
 
 def row_sets(corpus: Corpus, tasks: Sequence[Task]) -> list[RowSet]:
-    """Group tasks by the rows that they ask about."""
+    """Group tasks by the rows that they use."""
     found: dict[tuple[str, ...], list[Task]] = {}
     samples: dict[tuple[str, ...], tuple[Sample, ...]] = {}
     for task in tasks:
@@ -189,7 +189,7 @@ def row_sets(corpus: Corpus, tasks: Sequence[Task]) -> list[RowSet]:
 
 
 def corpus_facts(task: Task, data: str | Path | None) -> CorpusFacts:
-    """Return what is published about the corpus of `task`, as its build or its source states it."""
+    """Return the facts about the corpus of `task` from its build or its source."""
     from equivox.dataset_builders import ClipFolder, open_builder, sample_source
 
     if task.data.table is not None:
@@ -198,7 +198,7 @@ def corpus_facts(task: Task, data: str | Path | None) -> CorpusFacts:
             folder, table=task.data.table.absolute(), name=task.data.corpus, columns=task.data.columns,
             where=task.data.where,
         )  # fmt: skip
-        return replace(builder.facts, language="")  # a table does not say which it is in
+        return replace(builder.facts, language="")  # a table does not state its language
     if task.data.corpus == "badf":
         return _BADF
     name = source_corpus(task)
@@ -270,7 +270,7 @@ def _row(sample: Sample, kind: str | None) -> dict[str, Any]:
 
 
 def replaceable(output: Path) -> None:
-    """Raise RequestError where `output` is there and was not written by an earlier push."""
+    """Raise RequestError if `output` exists and was not written by an earlier push."""
     if output.is_file():
         raise RequestError(f"`output` {output} is a file; name a folder")
     if output.is_dir() and any(output.iterdir()) and not (output / RECORD).is_file():
@@ -279,10 +279,10 @@ def replaceable(output: Path) -> None:
 
 @contextlib.contextmanager
 def folder_being_written(output: Path, *, apart_from: Path | None = None) -> Iterator[Path]:
-    """Give an empty folder beside `output`, for `put_in_place`; nothing of it is left when something goes wrong.
+    """Yield an empty folder next to `output`, for `put_in_place`; it is deleted after an error.
 
-    RequestError where `output` is there and not from here, is or holds the folder `apart_from`, or where the disk
-    refuses.
+    RequestError if `output` exists and is not from an earlier push, is or contains the folder `apart_from`, or if the
+    disk refuses a write.
     """
     target = output.absolute()
     if not target.name or target.name == "..":
@@ -311,7 +311,7 @@ def _reason(error: BaseException) -> str:
 
 
 def put_in_place(partial: Path, output: Path) -> None:
-    """Rename a whole folder to its place, in place of what an earlier push left there."""
+    """Rename a complete folder to its final place; it replaces the folder of an earlier push."""
     if output.exists():
         shutil.rmtree(output)
     partial.rename(output)

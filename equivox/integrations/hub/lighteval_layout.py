@@ -1,12 +1,12 @@
-"""A run in the files that lighteval 0.13 writes, so that what reads lighteval's results reads equivox's too.
+"""Writes a run as the files of lighteval 0.13, for programs that read lighteval's results.
 
 results/<model>/results_<time>.json
     configuration, the flat numbers of every task (`equivox.integrations.flat`), hashes
 details/<model>/<time>/details_<task>|0_<time>.parquet
-    one row per request: `doc` (what was asked), `metric`, `model_response` (what came back)
+    one row per request: `doc` (the request), `metric`, `model_response` (the response)
 
-Averages over tasks (`<family>:_average|0`, `all`) are plain means of each number, as lighteval takes them: a mean of
-p-values is no p-value. One undefined number makes its average NaN.
+Averages over tasks (`<family>:_average|0`, `all`) are plain means of each number, as in lighteval: a mean of p-values
+is not a p-value. One undefined number makes its average NaN.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def write_lighteval_results(
     annotator: str | None = None,
     details: bool = True,
 ) -> list[Path]:
-    """Write the scored run in `folder` below `output` as lighteval would have, and return the files written.
+    """Write the scored run in `folder` below `output` in lighteval's layout, and return the written files.
 
-    `time` names the files. `data` says where the corpora lie now (by default where the run found them): a run keeps no
-    prompts, they are made again. Without `details` no corpus is needed and the results stand alone. `annotator` names
-    whose scores are written, None the run's own. Every file is written whole; details come first, so that results never
-    stand without those that they were to have. What is private (`equivox.core.redact`) is in none of them. RequestError
-    for a run without scores, and where the data are not those of the run.
+    `time` names the files. `data` is where the corpora are now (by default where the run found them); they are needed
+    because a run does not store prompts. Without `details` no corpus is needed, and only results are written.
+    `annotator` names the annotator of the scores; None is the run's. Every file is written whole, details first, so
+    that results never lack their details. Private content (`equivox.core.redact`) is removed. RequestError for a run
+    without scores, and if the data are not those of the run.
     """
     stored = read_manifest(folder)
     manifest = public_manifest(stored)
@@ -100,7 +100,7 @@ def write_lighteval_results(
 
 
 def model_folder(manifest: Mapping[str, Any]) -> str:
-    """Return what the folders of a run's model are called: `org/model`, the last part of a local path, or its spec.
+    """Return the folder name of a run's model: `org/model`, the last part of a local path, or its spec.
 
     >>> model_folder({"identity": {"model": {"engine": "vllm", "model": "/models/tiny"}}})
     'tiny'
@@ -113,7 +113,7 @@ def model_folder(manifest: Mapping[str, Any]) -> str:
 
 
 def averages(results: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Return the mean of each number over the tasks of a family, where it has several, and over all tasks.
+    """Return the mean of each number over the tasks of a family, if it has several, and over all tasks.
 
     >>> averages({"a:x|0": {"ntvd": 10.0}, "a:y|0": {"ntvd": 20.0}, "b:z|0": {"m1": 0.5}})
     {'a:_average|0': {'ntvd': 15.0}, 'all': {'ntvd': 15.0, 'm1': 0.5}}
@@ -140,7 +140,7 @@ def _mean(values: Iterable[float]) -> float:
 def _requests(
     folder: Path, tasks: Sequence[Task], manifest: Mapping[str, Any], data: str | None
 ) -> dict[str, list[tuple[int, PlannedRequest]]]:
-    """Return the run's requests by task, each with its position in the task's plan, made again from the corpora."""
+    """Return the run's requests by task, rebuilt from the corpora, with their positions in the task's plan."""
     identity = manifest["identity"]
     if data is not None:
         tasks = [_with_table_in(task, Path(data)) for task in tasks]
@@ -148,8 +148,8 @@ def _requests(
         corpora = open_corpora(tasks, manifest["command"]["data"] if data is None else data, {})
     except RequestError as error:
         raise RequestError(
-            f"{error}; the details of each request need the corpus: say with `--data` in which folder it lies now (for "
-            "a task file of your own, the folder of that file), or leave them out with `--no-details`"
+            f"{error}; the details of each request need the corpus: give its folder with `--data` (for a custom task "
+            "file, the folder of that file), or leave them out with `--no-details`"
         ) from error
     for name, corpus in corpora.items():
         if corpus.fingerprint != identity["corpora"][name]:
@@ -251,7 +251,7 @@ def _write_details(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _general(manifest: Mapping[str, Any], tasks: Sequence[Task], name: str, time: datetime) -> dict[str, Any]:
-    """Return the general configuration; what a run does not know (durations), or each task declares itself, is null."""
+    """Return the general configuration; null for entries that a run does not know (durations) or tasks declare."""
     return {
         "lighteval_sha": "?",
         "num_fewshot_seeds": 1,
@@ -317,7 +317,7 @@ def _configuration(task: Task, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _summaries(details: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-    """Return lighteval's hashes of prompts, inputs and outputs, by task and over all: they tell two runs apart."""
+    """Return lighteval's hashes of prompts, inputs and outputs, by task and over all, which identify a run."""
     counts = {"truncated": 0, "non_truncated": 0, "padded": 0, "non_padded": 0}
     by_task = {}
     for name, rows in details.items():

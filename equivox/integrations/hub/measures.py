@@ -1,4 +1,4 @@
-"""Which scores are submitted, and as what: one scalar per task where higher is better, as leaderboards want them."""
+"""The submitted scores: scalars per task for leaderboards, higher is better."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from equivox.core.task import Task
 
 
 def scalar(task: Task, score: Score) -> float:
-    """Return the number that is submitted of a score; NaN where the score is undefined."""
+    """Return the number that is submitted for a score; NaN if the score is undefined."""
     measure = task.metric.by_name[score.name]
     if not score.defined or measure.published is None:
         return NAN
@@ -15,7 +15,7 @@ def scalar(task: Task, score: Score) -> float:
 
 
 def submitted_metrics(task: Task) -> dict[str, str]:
-    """Return metric → the id under which a task's scalar of it is submitted; one alone has the task's own name.
+    """Return the id of a task's submitted scalar for each metric; a single one has the task's name.
 
     >>> from equivox.tasks.registry import builtin_tasks
     >>> submitted_metrics(builtin_tasks()["vibe_gender:story"])

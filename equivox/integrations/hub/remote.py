@@ -1,4 +1,4 @@
-"""Uploads to the Hub, after everything to be uploaded lies whole in a folder."""
+"""Uploads to the Hub; all files are complete in a folder before."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ RepoType = Literal["model", "dataset"]
 
 @dataclass(frozen=True)
 class Uploaded:
-    """Where an upload is to be seen: the repository, or the pull request."""
+    """The address of an upload: the repository, or the pull request."""
 
     url: str
 
 
 def check_repo(repo: str) -> None:
-    """Raise RequestError unless `repo` is written owner/name as the Hub wants it."""
+    """Raise RequestError unless `repo` is written owner/name according to the Hub's rules."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils._validators import validate_repo_id
 
@@ -53,12 +53,12 @@ def upload(
     path_in_repo: str | None = None,
     replaces: Sequence[str] = (),
 ) -> Uploaded:
-    """Upload the files in `folder`, as a pull request if asked for; given again, it goes on.
+    """Upload the files in `folder`, as a pull request if requested; a repeated call resumes.
 
-    What the Hub has already is not sent twice. Files there that match `replaces` and are not in `folder` go in the same
-    commit: a shard of an earlier version would be read as rows of this one. With `gated`, readers must ask before they
-    see the data. RequestError where the Hub refuses (not logged in, no such repository, no right to write); RunError
-    where it cannot be reached or is busy.
+    Files that the Hub already has are not sent again. Files there that match `replaces` and are not in `folder` are
+    deleted in the same commit, because a shard of an earlier version would be read as rows of this one. With `gated`,
+    users must ask before they see the data. RequestError if the Hub refuses (not logged in, no such repository, no
+    right to write); RunError if it cannot be reached or is busy.
     """
     from huggingface_hub import HfApi, get_token
     from huggingface_hub.utils.tqdm import disable_progress_bars
@@ -76,7 +76,7 @@ def upload(
         if create_repo:
             api.create_repo(repo, repo_type=repo_type, private=private, exist_ok=True)
             if gated:
-                # Before the first file is there for anyone to see.
+                # Done before the first file is visible.
                 api.update_repo_settings(repo, repo_type=repo_type, gated="manual")
         done = api.upload_folder(
             repo_id=repo,
@@ -92,7 +92,7 @@ def upload(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the library's warnings about each of its attempts to itself: what comes of them is said in one line."""
+    """Suppress the library's warnings about each attempt; the result is reported in one line."""
     logger = logging.getLogger("huggingface_hub")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -123,7 +123,7 @@ def _one_line_errors(repo: str, again: str) -> Iterator[None]:
     except HfHubHTTPError as error:
         raise _refused(repo, error, again) from error
     except (OSError, ValueError, RuntimeError) as error:
-        # The library wraps what went wrong with one file.
+        # The library wraps the error of a single file.
         first: BaseException = error
         while first.__cause__ is not None and not hasattr(first, "response"):
             first = first.__cause__

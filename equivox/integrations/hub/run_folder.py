@@ -1,8 +1,8 @@
-"""A run as a data set for others: its files, so that anybody can score it again, and a card.
+"""A run as a data set to share: its files, so that anybody can score it again, and a card.
 
-Only what a run is made of is taken, whatever else lies in its folder, and without what is private: credentials in
-settings and URLs, and the places of files on this machine (`equivox.core.redact`). A secret that is found in what is
-left, such as a key that a server repeated in an error, stops everything.
+Only the files of a run are copied, not other files in its folder. Private content is removed: credentials in settings
+and URLs, and local paths (`equivox.core.redact`). If a secret is found in the remaining content, such as a key that a
+server repeated in an error, nothing is written.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _FILES = (
     "tables*/**/*.parquet",
     "tables*/**/*.csv",
 )
-"""What a run is made of."""
+"""The files of a run."""
 
 
 def is_run(name: str) -> bool:
-    """Whether `name` is the folder of a run."""
+    """Return whether `name` is the folder of a run."""
     return (Path(name) / "manifest.json").is_file()
 
 
 def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
-    """Copy the run in the folder `run` to `output`, with a card; return how many rows each configuration has.
+    """Copy the run in the folder `run` to `output`, with a card; return the number of rows of each configuration.
 
     The copy is a run: `equivox score` works on it. RequestError for a run without scores, one whose scores are older
     than its responses, and where a secret would be published.
@@ -86,20 +86,20 @@ def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
 
 
 def public_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest as it may be published: the model's name, settings without secrets, data without their path."""
+    """Return a manifest for publication: the model's name, settings without secrets, data without their path."""
     command = dict(manifest["command"])
     label = model_label(command["model"])
     command["model"] = Path(label).name if label.endswith((".yaml", ".yml")) else redacted_text(label)
     if command["data"] not in {None, SAMPLE}:
         command["data"] = Path(command["data"]).resolve().name
     model = manifest["identity"]["model"]
-    # Labels of simulated models are no paths, and what scores are found by.
+    # Labels of simulated models are not paths, and scores are found by them.
     identity = {**manifest["identity"], "model": {**model, "settings": redacted(model["settings"])}}
     return {**manifest, "command": command, "identity": identity}
 
 
 def refuse_unfinished(run: Path) -> None:
-    """Raise RequestError where the scores are not those of the responses: the run went on and was stopped."""
+    """Raise RequestError if the scores do not belong to the responses: the run was resumed and stopped."""
     from equivox.run.annotating import Responses
 
     scored = read_document(run / "scores.json").get("answered")
@@ -116,7 +116,7 @@ def _run_files(run: Path) -> list[Path]:
 
 
 def _redact_files(folder: Path) -> None:
-    """Cut what is private out of the copies of task files and of the errors of failed responses."""
+    """Remove private content from the copies of task files and from the errors of failed responses."""
     import pyarrow as pa
 
     declared = folder / TASKS_FILE
@@ -133,13 +133,13 @@ def _redact_files(folder: Path) -> None:
         if redacted(identity["settings"]) != identity["settings"]:
             raise RequestError(
                 f"the annotator {identity['name']} of this run has settings that are private (a URL with credentials, "
-                f"a secret, or a path), and its readings are found by them; have it read again without: "
+                f"a secret, or a path), and its annotations are found by them; annotate again without: "
                 f"`equivox annotate RUN --annotator {identity['name']}`"
             )
 
 
 def _without_places(declared: Any) -> Any:
-    """Return the tasks of a run without the folders in which its files lie on this machine."""
+    """Return the tasks of a run without local folders."""
     if isinstance(declared, list):
         return [_without_places(entry) for entry in declared]
     if not isinstance(declared, dict):
@@ -147,7 +147,7 @@ def _without_places(declared: Any) -> Any:
     found = {name: _without_places(entry) for name, entry in declared.items()}
     table, clips = (declared.get(name) for name in ("table", "folder"))
     if isinstance(table, dict) and isinstance(clips, dict) and "$path" in table and "$path" in clips:
-        # The folder of the clips is kept as seen from the table, so that both can be laid anywhere together.
+        # The folder of the clips is stored relative to the table, so that both can be moved together.
         inside = Path(clips["$path"]).is_relative_to(Path(table["$path"]).parent)
         kept = Path(clips["$path"]).relative_to(Path(table["$path"]).parent) if inside else Path(clips["$path"]).name
         found["folder"] = {"$path": str(kept)}
@@ -170,7 +170,7 @@ def _refuse_secrets(folder: Path) -> None:
 
 
 def _texts(path: Path) -> Iterator[str]:
-    """Yield what can be read in a file: all of it, or the text of each column of a table."""
+    """Yield the texts in a file: its content, or the text of each column of a table."""
     if path.suffix != ".parquet":
         yield path.read_text("utf-8")
         return
@@ -185,7 +185,7 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def _write_readable_plan(folder: Path) -> None:
-    """Write the plan once more in the folder of data, with its texts as plain columns: every tool reads those."""
+    """Write a second copy of the plan to the folder of data, with texts as plain columns that every tool can read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -200,7 +200,7 @@ def _write_readable_plan(folder: Path) -> None:
 
 
 def _configs(folder: Path) -> dict[str, tuple[str, int]]:
-    """Return configuration → files and rows."""
+    """Return the files and the number of rows of each configuration."""
     import pyarrow.parquet as pq
 
     places = {"responses": "responses/*.parquet", "plan": PLAN}
@@ -238,7 +238,7 @@ def _card(
 
 # What {model["model"]} answered
 
-Responses of one model to tasks in which only the person changes, what was read in them, and the scores. They were
+Responses of one model to tasks in which only the person changes, their annotations, and the scores. They were
 written by a model and may stereotype, insult or be wrong; they are kept so that every number can be checked.
 
 ```console
@@ -247,7 +247,7 @@ $ equivox score run
 ```
 
 - **Model:** {model["model"]}, revision {model["revision"]}, on {model["engine"]}
-- **Read by:** {manifest["command"]["annotator"]}
+- **Annotated by:** {manifest["command"]["annotator"]}
 - **Made by:** equivox {manifest["equivox"]}, {manifest["created"]}
 - **Content hash:** `{content_hash}` (`{RECORD}` has one per file){missing}
 

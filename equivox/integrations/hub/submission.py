@@ -1,7 +1,7 @@
-"""A run's scores as the Hub's leaderboards take them: evaluation results for a model's repository.
+"""A run's scores for the Hub's leaderboards: evaluation results for a model's repository.
 
-One scalar per task, higher is better, with the evidence in its notes. A run that could mislead there (undefined
-scores, low coverage, other data than published) is refused unless told to mark it so.
+One scalar per task, higher is better, with the evidence in its notes. A run that could mislead (undefined scores, low
+coverage, data other than the published) is refused unless the user marks it so.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry
 
 MARKS = ("undefined", "low-coverage", "modified-data")
-"""What a run may be marked as, where it would be refused otherwise."""
+"""Marks under which a run is submitted that would be refused otherwise."""
 
 RESULTS = ".eval_results"
 
@@ -51,26 +51,26 @@ _LEAST_COVERAGE = 0.8
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What is to be submitted, and where to.
+    """Settings of a submission.
 
     Attributes
     ----------
     model_repo
         The model's repository on the Hub.
     benchmark
-        The data set's repository, `{corpus}` standing for the corpus's name.
+        The data set's repository; `{corpus}` is replaced by the corpus's name.
     revision
         Commit of the data set's repository.
     source_url
-        Where the responses can be seen, such as a repository made by `equivox data push RUN`.
+        The address of the responses, such as a repository made by `equivox data push RUN`.
     marks
-        What the run may be marked as instead of refused, see MARKS.
+        The marks that are allowed instead of a refusal, see MARKS.
     min_coverage
-        Share of responses that must be used in every group, at least the 80 % below which there is no score.
+        Share of responses that must be used in every group, at least the 80 % that a score needs.
     data
-        Where the run's corpus lies now, for the details in lighteval's layout; None: where the run found it.
+        Where the run's corpus is now, for the details in lighteval's layout; None: where the run found it.
     details
-        Whether these details are written; without them nobody needs the corpus.
+        Whether these details are written; without them the corpus is not needed.
     """
 
     run: Path
@@ -86,13 +86,13 @@ class Wish:
 
     @property
     def source_name(self) -> str | None:
-        """What the page at `source_url` is called; None where there is none."""
-        return None if self.source_url is None else "responses and readings"
+        """The name of the page at `source_url`; None if there is none."""
+        return None if self.source_url is None else "responses and annotations"
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The data set of one corpus: its repository, and the fingerprints in its record (None: no record lies beside)."""
+    """The data set of one corpus: its repository, and the fingerprints in its record (None: no record was found)."""
 
     repo: str
     fingerprints: Mapping[str, str] | None
@@ -100,7 +100,7 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Submission:
-    """What was written: scalars by task id, and what the results are marked with."""
+    """A written submission: scalars by task id, and the marks of the results."""
 
     folder: Path
     values: Mapping[str, float]
@@ -109,9 +109,9 @@ class Submission:
 
 
 def write_submission(wish: Wish) -> Submission:
-    """Write everything that is submitted of a run to a folder, whole or not at all.
+    """Write all files of a submission to a folder, whole or not at all.
 
-    RequestError where the run must not be submitted as it is, with the mark that would allow it.
+    RequestError if the run must not be submitted as it is, with the mark that would allow it.
     """
     from equivox.integrations.hub.remote import check_repo
 
@@ -164,12 +164,12 @@ def write_submission(wish: Wish) -> Submission:
 
 
 def _unscored(tasks: Mapping[str, Task], scores: Mapping[str, Score]) -> list[str]:
-    """Return the ids of what a run's tasks should have scores of and do not: a score that is not there is not fine."""
+    """Return the ids of the scores that a run's tasks should have but do not have."""
     return [found for task in tasks.values() for found in submitted_metrics(task).values() if found not in scores]
 
 
 def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, Benchmark]:
-    """Return source corpus → its benchmark."""
+    """Return the benchmark of each source corpus."""
     from equivox.integrations.hub.remote import check_repo
 
     corpora = list(dict.fromkeys(source_corpus(task) for task in tasks))
@@ -185,7 +185,7 @@ def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, Benchmark]:
 
 
 def _submittable(tasks: Mapping[str, Task], scores: Sequence[Score]) -> dict[str, Score]:
-    """Return the scores of whole tasks that have a scalar, by the id under which it is submitted."""
+    """Return the scores of whole tasks that have a scalar, by their submission id."""
     found = {}
     for score in scores:
         if score.is_whole and score.role == "outcome" and score.task in tasks:
@@ -203,7 +203,7 @@ def _judge(
     benchmarks: Mapping[str, Benchmark],
     left_out: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return mark → reason; RequestError for the first reason that was not allowed."""
+    """Return the reason for each mark; RequestError for the first reason that was not allowed."""
     reasons: dict[str, str] = {}
     if left_out:
         n = len({*scores, *left_out})
@@ -231,7 +231,7 @@ def _judge(
 def departures(
     manifest: Mapping[str, Any], tasks: Mapping[str, Task], wish: Wish, benchmarks: Mapping[str, Benchmark]
 ) -> list[str]:
-    """Say where the run's data or questions are not those of the benchmark; empty is good."""
+    """Return the differences of the run's data and requests from the benchmark; empty if there are none."""
     command, identity = manifest["command"], manifest["identity"]
     found = []
     if command["data"] == SAMPLE:
@@ -275,7 +275,7 @@ def _other_options(run: Path) -> list[str]:
 
 
 def _published(wish: Wish, repo: str) -> dict[str, str] | None:
-    """Return the fingerprints in the record of a data set that was written beside, None where there is none."""
+    """Return the fingerprints in the record of a data set in a neighbouring folder; None if there is none."""
     path = wish.output.parent / repo.replace("/", "--") / RECORD
     if not path.is_file():
         return None
@@ -320,7 +320,7 @@ def _write_entries(
 def notes_of(
     score: Score, task: Task, manifest: Mapping[str, Any], marked: Mapping[str, str], *, compared: bool
 ) -> str:
-    """Say in one line what a scalar was made of, what it rests on, and what it is marked with.
+    """Return one line about a scalar: its score, its evidence and its marks.
 
     `compared` says whether the data were compared with the published ones.
     """
@@ -338,7 +338,7 @@ def notes_of(
         f"{score.n_clusters} units, q {p_value(score.q)}",
         f"{coverage.used} of {coverage.requested} responses used{least}",
         f"answered by {by.rstrip()}",
-        f"read by {manifest['command']['annotator']}",
+        f"annotated by {manifest['command']['annotator']}",
         f"data {task.data.corpus} {identity['corpora'][task.data.corpus][:12]}"
         + ("" if compared else ", not compared with the published"),
         f"equivox {manifest['equivox']}, {task.name} version {task.version}, seed {identity['seed']}",
@@ -355,7 +355,7 @@ def _write_model_index(
     tasks: Mapping[str, Task],
     benchmarks: Mapping[str, Benchmark],
 ) -> None:
-    """Write the older form of the same results, for the header of the model's README."""
+    """Write the results in the older format, for the header of the model's README."""
     import yaml
     from huggingface_hub import EvalResult
     from huggingface_hub.repocard_data import eval_results_to_model_index

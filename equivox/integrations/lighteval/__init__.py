@@ -1,15 +1,15 @@
-"""equivox tasks inside lighteval: its registry finds them, its backends answer them, equivox reads and scores them.
+"""equivox tasks inside lighteval: its registry finds them, its backends answer, equivox annotates and scores.
 
 `settings`
-    What lighteval's command line has no option for, read from the environment; errors as one line.
+    Settings without an option on lighteval's command line, read from the environment; errors as one line.
 `rows`
-    What stands in lighteval's files about one request and one task.
+    The rows of lighteval's files about one request and one task.
 `runs`
-    From answers to scores: the run directory that both kinds of backend end in.
+    The run directory in which the answers of both kinds of backend are stored and scored.
 `table`
-    Tasks, documents and metric as lighteval wants them; the only module here that imports it.
+    Tasks, documents and metric in lighteval's format; the only module here that imports lighteval.
 
-`equivox.integrations.lighteval.model` is the custom model that answers with equivox's own engines.
+`equivox.integrations.lighteval.model` is the custom model that answers with equivox's engines.
 """
 
 from __future__ import annotations
@@ -17,4 +17,4 @@ from __future__ import annotations
 from pathlib import Path
 
 MODEL_FILE = Path(__file__).with_name("model.py")
-"""The custom model, as `lighteval custom NAME FILE TASKS` takes it."""
+"""The file of the custom model, for `lighteval custom NAME FILE TASKS`."""

@@ -2,10 +2,9 @@
 
     lighteval custom NAME …/equivox/engines/lighteval_model.py TASKS --custom-tasks equivox.tasks
 
-`EQUIVOX_MODEL_CONFIG` says which model: whatever `equivox run` takes (a YAML file, the name of one that comes with the
-package, `scheme:MODEL_ARGS`); without it NAME does. Responses are stored in a run directory as they come; the same
-command again goes on where it stopped. lighteval takes the first subclass of `LightevalModel` that it sees in this
-file: there is one.
+`EQUIVOX_MODEL_CONFIG` names the model as for `equivox run` (a YAML file, a packaged model, `scheme:MODEL_ARGS`);
+without it, NAME does. Responses are stored in a run directory as they arrive; repeating the command resumes it.
+lighteval takes the first subclass of `LightevalModel` in this file, so there must be only one.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from equivox.report.progress_bars import progress_bars
 
 
 class EquivoxModel(LightevalModel):  # type: ignore[misc]
-    """Answers equivox's documents, and no others, with any of equivox's engines."""
+    """Custom model of lighteval that answers equivox's documents, and no others, with any of equivox's engines."""
 
     add_special_tokens = False
     max_length = 0
@@ -45,11 +44,11 @@ class EquivoxModel(LightevalModel):  # type: ignore[misc]
 
     @property
     def tokenizer(self) -> Any:
-        """Fail: the engine has the model's own tokenizer, and may be on another machine."""
+        """Raise an error: the engine has the model's tokenizer and may be on another machine."""
         raise AttributeError("equivox's engines apply the model's own tokenizer and chat template")
 
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Return one response per document, decoded as its task declares; a failed one says nothing (`[""]`)."""
+        """Return one response per document, decoded as its task declares; a failed response is empty (`[""]`)."""
         with one_line():
             known = lighteval_tasks()
             wanted: dict[str, list[int]] = {}
@@ -69,7 +68,7 @@ class EquivoxModel(LightevalModel):  # type: ignore[misc]
             responses.append(
                 ModelResponse(
                     input=[delivery(doc.query, delivered.run, delivered.response)],
-                    # An empty list would shift every later answer to another document.
+                    # An empty list would assign every later answer to another document.
                     text=[delivered.response.text or ""],
                     reasonings=[delivered.response.thinking],
                 )

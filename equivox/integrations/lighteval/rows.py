@@ -1,4 +1,4 @@
-"""What stands in lighteval's files about one request and one task, whoever writes them."""
+"""Rows of lighteval's files about one request and one task."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from equivox.engines import Response
 from equivox.run.plan import PlannedRequest
 
 METRIC = "equivox"
-"""What the metric of every task is called; its numbers have the names of `equivox.integrations.flat`."""
+"""The name of every task's metric; its numbers have the names of `equivox.integrations.flat`."""
 
 
 def metric_label(task: Task) -> str:
-    """Return what is printed and hashed of the metric of `task`: the same words in every process."""
+    """Return the text that lighteval prints and hashes for the metric of `task`; it is equal in every process."""
     return f"{METRIC} {task.name} {task.fingerprint[:16]}"
 
 
 def document_row(position: int, planned: PlannedRequest) -> dict[str, Any]:
-    """Return one request as plain values: the prompt, whom its answer counts for, and what it needs beside the text.
+    """Return one request as plain values: the prompt, the group and the media that it needs.
 
-    `needs` is empty for text alone, else words such as `audio`; media are named by digest, not included.
+    `needs` is empty for text only, else words such as `audio`; media are named by digest, not included.
     """
     request = planned.request
     needs = sorted({part.kind for part in request.media} | ({"hidden states"} if request.patch else set()))
@@ -39,7 +39,7 @@ def document_row(position: int, planned: PlannedRequest) -> dict[str, Any]:
 
 
 def delivery(prompt: str, run: Path, response: Response) -> dict[str, Any]:
-    """Return what a response of equivox's engines carries as its input: where it is stored, and what media it used."""
+    """Return the input of a response from an equivox engine: where it is stored and which media it used."""
     return {
         "prompt": prompt,
         "equivox_run": str(run),

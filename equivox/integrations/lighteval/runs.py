@@ -1,7 +1,7 @@
-"""From answers to scores: the run directory that every evaluation inside lighteval ends in.
+"""Run directories of evaluations inside lighteval: they store the answers and the scores.
 
-Answers of equivox's engines and answers of lighteval's own backends take the same way from here as in `equivox run`:
-stored first, then read by the annotator, then scored.
+Answers of equivox's engines and of lighteval's backends are treated as in `equivox run`: stored first, then annotated,
+then scored.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from equivox.run.run_files import folder_name
 _LOG = logging.getLogger(__name__)
 
 Positions = Mapping[str, Collection[int]]
-"""For each task by name, the places of the wanted requests in the task's own plan."""
+"""Task name → the positions of the wanted requests in the task's plan."""
 
 _NOBODY = EngineIdentity(engine="lighteval", model="any", revision="")
 
 
 @dataclass(frozen=True)
 class Delivered:
-    """What became of one request that equivox's engines were given; `run` is where the response is stored."""
+    """The response to one request that an equivox engine received; `run` is the run that stores it."""
 
     run: Path
     response: Response
 
 
 class _Given:
-    """Answers that another program has already got, as an engine: it sends nothing, media least of all."""
+    """Engine of answers that another program already has; it sends no request and no media."""
 
     modalities = frozenset({"text"})
 
@@ -76,18 +76,18 @@ class _Given:
                 text, thinking = split_thinking(raw)
                 yield Response(key=request.key, text=text, thinking=thinking)
             else:
-                # lighteval's backends give no other sign of a request that failed.
+                # lighteval's backends do not mark failed requests in any other way.
                 yield Response(key=request.key, text=None, error="the backend returned no text")
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Refuse nothing: everything has been answered."""
+        """Accept all requests: they have been answered."""
 
     def close(self) -> None:
-        """Hold nothing, free nothing."""
+        """Do nothing: there is nothing to free."""
 
 
 class Runs:
-    """The runs of one evaluation: corpora are opened once, each way of decoding is a run of its own."""
+    """The runs of one evaluation: corpora are opened once, and each sampling has its own run."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -96,8 +96,8 @@ class Runs:
     def documents(self, task: Task) -> Path:
         """Return the folder with the requests of `task` as parquet, in the order of its plan, written on first use.
 
-        Its name holds a digest of its content, so that what is cached elsewhere by folder never outlives it. Media are
-        named, not included. Raises RequestError where the data, the annotator or a tool of the task is missing.
+        Its name contains a digest of its content, so that caches by folder name are never outdated. Media are named,
+        not included. Raises RequestError if the data, the annotator or a tool of the task is missing.
         """
         with closing(open_annotator(self.settings.annotator)) as annotator:
             annotator.check([task])
@@ -116,7 +116,7 @@ class Runs:
     def ask(
         self, model: str, tasks: Sequence[Task], wanted: Positions, *, progress: Progress = no_progress
     ) -> dict[tuple[str, int], Delivered]:
-        """Have `model` answer what is `wanted` and not stored yet; return what became of it by task and position."""
+        """Have `model` answer the `wanted` requests that are not stored yet; return them by task and position."""
         found: dict[tuple[str, int], Delivered] = {}
         for sampling, members in _by_sampling(tasks).items():
             with closing(open_engine(model, members)) as engine:
@@ -130,8 +130,8 @@ class Runs:
     def keep(self, answers: Mapping[str, Mapping[int, str]], tasks: Sequence[Task]) -> dict[str, Path]:
         """Store the answers of another program (by task and position) as runs; return each task's run.
 
-        Nothing but white space is a request that failed. Where all repeats of every item have the same answer, the
-        backend decoded greedily, and each item counts once.
+        An answer of only white space is a failed request. If all repeats of every sample have the same answer, the
+        backend decoded greedily, and each sample counts once.
         """
         found: dict[str, Path] = {}
         for sampling, members in _by_sampling(tasks).items():
@@ -147,7 +147,7 @@ class Runs:
         return found
 
     def scores(self, folder: Path, tasks: Sequence[Task], *, progress: Progress = no_progress) -> list[Score]:
-        """Have the annotator read the run in `folder` and return its scores, exactly as `equivox run` does."""
+        """Annotate and score the run in `folder` exactly as `equivox run` does, and return its scores."""
         with closing(open_annotator(self.settings.annotator)) as annotator, writing(folder):
             return read_and_score(folder, tasks, annotator, DEFAULT_OPTIONS, progress=progress)
 
@@ -184,7 +184,7 @@ class Runs:
     def _stored(
         self, model: str, engine: Engine, tasks: Sequence[Task], plan: Plan, sampling: str, progress: Progress
     ) -> Path:
-        """Begin or resume the run of exactly these requests and return its folder once each has a response."""
+        """Begin or resume the run of exactly these requests; return its folder when each has a response."""
         settings = self.settings
         opened = {task.data.corpus: self._corpora[task.data.corpus] for task in tasks}
         identity = run_identity(
@@ -224,7 +224,7 @@ def _version() -> str:
 
 
 def _by_sampling(tasks: Sequence[Task]) -> dict[str, list[Task]]:
-    """Return the tasks by how they are decoded: a run is decoded in one way."""
+    """Return the tasks by sampling, because all tasks of a run are decoded in one way."""
     found: dict[str, list[Task]] = {}
     for task in tasks:
         found.setdefault(GREEDILY if task.family.endswith("_greedy") else AS_DECLARED, []).append(task)
@@ -232,12 +232,12 @@ def _by_sampling(tasks: Sequence[Task]) -> dict[str, list[Task]]:
 
 
 def _once_if_greedy(task: Task, plan: Plan, answers: Mapping[int, str]) -> list[int]:
-    """Return the positions that count: one per item where all repeats of every item have the same answer."""
+    """Return the positions that count: one per sample if all repeats of every sample have the same answer."""
     same: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place in answers:
         request = plan.requests[place].request
         same[request.sample_id, request.text].append(place)
-    # Requests that failed are alike too, and say nothing of how the others were decoded.
+    # Failed requests are equal too, but say nothing about the decoding of the others.
     answered = {item: [place for place in places if answers[place].strip()] for item, places in same.items()}
     repeated = any(len(places) > 1 for places in answered.values())
     if not repeated or any(len({answers[place] for place in places}) > 1 for places in answered.values()):
@@ -251,7 +251,7 @@ def _once_if_greedy(task: Task, plan: Plan, answers: Mapping[int, str]) -> list[
         )
     )
     _LOG.warning(
-        "%s asks each item %d times, but all repeats have the same answer: the backend decoded greedily, and each item "
+        "%s asks each sample %d times, but all repeats have the same answer: the backend decoded greedily, each sample "
         "counts once. Give it generation_parameters={%s}, or take a task that ends its family in _greedy",
         task.name,
         task.sampling.repeats,

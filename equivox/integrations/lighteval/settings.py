@@ -1,4 +1,4 @@
-"""What lighteval's command line has no option for, read from the environment, and errors that it shows as one line."""
+"""Settings without an option on lighteval's command line, from the environment; errors that it shows in one line."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DATA, ANNOTATOR, LIMIT, SEED, RUNS, MODEL = (
 
 
 class Stop(EquivoxError, SystemExit):
-    """An error that ends a command line of another program with one line on stderr and exit code 1.
+    """An error that ends another program's command with one line on stderr and exit code 1.
 
-    In Python it is an `EquivoxError` like any other. The program is not ours: it would print a traceback otherwise.
+    In Python it is an `EquivoxError` like any other. Without it, the other program would print a traceback.
     """
 
     def __init__(self, message: str) -> None:
@@ -34,7 +34,7 @@ class Stop(EquivoxError, SystemExit):
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Turn any error of equivox's into one that a foreign command line shows as one line."""
+    """Turn any equivox error into one that another program's command line shows as one line."""
     try:
         yield
     except Stop:
@@ -45,22 +45,22 @@ def one_line() -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How equivox is to behave inside lighteval; each field is an environment variable of the same name.
+    """Settings of equivox inside lighteval; each field has an environment variable.
 
     Parameters
     ----------
     data
-        `EQUIVOX_DATA`: `sample`, or the folder that `equivox data build` wrote into. None reads what needs no
-        building (BADF's published grid) and refuses the rest.
+        `EQUIVOX_DATA`: `sample`, or the folder that `equivox data build` wrote into. With None only corpora that need
+        no build are available (BADF's published grid).
     annotator
-        `EQUIVOX_ANNOTATOR`: who reads the answers, as `equivox run --annotator` takes it.
+        `EQUIVOX_ANNOTATOR`: the annotator, as in `equivox run --annotator`.
     limit, seed
-        `EQUIVOX_LIMIT`, `EQUIVOX_SEED`: as `equivox run --limit` and `--seed`.
+        `EQUIVOX_LIMIT`, `EQUIVOX_SEED`: as in `equivox run --limit` and `--seed`.
     runs
-        `EQUIVOX_RUNS`: where each evaluation is kept as a run of equivox's.
+        `EQUIVOX_RUNS`: the folder in which each evaluation is stored as a run.
     model
-        `EQUIVOX_MODEL_CONFIG`: which model the custom model asks, as `equivox run` takes it; None: the one that
-        lighteval's command names.
+        `EQUIVOX_MODEL_CONFIG`: the model behind the custom model, as in `equivox run`; None: the name in lighteval's
+        command.
     """
 
     data: str | None = None
@@ -72,7 +72,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Read the settings; RequestError for a number that is none.
+        """Return the settings in the environment; RequestError for an invalid number.
 
         >>> Settings.from_environment({"EQUIVOX_DATA": "sample", "EQUIVOX_LIMIT": "24"}).limit
         24

@@ -1,8 +1,8 @@
-"""Tasks, documents and metric as lighteval 0.13 wants them.
+"""Tasks, documents and metric in the format of lighteval 0.13.
 
-Each document is one request of a task's plan. The metric of a task gets all of its answers at once, through the run
+Each document is one request of a task's plan. The metric of a task receives all of its answers at once, through the run
 directory in which they are stored, and returns the flat numbers of `equivox.integrations.flat`. All tasks of one
-evaluation are scored together, as in `equivox run`: q-values, and BADF's tests, are over all of them.
+evaluation are scored together, as in `equivox run`: q-values and BADF's tests are over all of them.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ _LOG = logging.getLogger(__name__)
 
 
 def lighteval_tasks() -> dict[str, Task]:
-    """Return every task that lighteval is offered, by name: all as declared, and greedily where that differs."""
+    """Return the tasks for lighteval by name: all as declared, and a greedy variant if that differs."""
     every = [*ALL_TASKS, *(with_sampling(task, GREEDILY) for task in ALL_TASKS)]
     return {task.name: task for task in every}
 
 
 def tasks_table() -> list[LightevalTaskConfig]:
-    """Return the tasks as lighteval's registry takes them, set up by the environment; no data are read yet."""
+    """Return the tasks for lighteval's registry, with settings from the environment; no data are read yet."""
     with one_line():
         evaluation = _Evaluation(Runs(Settings.from_environment()))
     return [_Config.of(task, evaluation) for task in lighteval_tasks().values()]
 
 
 class _Config(LightevalTaskConfig):  # type: ignore[misc]
-    """A task whose documents are written when lighteval first asks where they are: there are dozens of tasks."""
+    """A task whose documents are written when lighteval asks for their folder, because there are dozens of tasks."""
 
     @classmethod
     def of(cls, task: Task, evaluation: _Evaluation) -> _Config:
@@ -88,13 +88,13 @@ class _Config(LightevalTaskConfig):  # type: ignore[misc]
 
     @hf_repo.setter
     def hf_repo(self, given: str) -> None:
-        """Take nothing: where the documents are follows from the task."""
+        """Ignore the value: the folder of the documents depends on the task."""
 
 
 class MediaDoc(Doc):  # type: ignore[misc]
-    """A document whose text alone is not the question: a backend that reads it before the media are sent is stopped.
+    """A document with media; a backend that reads its text before the media were sent gets an error.
 
-    lighteval has no place for audio, and all but one of its backends ignore images. `EquivoxModel` sets `arrived` once
+    lighteval does not support audio, and all but one of its backends ignore images. `EquivoxModel` sets `arrived` when
     the media were used.
     """
 
@@ -113,14 +113,14 @@ class MediaDoc(Doc):  # type: ignore[misc]
 
 
 def document(line: Mapping[str, Any], task_name: str) -> Doc:
-    """Return one request of a plan as a document; its query is all that a text model is to be sent."""
+    """Return one request of a plan as a document; its query is the complete prompt of a text model."""
     kind = MediaDoc if line["needs"] else Doc
     specific = {name: value for name, value in line.items() if name != "prompt" and not name.startswith("__")}
     return kind(query=line["prompt"], choices=[""], gold_index=0, specific=specific, task_name=task_name)
 
 
 def _delivered_in(response: ModelResponse) -> Path | None:
-    """Return the run that `response` is stored in; None where equivox's engines did not give it."""
+    """Return the run in which `response` is stored; None if it is not from an equivox engine."""
     sent = response.input[0] if isinstance(response.input, list) and response.input else None
     return Path(sent["equivox_run"]) if isinstance(sent, Mapping) and "equivox_run" in sent else None
 
@@ -142,10 +142,10 @@ class _Answer:
 
 
 class _Evaluation:
-    """The answers of all tasks of one evaluation: collected one by one, then scored together, once.
+    """The answers of all tasks of one evaluation: collected one by one, then scored together once.
 
-    lighteval hands over every answer of every task before it asks for the first number; a further answer after that
-    begins the next evaluation.
+    lighteval passes all answers of all tasks before it asks for the first number; an answer after that begins the next
+    evaluation.
     """
 
     def __init__(self, runs: Runs) -> None:
@@ -155,7 +155,7 @@ class _Evaluation:
         self._scores: dict[str, list[Score]] | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Evaluation:
-        # lighteval copies every task's configuration; the evaluation is one.
+        # lighteval copies every task's configuration; the copies must share one evaluation.
         return self
 
     def documents(self, task: Task) -> str:
@@ -178,13 +178,13 @@ class _Evaluation:
         found: dict[str, list[Score]] = {task.name: [] for task in tasks}
         for folder, members in self._stored(tasks).items():
             for score in self.runs.scores(folder, members):
-                # Scores of a whole family have its name, and no place in lighteval's tables.
+                # Scores of a whole family are left out: lighteval's tables have no place for them.
                 found.get(score.task, []).append(score)
             _LOG.info("kept as a run, for `equivox report %s` and the like", folder)
         return found
 
     def _stored(self, tasks: Sequence[Task]) -> dict[Path, list[Task]]:
-        """Return the runs that hold the answers, those of other backends stored now, each with its tasks."""
+        """Store the answers of other backends; return the runs of all answers with their tasks."""
         folders: dict[Path, list[Task]] = {}
         foreign = []
         for task in tasks:
@@ -202,7 +202,7 @@ class _Evaluation:
 
 
 class _Named:
-    """What lighteval prints and hashes of a metric: the same words in every process."""
+    """Base of objects whose text lighteval prints and hashes; it is equal in every process."""
 
     def __init__(self, evaluation: _Evaluation, task: Task) -> None:
         self._evaluation = evaluation
@@ -213,7 +213,7 @@ class _Named:
 
 
 class _Collect(_Named, SampleLevelComputation):  # type: ignore[misc]
-    """Takes one answer; what it returns is the answer's row in lighteval's details."""
+    """Collects one answer and returns its row in lighteval's details."""
 
     def compute(self, doc: Doc, model_response: ModelResponse, **_: Any) -> dict[str, Any]:
         with one_line():
@@ -226,7 +226,7 @@ class _Collect(_Named, SampleLevelComputation):  # type: ignore[misc]
 
 
 class _Score(_Named, CorpusLevelComputation):  # type: ignore[misc]
-    """Scores all answers of the evaluation when the first task asks, and returns the numbers of its own."""
+    """Scores all answers of the evaluation when the first task asks, and returns the numbers of its task."""
 
     def compute_corpus(self, items: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         with one_line():

@@ -1,7 +1,7 @@
 """A leaderboard: all runs below a folder as one static page and as JSON, sortable, filtered by coverage and version.
 
-Only what was measured alike may be ranked: rows say which version of the task and of the corpus they come from, and who
-read the answers. An undefined score has no rank, and its reason is shown.
+Only scores that were measured in the same way may be ranked: rows show the versions of the task and of the corpus, and
+the annotator. An undefined score has no rank, and its reason is shown.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from equivox.run.manifest import read_manifest
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One score of one run. `distance` is that from "no bias", without the null mean; None if it is undefined.
+    """One score of one run. `distance` is the distance from "no bias", less the null mean; None if it is undefined.
 
-    `data` and `task_version` name what was asked by the beginnings of content hashes: rows in which they differ do not
-    compare.
+    `data` and `task_version` are the beginnings of content hashes of corpus and task; rows in which they differ cannot
+    be compared.
     """
 
     model: str
@@ -52,7 +52,7 @@ class Row:
 
 
 def find_runs(folder: Path) -> list[Path]:
-    """Return the scored runs below `folder`; RequestError when there is none."""
+    """Return the scored runs below `folder`; RequestError if there is none."""
     if not folder.is_dir():
         raise RequestError(f"`runs` must be a folder with runs in it, got {folder}")
     found = sorted(path.parent for path in folder.rglob("manifest.json") if (path.parent / "scores.json").is_file())
@@ -64,7 +64,7 @@ def find_runs(folder: Path) -> list[Path]:
 def board_rows(folder: Path) -> list[Row]:
     """Return every score of a whole task of every run below `folder`, in the order task, metric, distance.
 
-    q is over all runs together.
+    q is computed over all runs together.
     """
     comparison = open_comparison(find_runs(folder))
     rows = [_row(run, score, folder) for run in comparison.runs for score in run.scores if score.is_whole]
@@ -110,7 +110,7 @@ def board_json(rows: Sequence[Row]) -> str:
 
 
 def board_html(rows: Sequence[Row]) -> str:
-    """Return the rows as one page that needs nothing else."""
+    """Return the rows as one self-contained HTML page."""
     source = resources.files(__name__)
     return render_page(
         source.joinpath("board.html.j2"),

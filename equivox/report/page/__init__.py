@@ -1,7 +1,7 @@
-"""The report: one HTML file that needs nothing else, built from what runs stored.
+"""The report: one self-contained HTML file, built from the stored files of runs.
 
-Everything from a run is hostile until it is text: the template escapes all of it, and the page's
-Content-Security-Policy lets nothing run but the one script of this package.
+The content of a run is not trusted: the template escapes all of it, and the page's Content-Security-Policy allows
+only the one script of this package.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
     from equivox.report.blind_sheet import Drawn
 
 METHODS = (
-    ("null mean, excess", "The mean of the score when labels are permuted over clusters, and what stands above it."),
+    ("null mean, excess", "The mean of the score when labels are permuted over clusters; the score less this mean."),
     (
         "interval",
         "95 %, for the population's value.",
     ),
     (
         "p cluster, q",
-        "p cluster moves labels between the units that carry them (speakers, contexts, narrative pairs), within what "
+        "p cluster permutes labels over the units that carry them (speakers, contexts, narrative pairs), within what "
         "is held equal; q is after Benjamini and Hochberg, over all scores of one kind shown here. Stars: * below "
         "0.05, ** below 0.001.",
     ),
     (
         "p paper",
-        "As published: labels moved between single responses. It takes differences between clusters for bias, and is "
+        "As published: labels permuted over single responses. It takes differences between clusters for bias, and is "
         "shown to compare with the paper.",
     ),
     (
         "rank, rank interval",
-        "1 is nearest to no bias, as measured. The rank interval holds the ranks that the tests of all pairs of models "
-        "leave, 95 % for all models of a task together (Mogstad et al. 2024, Holm's correction). Models that share a "
-        "letter are not told apart: that is no proof that they are alike.",
+        "1 is nearest to no bias, as measured. The rank interval contains the ranks that the tests of all pairs of "
+        "models allow, 95 % for all models of a task together (Mogstad et al. 2024, Holm's correction). Models with a "
+        "common letter are not told apart: that is no proof that they are alike.",
     ),
     (
         "paired tests",
@@ -63,17 +63,17 @@ METHODS = (
     (
         "coverage",
         "requested, generated, answered (not refused), parsed, used. A score is undefined where too little of any "
-        "group can be used. Worst case: what the score would be, whatever the missing answers had said.",
+        "group can be used. Worst case: the range of the score over all missing answers.",
     ),
 )
-"""What holds for every metric; each metric adds the entries of its glossary."""
+"""Methods that apply to every metric; each metric adds the entries of its glossary."""
 
 
 def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None = None, movers: int = 4) -> str:
     """Return the report of the runs in `folders` as HTML.
 
     `examples` responses of each model, task and group are shown with their recordings or images, none by default: the
-    papers' ethics sections ask for care with single answers. `data` says where the corpora lie now.
+    papers' ethics sections ask for care with single answers. `data` is where the corpora are now.
     """
     from equivox.compare.ranking import judge
 
@@ -112,7 +112,7 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
 
 
 def _headings(comparison: Comparison) -> dict[str, tuple[str, str]]:
-    """Return title and caption of each kind of panel, as the first metric with one has them."""
+    """Return title and caption of each kind of panel, from the first metric with such a panel."""
     panels = [panel for metric in comparison.metrics.values() for panel in metric.panels]
     return {panel.kind: (panel.title, panel.caption) for panel in reversed(panels)}
 
@@ -123,7 +123,7 @@ def _base64(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one model does in one family of tasks, in plain words."""
+    """Summary of one model's scores in one family of tasks, in plain words."""
 
     model: str
     state: str
@@ -134,7 +134,7 @@ MARKS = {"found": "●", "none": "○", "undefined": "—"}
 
 
 def _cards(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield what was found in each family of tasks, model by model."""
+    """Yield the summaries of each family of tasks, model by model."""
     questions = {name: card.splitlines()[0].partition(": ") for name, card in _task_cards(comparison).items() if card}
     for number, family in enumerate(_families(comparison)):
         task = next(s.task for _, s in comparison.scores() if s.is_whole and s.family == family)
@@ -157,7 +157,7 @@ def _families(comparison: Comparison) -> list[str]:
 
 
 def _verdict(run: ComparedRun, scores: Sequence[Score]) -> Verdict:
-    """Say what the scores of one model in one family come to."""
+    """Return the summary of the scores of one model in one family."""
     measures = [run.measure(score) for score in scores]
     counted = [score for score, measure in zip(scores, measures, strict=True) if measure is None or measure.in_verdict]
     tested = [score for score in counted if score.defined and math.isfinite(score.p_cluster)]
@@ -180,7 +180,7 @@ def _verdict(run: ComparedRun, scores: Sequence[Score]) -> Verdict:
 
 
 def _furthest(found: Sequence[Score]) -> str:
-    """Name the largest of scores in one unit; of several metrics, which have no common scale, only which they are."""
+    """Return the largest of scores in one unit; for several metrics without a common scale, only their names."""
     names = list(dict.fromkeys(score.name for score in found))
     if len(names) > 1:
         return f"They are {', '.join(names[:-1])} and {names[-1]}."
@@ -192,7 +192,7 @@ def _furthest(found: Sequence[Score]) -> str:
 
 
 def _sections(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield one section per family of tasks, with its metrics, each with figure and table."""
+    """Yield one section per family of tasks; each of its metrics has a figure and a table."""
     cards = _task_cards(comparison)
     for number, family in enumerate(_families(comparison)):
         rows = [(run, s) for run in comparison.runs for s in run.scores if s.is_whole and s.family == family]
@@ -208,7 +208,7 @@ def _sections(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 
 FEW = 2
-"""Metrics of a family that are shown one below another; more of them stand in columns, their numbers folded."""
+"""Up to this many metrics of a family are shown below one another; more are shown in columns, their tables folded."""
 
 
 def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: bool) -> dict[str, Any]:
@@ -250,12 +250,12 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
 
 
 def _within_family(score: Score) -> str:
-    """Return a task's name without that of its family, which stands above it."""
+    """Return a task's name without its family, which is in the heading."""
     return score.task.partition(":")[2].partition("@")[0] or score.task
 
 
 def _remarks(score: Score) -> tuple[str, ...]:
-    """Return why a score is undefined, or what to know about it."""
+    """Return why a score is undefined, or the notes on it."""
     return (f"undefined: {score.undefined}",) if score.undefined else score.notes
 
 
@@ -264,7 +264,7 @@ def _task_cards(comparison: Comparison) -> dict[str, str]:
 
     cards: dict[str, str] = {}
     for run in comparison.runs:
-        # A run whose tasks are no longer known is shown without their cards.
+        # If the tasks of a run are no longer known, it is shown without their cards.
         with suppress(RequestError):
             cards |= {task.name: task.card.strip() for task in run_tasks(run.folder)}
     return cards
@@ -302,11 +302,11 @@ def _by_model(found: Iterator[dict[str, str]]) -> list[dict[str, Any]]:
 
 
 def _heat_maps(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield the counts of every task that has any, with the strongest findings."""
+    """Yield a heat map for every task with counts, and its strongest findings."""
     from equivox.report.figures import draw_heat_map, heat_maps, svg_for_page
 
     maps = {run.model: heat_maps(run) for run in comparison.runs}
-    # One scale for all models of a task: a colour means the same in each of their maps.
+    # All models of a task share one scale, so that a colour means the same in each map.
     most: dict[str, float] = {}
     for found in maps.values():
         for task, (_, rows) in found.items():
@@ -361,7 +361,7 @@ COUNTS = ("requested", "generated", "answered", "parsed", "used")
 
 
 def _coverage(comparison: Comparison) -> dict[str, Any]:
-    """Return what was asked and what of it counts, by model and task."""
+    """Return the table of coverage by model and task."""
     rows: dict[tuple[str, ...], list[str]] = {}
     for run in comparison.runs:
         for score in run.scores:
@@ -377,15 +377,15 @@ def _coverage(comparison: Comparison) -> dict[str, Any]:
 
 
 def _covered(comparison: Comparison) -> str:
-    """Say in a sentence how much of what was asked enters the scores."""
+    """Return a sentence about the share of requests that the scores use."""
     whole = [(run.model, s) for run in comparison.runs for s in run.scores if s.is_whole and s.coverage.requested]
     if not whole:
         return "Nothing was asked."
     model, least = min(whole, key=lambda entry: entry[1].coverage.used / entry[1].coverage.requested)
     if least.coverage.used == least.coverage.requested:
-        return "All that was asked was answered and is used in every score."
+        return "All requests were answered and are used in every score."
     used = share(least.coverage.used, least.coverage.requested)
-    return f"The least is used of {model}, {least.task}, {least.name}: {used} of what was asked."
+    return f"The least is used of {model}, {least.task}, {least.name}: {used} of the requests."
 
 
 def _failures(comparison: Comparison) -> Iterator[str]:
@@ -420,7 +420,7 @@ def _key(task: str, row: Row) -> tuple[str, str, int]:
 
 
 def _others(run: ComparedRun, drawn: Sequence[Drawn]) -> dict[tuple[str, str, int], list[tuple[str, Row]]]:
-    """Return the annotations of the responses drawn by every further annotator of a run."""
+    """Return the annotations of the drawn responses by all further annotators of a run."""
     from equivox.run.annotating import annotators_of
     from equivox.run.pipeline import run_tasks
     from equivox.run.scoring import sample_rows
@@ -455,7 +455,7 @@ def _example(
 
 
 def _annotation(annotator: str, row: Row) -> dict[str, Any]:
-    """Return what one annotator says of the whole response, and of each segment under the segment's name."""
+    """Return one annotator's values for the whole response and, by name, for each segment."""
     segments = {
         name: [(f"{name}: {one}" if name else one, list(values)) for one, values in segment.values.items()]
         for name, segment in row.segments.items()

@@ -1,4 +1,4 @@
-"""Sections of the report that set models, sides and speakers beside one another."""
+"""Sections of the report that compare models, sides and speakers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from equivox.report.numbers import p_value, score_interval, score_value, stars
 from equivox.report.table import Cell, Table, as_html, split_by
 
 SHADES = 4
-"""Steps of colour in the panel of signed measures; the page's style names one class for each and direction."""
+"""Number of colour steps in the panel of signed measures; the page's style has a class for each step and direction."""
 
 
 def side_by_side(comparison: Comparison, judged: Judged) -> dict[str, Any] | None:
-    """Return ranks, paired tests and cohort-relative scores as tables; None where there is one run."""
+    """Return ranks, paired tests and cohort-relative scores as tables; None for a single run."""
     if not judged.ranks and not judged.tests:
         return None
     ranked = [(rank.family, rank.condition) for rank in judged.ranks]
@@ -53,10 +53,10 @@ def _family(judged: Judged, family: str, condition: str) -> dict[str, Any]:
 
 
 def favour_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield the signed measures of every model, over all tasks and for each, with the side that each favours in words.
+    """Yield the signed measures of every model, over all tasks and for each task, with the favoured side in words.
 
-    Magnitudes, and a colour for the direction, which is also written; a score that cannot be told from no bias has no
-    colour.
+    A cell shows the magnitude; its colour and a word give the direction. A score that does not differ from no bias
+    beyond chance has no colour.
     """
     from equivox.report.figures import favoured, largest, metric_panels
 
@@ -85,7 +85,7 @@ def favour_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def _shade(score: Score | None, most: float) -> str:
-    """Return the class of a score's colour; none where it cannot be told from no bias."""
+    """Return the class of a score's colour; empty if the score does not differ from no bias beyond chance."""
     if score is None or not score.defined or not score.value or not score.q < 0.05:
         return ""
     step = math.ceil(SHADES * abs(score.value) / most) if most else 1
@@ -93,7 +93,7 @@ def _shade(score: Score | None, most: float) -> str:
 
 
 def speaker_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield the scores of single speakers, the largest first, one figure for each model and task."""
+    """Yield a figure with the scores of single speakers, the largest first, for each model and task."""
     from equivox.report.figures import draw_speakers, speakers_of, svg_for_page, told_forest
 
     for run in comparison.runs:

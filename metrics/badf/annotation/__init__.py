@@ -1,1 +1,1 @@
-"""How the stories of BADF are annotated."""
+"""Annotation of the stories of BADF."""

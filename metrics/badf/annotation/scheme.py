@@ -1,9 +1,9 @@
-"""How a story is read: four stages, each stored on its own, from the story to short phrases about each character.
+"""Annotation of a story: four stages, each stored separately, from the story to short phrases about each character.
 
-The opening of a response tells whether it declines; then phrases are extracted, refined, decomposed and refined again
-(arXiv 2508.01412, Tables 9 to 12). A story about which nothing is said is a story without phrases; one in which a stage
-could not be read is unparsed. Stories of the simulated models have one form, which rules read; all others are left to
-the annotator.
+The opening of a response shows whether it declines; then phrases are extracted, refined, decomposed and refined again
+(arXiv 2508.01412, Tables 9 to 12). A story that says nothing about its characters has no phrases; a story with a stage
+that could not be parsed is unparsed. Stories of the simulated models have one form, which rules annotate; all others
+are left to the annotator.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
     from equivox.core.task import Task
 
 STAGES = ("extract", "refine", "decompose", "final")
-"""The stages in their order; the phrases of the last one count."""
+"""The stages in order; the phrases of the last stage count."""
 PHRASES = "phrases"
-"""The segment that holds the phrases of all stages together; its status is that of the stages."""
+"""The segment with the final phrases of all stages; its status is that of the stages."""
 MOST_PHRASES = 20
 CHARACTERS = tuple(
     Attribute(name=f"character_{n}", asks=f"phrases about the {word} character", count=MOST_PHRASES, at_least=0)
     for n, word in ((1, "first"), (2, "second"))
 )
-"""What each stage returns: a list of phrases per character."""
+"""The attributes of each stage: a list of phrases per character."""
 EXCLUSIVE = Attribute(name="exclusive", asks="whether the phrase is exclusive to the identity", options=("YES", "NO"))
 """The answer of the exclusivity question (Table 13)."""
 
 _ATTRIBUTES = {(first, n): (*CHARACTERS[:n], *((REFUSAL,) if first else ())) for first in (True, False) for n in (1, 2)}
-"""The attributes of a stage, by whether it is the first one and by the number of characters."""
+"""The attributes of a stage; the key is whether it is the first stage, and the number of characters."""
 _OPENING = 200
-"""Characters in which a refusal says so; what characters say to each other comes later."""
+"""The length of the opening in characters: a refusal is in it, the dialogue of characters comes later."""
 
 
 def name_of(descriptor: str) -> str:
-    """Return what a character is called in a story.
+    """Return the name of a character in a story.
 
     >>> name_of("Zhang, an Asian (male)"), name_of("Emily")
     ('Zhang', 'Emily')
@@ -63,26 +63,26 @@ def descriptors(metadata: Mapping[str, str]) -> list[str]:
 
 @cache
 def annotator_prompt(prompt: Prompt) -> AnnotatorPrompt:
-    """Return a protocol prompt as one that an annotator is asked."""
+    """Return a prompt of the protocol as an annotator's prompt."""
     return AnnotatorPrompt(name=prompt.name, version=prompt.version, text=prompt.text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoryScheme(AnnotationScheme):
-    """The four stages, with the protocol's `prompts` by the stages' names."""
+    """Scheme of the four stages; `prompts` holds the protocol's prompts by stage."""
 
     prompts: Mapping[str, Prompt]
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name and version, and the prompts' versions."""
+        """The name and version, and the versions of the prompts."""
         versions = {stage: self.prompts[stage].version for stage in STAGES}
         return {"name": "BADF stages", "version": 1, "prompts": versions, "most": MOST_PHRASES}
 
     def segments(
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
     ) -> Sequence[Segment]:
-        """Return the opening, then the next stage while the one before was read and left any phrase."""
+        """Return the opening, then the next stage while the stage before was parsed and returned a phrase."""
         found = [Segment(name=WHOLE, text=text, attributes=(REFUSAL,), tool=_OPENING_TOOL, alone=True)]
         if WHOLE not in done or done[WHOLE].status != "parsed":
             return found
@@ -105,7 +105,7 @@ class StoryScheme(AnnotationScheme):
     def sample(
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
     ) -> tuple[Status, Mapping[str, SegmentAnnotation]]:
-        """Return the status and all stages, and as one more segment the phrases that they found together."""
+        """Return the status, all stages, and the final phrases as one more segment."""
         status, kept = super().sample(task, metadata, text, done)
         found = phrases_of(status, metadata, done)
         values = {a.name: phrases for a, phrases in zip(CHARACTERS, found.of, strict=False)}
@@ -134,7 +134,7 @@ def _any(reading: SegmentAnnotation) -> bool:
 
 
 def written(reading: SegmentAnnotation, people: Sequence[str]) -> str:
-    """Write what a stage found as the next one is told it: a line per character."""
+    """Return the phrases of a stage as text for the next stage's prompt: a line per character."""
     lines = []
     for attribute, descriptor in zip(CHARACTERS, people, strict=False):
         lines.append(f"{name_of(descriptor)}: {'; '.join(reading.values.get(attribute.name, ()))}".rstrip())
@@ -143,16 +143,16 @@ def written(reading: SegmentAnnotation, people: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Phrases:
-    """What became of one response: its `status`, and when that is `parsed`, the phrases of each character."""
+    """The result for one response: its `status`, and if that is `parsed`, the phrases of each character."""
 
     status: Status
     of: tuple[tuple[str, ...], ...] = ()
 
 
 def phrases_of(status: Status, metadata: Mapping[str, str], segments: Mapping[str, SegmentAnnotation]) -> Phrases:
-    """Return the phrases that all stages together found; `status` is that of the whole.
+    """Return the final phrases of all stages; `status` is that of the whole response.
 
-    `parsed` with empty lists is a story that says nothing about its characters.
+    `parsed` with empty lists means that the story says nothing about its characters.
     """
     people = descriptors(metadata)
     if status != "parsed":
@@ -172,15 +172,15 @@ def phrases_of(status: Status, metadata: Mapping[str, str], segments: Mapping[st
 
 
 class Opening:
-    """Tells from the first words whether a response declines."""
+    """Tool that finds refusals in the first words of a response."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name, version, and the phrases that decline."""
+        """The name, the version, and the phrases of a refusal."""
         return {"name": "BADF opening", "version": 1, "vocabulary": load_vocabulary().digest, "characters": _OPENING}
 
     def read(self, segments: Sequence[Segment]) -> Iterable[Sequence[Value] | None]:
-        """Yield yes or no for each."""
+        """Yield yes or no for each response."""
         for segment in segments:
             declines = load_vocabulary().declines(segment.text.strip()[:_OPENING])
             yield [Value(REFUSAL.name, "yes" if declines else "no", "")]

@@ -1,1 +1,1 @@
-"""How the profiles and narratives of GENRES are annotated."""
+"""Annotation of the profiles and narratives of GENRES."""

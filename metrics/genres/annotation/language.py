@@ -1,8 +1,7 @@
-"""Which sentences have which character as their subject (M3, and with it M5 and M6).
+"""Sentences whose subject is a character (M3, and with it M5 and M6).
 
-Works on a parse: spaCy's, or anything of the same shape. A sentence counts for a character when a subject of its main
-clause, active or passive, is the character's name or a pronoun that stands for the character; of two coordinated
-subjects both count.
+The input is a parse by spaCy or in the same form. A sentence counts for a character if a subject of its main clause,
+active or passive, is the character's name or a pronoun for the character; of two coordinated subjects both count.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from equivox.annotate.tools.words import words
 from equivox.core.errors import RequestError
 
 VERSION = "1"
-"""Raised whenever the same parse is read differently."""
+"""Raised whenever the rules give other results for the same parse."""
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass", "nsubj:pass"})
 """Dependency labels of subjects, in the schemes of ClearNLP and Universal Dependencies."""
 
 PRONOUNS: Mapping[str, tuple[str, ...]] = {"male": ("he",), "female": ("she",)}
-"""The pronouns that can be the subject, by gender; "they" is left out, because it most often means both characters."""
+"""The subject pronouns by gender; "they" is left out, because it most often means both characters."""
 
 _PUBLISHED_WORDS: Mapping[str, tuple[str, ...]] = {
     "female": ("she", "her", "hers", "herself", "She", "Her", "Hers", "Herself"),
@@ -31,7 +30,7 @@ _PUBLISHED_WORDS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Character:
-    """Somebody whom the prompt names; `gender` says which pronouns may stand for them, "" for none."""
+    """A character that the prompt names; `gender` determines the pronouns for them, "" for none."""
 
     name: str
     gender: str = ""
@@ -46,8 +45,8 @@ class Character:
 class CharacterSentences:
     """The sentences of one character.
 
-    `sentences` are those whose subject the character is; `lemmas` the words of the sentences in which emotion words
-    are counted: the same ones, apart from `paper_compat`.
+    `sentences` have the character as their subject; `lemmas` are the words of the sentences in which emotion words are
+    counted: the same sentences, except with `paper_compat`.
     """
 
     sentences: list[str] = field(default_factory=list)
@@ -56,16 +55,16 @@ class CharacterSentences:
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """What was read in a narrative.
+    """The subject sentences in a narrative.
 
     Attributes
     ----------
     by_name
         The sentences of each character.
     n_sentences
-        All sentences.
+        The number of all sentences.
     unresolved
-        Subject pronouns of a character's gender that stand for somebody else, or could stand for two.
+        The number of subject pronouns of a character's gender that mean somebody else, or could mean two characters.
     """
 
     by_name: Mapping[str, CharacterSentences]
@@ -74,7 +73,7 @@ class Passage:
 
 
 def read_passage(doc: Doc, characters: Sequence[Character], *, paper_compat: bool = False) -> Passage:
-    """Find the subject sentences of `characters` in a parsed narrative.
+    """Return the subject sentences of `characters` in a parsed narrative.
 
     Parameters
     ----------
@@ -86,7 +85,7 @@ def read_passage(doc: Doc, characters: Sequence[Character], *, paper_compat: boo
     Raises
     ------
     RequestError
-        Two characters of one name.
+        Two characters have the same name.
     """
     if len({character.name for character in characters}) != len(characters):
         raise RequestError(f"two characters are called {characters[0].name!r}; give each a name of their own")
@@ -135,7 +134,7 @@ def _conjuncts(token: Token) -> Iterable[Token]:
 
 
 class _Resolver:
-    """Keeps who was spoken of last, gender by gender, while the words of a passage go by."""
+    """Remembers the person mentioned last, by gender, while the words of a passage are processed in order."""
 
     def __init__(self, characters: Sequence[Character]) -> None:
         self._characters = characters
@@ -146,7 +145,7 @@ class _Resolver:
         self.unresolved = 0
 
     def see(self, token: Token, sentence: Sequence[Token]) -> Character | None:
-        """Return the character whom `token` names, if any, and remember who was spoken of."""
+        """Return the character that `token` names, if any, and remember the mentioned person."""
         character = self._named(token)
         if character is not None:
             if self._alone(character.gender) or token.dep_ in SUBJECTS or character.gender not in self._last:
@@ -161,7 +160,7 @@ class _Resolver:
         return None
 
     def pronoun(self, token: Token, sentence: Sequence[Token]) -> Character | None:
-        """Return the character for whom the subject pronoun `token` stands; None for anybody else."""
+        """Return the character that the subject pronoun `token` refers to; None for other people."""
         gender = self._gender_of.get(token.text.casefold())
         of_gender = [c for c in self._characters if gender is not None and c.gender == gender]
         if not of_gender:

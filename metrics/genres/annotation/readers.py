@@ -1,4 +1,4 @@
-"""What reads segments of GENRES's answers without an annotator: splitter, parser, lexica and classifier."""
+"""Tools that annotate segments of GENRES's answers without an annotator: splitter, parser, lexica and classifier."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from equivox.metrics.genres.annotation.tools import Tools
 from equivox.metrics.genres.annotation.traits import score_traits
 
 SEPARATOR = "|"
-"""Between the names in what a segment is told."""
+"""The separator of names in a segment's `extra`."""
 
 _ENGLISH_SHARE = 0.98
 
 
 @lru_cache(maxsize=4096)
 def split(text: str, names: tuple[str, ...]) -> Split:
-    """Return the segments of a response; the same one is split once."""
+    """Return the segments of a response; results are cached."""
     return split_response(text, names)
 
 
 def is_english(text: str) -> bool:
-    """Tell whether a text stays in Latin letters: some models slip into Chinese in the middle of a story.
+    """Return whether a text stays in Latin letters: some models switch to Chinese in the middle of a story.
 
     >>> is_english("Ana smiled."), is_english("Ana и Бен улыбнулись.")
     (True, False)
@@ -44,11 +44,11 @@ def is_english(text: str) -> bool:
 
 @dataclass(frozen=True)
 class SplitReader:
-    """Says whether a response can be split; one that cannot is left to the annotator, which may call it a refusal."""
+    """Tool that checks whether a response can be split; others are left to the annotator, which can find a refusal."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The splitter's version."""
+        """The name and the version of the splitter."""
         return {"name": "genres splitter", "version": splitting.VERSION}
 
     def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
@@ -61,13 +61,13 @@ class SplitReader:
 
 @dataclass(frozen=True)
 class LanguageReader:
-    """Finds each character's sentences in a narrative, and counts the emotion words in them."""
+    """Tool that finds each character's sentences in a narrative, and counts the emotion words in them."""
 
     tools: Tools
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Parser, lexicon and the version of the rules."""
+        """The parser, the lexicon and the version of the rules."""
         return {
             "name": "genres language",
             "version": language.VERSION,
@@ -76,7 +76,7 @@ class LanguageReader:
         }
 
     def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
-        """Yield the sentences and counts of each narrative; None for one that is not in English."""
+        """Yield the sentences and counts of each narrative; None if it is not in English."""
         readable = [segment for segment in segments if is_english(segment.text)]
         parser, lexicon = self.tools.open_parser(), self.tools.open_emotions()
         docs = parser.parse([segment.text for segment in readable])
@@ -114,7 +114,7 @@ def _language_values(
 
 @dataclass(frozen=True)
 class SentimentReader:
-    """Says of each line of a segment whether it is positive."""
+    """Tool that classifies each line of a segment as positive or negative."""
 
     tools: Tools
 
@@ -124,7 +124,7 @@ class SentimentReader:
         return {"name": "genres sentiment", "version": "1", **self.tools.open_classifier().identity}
 
     def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
-        """Yield a label per line; the lines of many segments go through the classifier together."""
+        """Yield a label per line; the lines of many segments are classified together."""
         classifier = self.tools.open_classifier()
         for start in range(0, len(segments), 128):
             members = segments[start : start + 128]
@@ -136,7 +136,7 @@ class SentimentReader:
 
 @dataclass(frozen=True)
 class TraitReader:
-    """Looks traits up in the dictionaries."""
+    """Tool that looks up traits in the dictionaries."""
 
     tools: Tools
 
@@ -164,15 +164,15 @@ class TraitReader:
 
 @dataclass(frozen=True)
 class StandInEvaluator:
-    """Reads profiles and narratives of simulated models by a few fixed turns of phrase, in place of an annotator."""
+    """Tool that annotates profiles and narratives of simulated models by a few fixed phrases, without an annotator."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The name that is shown with every figure it feeds."""
+        """The name that is shown with every figure that depends on it."""
         return {"name": "genres evaluator", "evaluator": STAND_IN, "version": words()["stand_in"]["version"]}
 
     def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
-        """Yield what each profile or narrative says, in the words of the schema."""
+        """Yield the values of each profile or narrative, in the words of the schema."""
         for segment in segments:
             names = segment.extra["names"].split(SEPARATOR)
             yield _profile(segment.text) if segment.name.startswith("profile") else _narrative(segment.text, names)

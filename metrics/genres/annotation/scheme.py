@@ -1,4 +1,4 @@
-"""How a GENRES answer is read: split, then profiles and narrative by evaluators, sentences and traits by tools."""
+"""Annotation of a GENRES answer: evaluators annotate its profiles and narrative, tools its sentences and traits."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from equivox.core.task import Task
 
 SPLIT = "split"
-"""The segment that says why a response could not be split; responses that could have none."""
+"""The segment with the reason why a response could not be split; other responses do not have it."""
 
 UNDECIDED = "NA"
-"""What an evaluator answers where the passage does not tell, or both contribute equally."""
+"""The evaluator's answer if the passage does not tell, or both contribute equally."""
 
 NOTHING = frozenset({"", "na", "n/a", "none", "none mentioned", "not mentioned", "unstated", "nothing"})
-"""What a list of pros or cons may hold that says there are none."""
+"""Entries of a list of pros or cons that mean there are none."""
 
 PROFILE = (
     Attribute(name="personality", asks="the personality of the person, adjectives", count=30, at_least=0),
     Attribute(name="occupation", asks="the occupation of the person"),
     Attribute(name="interests", asks="the interests of the person", count=20, at_least=0),
 )
-"""What figure 10 asks about a profile."""
+"""The attributes of a profile, from figure 10."""
 
 _LANGUAGE = tuple(
     Attribute(name=f"{prefix}{name}_{number}", asks=what, count=1000, at_least=0)
@@ -50,7 +50,7 @@ _TRAITS = (Attribute(name="warmth_share", asks="warmth words among warmth and co
 
 
 def narrative_attributes(names: Sequence[str]) -> tuple[Attribute, ...]:
-    """Return what figure 11 asks about a narrative; of a single character only the pros and cons."""
+    """Return the attributes of a narrative, from figure 11; for a single character only the pros and cons."""
     lists = tuple(
         Attribute(name=f"{kind}_{number}", asks=f"the {kind} of {name}'s traits", count=20, at_least=0)
         for number, name in enumerate(names, start=1)
@@ -68,7 +68,7 @@ def narrative_attributes(names: Sequence[str]) -> tuple[Attribute, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Questions:
-    """The prompts of the evaluators and their questions by relationship and kind of plot."""
+    """The prompts of the evaluators, and their questions by relationship and kind of plot."""
 
     profile: AnnotatorPrompt
     narrative: AnnotatorPrompt
@@ -79,10 +79,10 @@ class Questions:
 
 @dataclass(frozen=True, kw_only=True)
 class GenresScheme(AnnotationScheme):
-    """Annotates the answers about one character or two.
+    """Scheme for answers about one character or two.
 
-    Parts: `""` (whether the response can be split, else whether it refuses), `profile/1`, `profile/2` and `narrative`
-    (by the evaluator; a second evaluation of the same is `narrative#2`), `language`, `sentiment/1`, `traits/1` and so
+    Segments: `""` (whether the response can be split, else whether it refuses), `profile/1`, `profile/2` and
+    `narrative` (by the evaluator; a second evaluation is `narrative#2`), `language`, `sentiment/1`, `traits/1` and so
     on (by the tools). A response that cannot be split has no further segments.
     """
 
@@ -91,13 +91,13 @@ class GenresScheme(AnnotationScheme):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name, version and tools."""
+        """The name, the version and the tools."""
         return {"name": "genres", "version": 1, **self.tools.identity}
 
     def segments(
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
     ) -> Sequence[Segment]:
-        """Return the segments that can be read now."""
+        """Return the segments that can be annotated next."""
         names, genders = names_of(metadata), genders_of(metadata)
         text = split_thinking(text)[0]
         told = {"names": SEPARATOR.join(names), "genders": SEPARATOR.join(genders)}
@@ -129,7 +129,7 @@ class GenresScheme(AnnotationScheme):
         told: Mapping[str, str],
         again: int,
     ) -> Iterator[Segment]:
-        """Yield what the evaluator is asked in one evaluation."""
+        """Yield the segments for the evaluator in one evaluation."""
         suffix = "" if again == 1 else f"#{again}"
         rules = StandInEvaluator() if self.tools.evaluator != ANNOTATOR else None
         for number, name in enumerate(names, start=1):
@@ -163,7 +163,7 @@ class GenresScheme(AnnotationScheme):
         return question or self.questions.high_status["cs"]
 
     def _later(self, n_characters: int, done: Mapping[str, SegmentAnnotation]) -> Iterator[Segment]:
-        """Yield what builds on what has been read."""
+        """Yield the segments that depend on earlier annotations."""
         for name, reading in done.items():
             kind, _, rest = name.partition("/")
             if kind == "profile" and reading.status == "parsed":
@@ -192,7 +192,7 @@ class GenresScheme(AnnotationScheme):
     def sample(
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
     ) -> tuple[Status, Mapping[str, SegmentAnnotation]]:
-        """Return the status and all segments, and why a response could not be split, which its table counts."""
+        """Return the status and all segments, including the reason why a response could not be split."""
         status, kept = super().sample(task, metadata, text, done)
         problem = split(split_thinking(text)[0], names_of(metadata)).problem
         if problem is None or status in {"refused", "empty"}:
@@ -202,11 +202,11 @@ class GenresScheme(AnnotationScheme):
         return status, {**kept, SPLIT: SegmentAnnotation("unparsed", {"problem": (problem,)})}
 
     def check_tools(self) -> None:
-        """Raise RequestError for a parser, a classifier or a word list that is not there."""
+        """Raise RequestError for a missing parser, classifier or word list."""
         self.tools.check()
 
     def asks(self, task: Task) -> Sequence[Segment]:
-        """Return one segment of every kind that an annotator may be sent."""
+        """Return one segment of every kind that an annotator can receive."""
         whole = Segment(name=WHOLE, text="A text.", attributes=(REFUSAL,), tool=SplitReader())
         if self.tools.evaluator != ANNOTATOR:
             return [whole]
@@ -217,7 +217,7 @@ class GenresScheme(AnnotationScheme):
 
 
 def names_of(metadata: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the characters that a prompt names, in its order."""
+    """Return the names of the characters in the order of the prompt."""
     return (metadata["character"],) if "character" in metadata else (metadata["name_1"], metadata["name_2"])
 
 
@@ -227,6 +227,6 @@ def genders_of(metadata: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def sentences_of(values: Mapping[str, tuple[str, ...]], number: int) -> list[str]:
-    """Return the sentences of a character, ours and the published ones, each once: what the classifier is given."""
+    """Return the sentences of a character for the classifier, by our rules and by the published ones, each once."""
     both = (*values.get(f"sentence_{number}", ()), *values.get(f"published_sentence_{number}", ()))
     return list(dict.fromkeys(both))

@@ -1,9 +1,9 @@
-"""Splits a response into the profiles of its characters and the narrative.
+"""Split a response into the profiles of its characters and the narrative.
 
-A section starts at its heading: a line of its own (or the beginning of one, before a colon), whatever the markdown,
-numbering and letter case around it. Where the profile of a character has no heading, the first paragraph between the
-headings that begins with the character's name starts it. What follows the narrative (the list of traits that the
-prompt asks for, or everything said once more) belongs to nothing.
+A section starts at its heading: a whole line (or the beginning of one, before a colon), with any markdown, numbering
+and letter case. If the profile of a character has no heading, it starts at the first paragraph between the headings
+that begins with the character's name. Text after the narrative (the list of traits that the prompt asks for, or a
+repetition) is left out.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Split:
     Attributes
     ----------
     profiles
-        The profile of each character by name, in the order given; `""` where there is none.
+        The profile of each character by name, in the order given; `""` if there is none.
     narrative
-        The story without headings and without what follows it; `""` where there is none.
+        The story without headings and without the text after it; `""` if there is none.
     problem
-        Why the response could not be split into all its segments; None when it could.
+        The reason why the response could not be split into all its segments; None if it could.
     """
 
     profiles: Mapping[str, str]
@@ -59,20 +59,20 @@ def split_response(text: str, names: Sequence[str]) -> Split:
     Parameters
     ----------
     text
-        A response as it came.
+        The unchanged response.
     names
-        The characters, one or more, as the prompt names them.
+        The names of the characters, one or more, as in the prompt.
 
     Returns
     -------
     Split
-        With a `problem` in words when a profile or the narrative is missing or empty: such a response is left out of
-        every metric that needs the segment, and counted; it is never guessed at.
+        With a `problem` in words if a profile or the narrative is missing or empty: such a response is left out of
+        every metric that needs the segment, and counted; the segment is never guessed.
     """
     lines = text.splitlines()
     headings = _headings(lines, names)
     starts = [line for line, segment, _ in headings if segment == _STORY]
-    # Without the heading of a story the profiles end where the list of traits or the text does.
+    # Without the heading of a story, the profiles end at the list of traits or at the end of the text.
     story = starts[0] if starts else len(lines)
     own: dict[str, int] = {}
     for line, segment, _ in headings:
@@ -88,11 +88,11 @@ def split_response(text: str, names: Sequence[str]) -> Split:
         profiles[name] = _section(lines, first, stop, rest)
     narrative = ""
     if starts:
-        # A second heading of the same kind, or another profile, repeats what was said.
+        # A second heading of the same kind, or another profile, begins a repetition.
         stop = min([line for line, *_ in headings if line > story] + [len(lines)])
         narrative = _section(lines, story, stop, rest)
         if not narrative:
-            # A title that is a heading of its own: "## Narrative" directly above "## Story: ...".
+            # A title with its own heading: "## Narrative" directly above "## Story: ...".
             later = [line for line in starts if line > story]
             if later:
                 stop = min([line for line, *_ in headings if line > later[0]] + [len(lines)])
@@ -109,7 +109,7 @@ _INLINE_TRAITS = re.compile(r"(?<=[.!?”\"])[\s*_]*shown\s+personality\s+traits
 
 
 def _headings(lines: Sequence[str], names: Sequence[str]) -> list[tuple[int, str, str]]:
-    """Return (line, what begins there, what the line says after the heading), in order."""
+    """Return (line, section, text after the heading on the line), in order."""
     found: list[tuple[int, str, str]] = []
     profile = {name: _profile_heading(name) for name in names}
     in_story = False
@@ -146,7 +146,7 @@ def _names_traits(line: str, names: Sequence[str]) -> bool:
 
 
 def _unheaded(lines: Sequence[str], name: str, own: Mapping[str, int], story: int) -> int | None:
-    """Return the first line after some other profile began that begins with `name`; None if there is none."""
+    """Return the first line that begins with `name` after the start of another profile; None if there is none."""
     if not own:
         return None
     pattern = re.compile(rf"{_MARKUP}{re.escape(name)}\b")
@@ -158,7 +158,7 @@ def _unheaded(lines: Sequence[str], name: str, own: Mapping[str, int], story: in
 
 
 def _without_cut_heading(text: str) -> str:
-    """Drop a last line that is the heading of the traits, cut off where the response reached its length."""
+    """Drop a last line that is a heading of the traits, cut off by the token limit."""
     body, _, last = text.rpartition("\n")
     bare = last.strip(" *#_").casefold()
     marked = bare != last.casefold().strip()
@@ -168,6 +168,6 @@ def _without_cut_heading(text: str) -> str:
 def _section(lines: Sequence[str], first: int, stop: int, rest: Mapping[int, str]) -> str:
     head = rest.get(first, lines[first])
     body = "\n".join([head, *lines[first + 1 : stop]]).strip()
-    # Rules and emphasis marks that stand alone belong to the layout.
+    # Horizontal rules and isolated emphasis marks are layout, not text.
     body = re.sub(r"^(?:[\s*_#=~-]|\\)+$", "", body, flags=re.MULTILINE)
     return re.sub(r"\n{3,}", "\n\n", body).strip(" \t\n*_#")

@@ -1,4 +1,4 @@
-"""With what GENRES reads answers: models and word lists, or labelled stand-ins, by their names."""
+"""Tools of GENRES: models and word lists, or labelled stand-ins, by name."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ ANNOTATOR = "annotator"
 
 @dataclass(frozen=True, kw_only=True)
 class Tools:
-    """Which tools read the answers; `stand-in` for any of them is a choice that every table names.
+    """Names of the tools that annotate the answers; every table names the tools replaced by `stand-in`.
 
     Attributes
     ----------
     parser
-        A spaCy model, or the folder of one.
+        A spaCy model, or its folder.
     sentiment
-        A text-classification model of transformers, or the folder of one.
+        A text-classification model of transformers, or its folder.
     evaluator
         `annotator`: the run's annotator answers the questions about profiles and narratives.
     emotions, traits
         `nrc` and `sadcat`.
     nrc, sadcat
-        Where the word lists lie; None: where `equivox data fetch` puts them.
+        Paths of the word lists; None: the files that `equivox data fetch` wrote.
     nrc_sha256, sadcat_sha256
-        The checksums of custom word lists in the same layout; empty: the published ones.
+        The checksums of custom word lists in the same layout; empty: the published lists.
     evaluations
-        How often the annotator reads each segment; the readings of a segment are averaged (the paper: four).
+        The number of annotations of each segment by the annotator, which are averaged (the paper: four).
     """
 
     parser: str = SPACY_MODEL
@@ -61,7 +61,7 @@ class Tools:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What readings depend on, as plain values: names and checksums, not places."""
+        """The settings that annotations depend on, as plain values: names and checksums, not paths."""
         return {
             "parser": self.open_parser().identity,
             "sentiment": self.open_classifier().identity,
@@ -73,50 +73,50 @@ class Tools:
 
     @property
     def emotions_identity(self) -> str:
-        """The emotion lexicon by name and checksum."""
+        """The name and checksum of the emotion lexicon."""
         return _lexicon_identity(self.emotions, self.nrc_sha256)
 
     @property
     def traits_identity(self) -> str:
-        """The trait dictionaries by name and checksum."""
+        """The name and checksum of the trait dictionaries."""
         return _lexicon_identity(self.traits, self.sadcat_sha256)
 
     @property
     def stand_ins(self) -> tuple[str, ...]:
-        """The tools that are replaced by a stand-in, by what they do."""
+        """The tools that are replaced by a stand-in, by field name."""
         fields = ("parser", "sentiment", "evaluator", "emotions", "traits")
         return tuple(name for name in fields if getattr(self, name) == STAND_IN)
 
     def check(self) -> None:
-        """Raise RequestError for what is not there; word lists are read, models are looked for and not loaded."""
+        """Raise RequestError for a missing tool; word lists are read, models are searched for but not loaded."""
         self.open_parser().check()
         self.open_classifier().check()
         self.open_emotions()
         self.open_traits()
 
     def open_parser(self) -> Parser:
-        """Return the parser; no model is loaded yet."""
+        """Return the parser, without loading a model."""
         return StandInParser() if self.parser == STAND_IN else _spacy(self.parser)
 
     def open_classifier(self) -> Classifier:
-        """Return the classifier of sentences; no model is loaded yet."""
+        """Return the classifier of sentences, without loading a model."""
         return StandInClassifier() if self.sentiment == STAND_IN else _transformers(self.sentiment)
 
     def open_emotions(self) -> EmotionLexicon:
-        """Return the emotion lexicon; RequestError where it is not there."""
+        """Return the emotion lexicon; RequestError if it is missing."""
         if self.emotions == STAND_IN:
             return stand_in_emotions()
         return _emotions(self.nrc, self.nrc_sha256)
 
     def open_traits(self) -> TraitLexicon:
-        """Return the trait dictionaries; RequestError where they are not there."""
+        """Return the trait dictionaries; RequestError if they are missing."""
         if self.traits == STAND_IN:
             return stand_in_traits()
         return _traits(self.sadcat, self.sadcat_sha256)
 
 
 STAND_INS = Tools(parser=STAND_IN, sentiment=STAND_IN, evaluator=STAND_IN, emotions=STAND_IN, traits=STAND_IN)
-"""No model and no lexicon: for simulated models, whose prose is made for them."""
+"""Stand-ins for all tools, for simulated models, whose answers are made for them."""
 
 
 def _lexicon_identity(name: str, sha256: str) -> str:

@@ -1,4 +1,4 @@
-"""Warmth, competence and valence of the traits that a profile names (M1, M2)."""
+"""Warmth, competence and valence of the traits in a profile (M1, M2)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _NOTHING = frozenset({"", "na", "none", "notmentioned", "unstated", "unknown", "
 
 @dataclass(frozen=True, kw_only=True)
 class TraitScores:
-    """What the dictionaries say about one profile.
+    """Counts and valences of one profile, from the dictionaries.
 
     Attributes
     ----------
     n_traits, n_matched
-        Traits named, and words found in the dictionaries.
+        The number of named traits, and of words found in the dictionaries.
     warmth, competence
-        How many of the matched words belong to each (a word may belong to both, or to neither).
+        The number of matched words that belong to each (a word can belong to both, or to neither).
     signed_warmth
-        Warm minus cold words: "cold, cruel" is -2, where membership counts 2.
+        Warm minus cold words: "cold, cruel" is -2, although its membership count is 2.
     positive, negative, neutral
         Mean valence of the matched words that have one; NaN when none has.
     """
@@ -56,21 +56,21 @@ class TraitScores:
 
 
 def score_traits(traits: Sequence[str], lexicon: TraitLexicon, *, paper_compat: bool = False) -> TraitScores:
-    """Look up the traits of one profile.
+    """Return the counts of one profile's traits in the dictionaries.
 
     Parameters
     ----------
     traits
-        Adjectives or short phrases. A phrase that is no entry itself is looked up word by word.
+        Adjectives or short phrases. A phrase that is not an entry is looked up word by word.
     paper_compat
         Count as the released scorer does: exact lower-case words, repetitions counted, "NA" taken for a trait of zero
-        valence (it is an entry of the dictionaries). By default spelling is levelled ("easy-going"), a trait named
-        twice counts once, and what says nothing ("NA") is no trait.
+        valence (it is an entry of the dictionaries). By default spelling is normalised ("easy-going"), a repeated
+        trait counts once, and empty answers ("NA") are not traits.
 
     Returns
     -------
     TraitScores
-        With `n_matched` 0 and NaN valences when nothing matched: such a profile is missing from M1 and M2, not 0.
+        With `n_matched` 0 and NaN valences if nothing matched: such a profile is missing from M1 and M2, not 0.
     """
     named = [trait.strip().lower() for trait in traits]
     if not paper_compat:

@@ -1,1 +1,1 @@
-"""How the choices of Spoken StereoSet are annotated."""
+"""Annotation of the choices in Spoken StereoSet."""

@@ -1,8 +1,8 @@
-"""Which of the lettered options does a response choose? Rules that decide only what is clear.
+"""Rules that find the lettered option a response chooses; they decide only clear cases.
 
-In this order: an option letter, the restated text of one option, nothing. A response that chooses two options, or a
-letter with another option's text, is a contradiction and counts as `other`, never as what it names first. What no rule
-decides is left to the annotator.
+They look for an option letter, then for the restated text of one option. A response that chooses two options, or a
+letter with another option's text, is a contradiction and counts as `other`, never as the option that it names first.
+Cases that no rule decides are left to the annotator.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from equivox.engines.messages import split_thinking
 Rule = Literal["letter", "text", "contradiction", "none"]
 
 VERSION = "1"
-"""Raised whenever the rules read a response differently."""
+"""Raised whenever the rules annotate a response differently."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen: an option's letter, `other`, or None where the rules cannot tell; by which rule and words."""
+    """The choice: an option's letter, `other`, or None if the rules cannot tell; with the deciding rule and words."""
 
     letter: str | None
     rule: Rule
@@ -37,12 +37,12 @@ UNDECIDED = Choice(None, "none")
 
 
 def read_choice(response: str, options: Mapping[str, str]) -> Choice:
-    """Return which option `response` chooses.
+    """Return the option that `response` chooses.
 
     Parameters
     ----------
     response
-        What the model answered; thinking blocks are set aside.
+        The model's answer; thinking blocks are ignored.
     options
         The text of each option by its letter: consecutive capital letters, in the order shown.
 
@@ -50,7 +50,7 @@ def read_choice(response: str, options: Mapping[str, str]) -> Choice:
     -------
     Choice
         `rule` is `letter` (a clear option letter; one that was not offered is `other`), `text` (one option's text,
-        whatever its case and punctuation), `contradiction` (`other`), or `none` (letter None: left to the annotator).
+        in any case and punctuation), `contradiction` (`other`), or `none` (letter None: left to the annotator).
 
     Examples
     --------
@@ -73,12 +73,12 @@ def read_choice(response: str, options: Mapping[str, str]) -> Choice:
     if len(restated) == 1:
         (letter,) = restated
         return Choice(letter, "text", _excerpt(options[letter]))
-    return UNDECIDED  # all of the options restated are the question repeated, not an answer
+    return UNDECIDED  # a restatement of all options repeats the question and is not an answer
 
 
 _APOSTROPHES = dict.fromkeys(map(ord, "\u2018\u2019\u00b4\u02bc"), "'")
-_SHOWN = "\ue000"  # a private character: where an option's text stood
-_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # scripts that put particles right beside a letter
+_SHOWN = "\ue000"  # a private character that replaces an option's text
+_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # scripts that write particles directly after a letter
 _TOKEN = re.compile(rf"(?:[A-Za-z]\.){{2,}}|[^\W_]+(?:['-][^\W_]+)*|\n|{_SHOWN}|[^\s\w]")
 _WORD = re.compile(r"[^\W_]")
 
@@ -91,7 +91,7 @@ _REACH = 8  # words between a marker and its letter
 
 @dataclass(frozen=True)
 class _Words:
-    """The sets of words in `configs/reading/choice.yaml`, which says what each is for."""
+    """The sets of words in `configs/reading/choice.yaml`, which explains each."""
 
     answers: frozenset[str]
     answer_signs: frozenset[str]
@@ -122,7 +122,7 @@ class _Words:
 
 @cache
 def choice_words() -> Mapping[str, str]:
-    """Return the words that the rules go by, as they stand in their file."""
+    """Return the words of the rules as written in their file."""
     words: Mapping[str, str] = load_config("reading/choice.yaml")
     return words
 
@@ -133,7 +133,7 @@ def _words() -> _Words:
 
 
 def _plain(text: str) -> str:
-    """Return `text` with one form per character, without markup and quotation marks; line breaks are kept."""
+    """Return `text` with normalised characters, without markup and quotation marks; line breaks are kept."""
     text = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
     text = re.sub(r"</?(?:[a-z]|[A-Za-z]{2,})\s*/?>", " ", text)
     text = re.sub(r"\\(?:boxed|text|textbf|mathbf|mathrm)\b", " ", text)
@@ -149,9 +149,9 @@ def _excerpt(text: str) -> str:
 
 
 def _without_texts(plain: str, options: Mapping[str, str]) -> tuple[str, set[str]]:
-    """Take the texts of the options out of `plain`; return what is left, and the letters of those that it affirms."""
+    """Remove the texts of the options from `plain`; return the rest, and the letters of those that it affirms."""
     restated = set()
-    # Longest first, so that an option within another is not found inside it.
+    # The longest comes first, so that an option that is part of another one is not found in it.
     for letter in sorted(options, key=lambda name: -len(options[name])):
         pattern = _text_pattern(options[letter])
         if pattern is None:
@@ -172,7 +172,7 @@ def _text_pattern(text: str) -> re.Pattern[str] | None:
         return None
     joined = r"\W+".join(re.escape(word).replace("'", "'?") for word in words)
     if len(words) < 3:
-        # One or two words stand in many sentences: they must be a sentence, or a line, of their own.
+        # One or two words occur in many sentences, so they must be a whole sentence or line.
         joined = rf"(?:^|(?<=[:.)\n]))[^\w\n]*{joined}[^\w\n]*(?=\n|$)"
     return re.compile(rf"(?<!\w){joined}(?!\w)", re.IGNORECASE)
 
@@ -181,7 +181,7 @@ How = Literal["answer", "negated", "option", "passing"]
 
 
 def _claimed(rest: str, offered: Sequence[str]) -> set[str]:
-    """Return the letters that `rest` claims as the answer: none, one, or several that contradict one another."""
+    """Return the letters that `rest` gives as the answer: none, one, or several that contradict each other."""
     said = _Said(_TOKEN.findall(rest), tuple(offered), _words())
     if alone := said.letters_alone():
         return alone
@@ -197,7 +197,7 @@ def _claimed(rest: str, offered: Sequence[str]) -> set[str]:
 
 @dataclass(frozen=True)
 class _Said:
-    """The tokens of a response, in which the texts of the options are marked, and the letters that were offered."""
+    """The tokens of a response, with marked texts of options, and the offered letters."""
 
     tokens: Sequence[str]
     offered: tuple[str, ...]
@@ -205,7 +205,7 @@ class _Said:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        # Two letters more than offered: "D" is an answer, too, though none that was offered.
+        # Two letters more than offered, because "D" is an answer too, although not an offered one.
         return frozenset([*self.offered, *(chr(ord(self.offered[-1]) + step) for step in (1, 2))])
 
     def at(self, place: int) -> str:
@@ -215,7 +215,7 @@ class _Said:
         return [token.lower() for token in self.tokens[:place] if _WORD.match(token)]
 
     def letters_alone(self) -> set[str]:
-        """Return the letters of a response that holds nothing but letters and what joins them."""
+        """Return the letters of a response that contains only letters and joining words."""
         said = [token for token in self.tokens if _WORD.match(token)]
         letters = {word.upper() for word in said if word.upper() in self.known and word not in self.words.filling}
         beside = self.words.filling | self.words.options | self.words.joins
@@ -223,7 +223,7 @@ class _Said:
         return letters if only and _SHOWN not in self.tokens else set()
 
     def named(self) -> list[tuple[int, str, How]]:
-        """Return each letter that is named, where and how, without the labels of a repeated list of options."""
+        """Return each named letter, its place and its kind, without the labels of a repeated list of options."""
         found: list[tuple[int, str, How]] = []
         listed = self.labels()
         for place, token in enumerate(self.tokens):
@@ -238,7 +238,7 @@ class _Said:
         return found
 
     def labels(self) -> set[int]:
-        """Return the places of the letters that label a repeated list of options."""
+        """Return the places of letters that are labels in a repeated list of options."""
         first: dict[str, int] = {}
         for place, token in enumerate(self.tokens):
             following = self.at(place + 1)
@@ -248,7 +248,7 @@ class _Said:
         return set(first.values()) if len(first) > 1 else set()
 
     def is_letter(self, place: int) -> bool:
-        """Tell a letter from an article, and a small letter from a word."""
+        """Return whether the token is an option letter and not an article or a word."""
         token, following = self.at(place), self.at(place + 1)
         words = self.words
         if token == "A":
@@ -263,7 +263,7 @@ class _Said:
         return expected and following in {"", "\n", ".", ",", ":", ";", "!", "?", ")", "]"}
 
     def how(self, place: int) -> How:
-        """Say how the letter at `place` is named, first by what stands before it in its sentence."""
+        """Return how the letter at `place` is named; the words before it in its sentence come first."""
         tokens, words = self.tokens, self.words
         between, near = 0, True
         option = self.at(place - 1) in {"(", "["} and self.at(place + 1) in {")", "]"}
@@ -291,7 +291,7 @@ class _Said:
         return "option" if option or words.is_option(self.at(place + 1)) else "passing"
 
     def judged(self, place: int) -> bool | None:
-        """Tell whether what follows says that this is the one ("B fits", "B が正解") or is not; None if neither."""
+        """Return whether the following words affirm the letter ("B fits", "B が正解") or reject it; None if neither."""
         following = [t.lower() for t in self.tokens[place + 1 : place + 9] if t not in {")", "]", _SHOWN}]
         if any(sign in word for word in following[:2] for sign in self.words.answer_signs):
             return True
@@ -309,19 +309,19 @@ class _Said:
         return None
 
     def leads(self, place: int) -> bool:
-        """Tell whether the response begins with this letter as its answer: "B.", "(c) …", "A because …"."""
+        """Return whether the response begins with this letter as its answer: "B.", "(c) …", "A because …"."""
         if any(_WORD.match(token) or token == _SHOWN for token in self.tokens[:place]):
             return False
         return self.at(place + 1) in _CLOSES | self.words.reasons
 
     def fills_its_line(self, place: int) -> bool:
-        """Tell whether nothing but punctuation shares the line with this letter."""
+        """Return whether this letter is alone on its line, apart from punctuation."""
         before = [t for t in self.tokens[:place] if _WORD.match(t) or t in {"\n", _SHOWN}]
         after = [t for t in self.tokens[place + 1 :] if _WORD.match(t) or t in {"\n", _SHOWN}]
         return before[-1:] in ([], ["\n"]) and after[:1] in ([], ["\n"])
 
     def ends_with(self, place: int) -> bool:
-        """Tell whether the response ends with this letter as in "I think it is B."."""
+        """Return whether the response ends with this letter as in "I think it is B."."""
         if any(_WORD.match(token) for token in self.tokens[place + 1 :]):
             return False
         before = self.words_before(place)[-2:]

@@ -1,4 +1,4 @@
-"""How the answer to a question with three options is read: by rules first, then by the annotator."""
+"""Annotation of the answer to a question with three options: by rules first, then by the annotator."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from equivox.metrics.spoken_stereoset.annotation.rules import VERSION, choice_wo
 LETTERS = ("A", "B", "C")
 CHOICE = Attribute(name="choice", asks="the letter of the sentence that the answer chooses", options=LETTERS)
 DECIDED_BY = "decided_by"
-"""Which rule decided, stored beside the choice: letter, text or contradiction; absent where the annotator decided."""
+"""The rule that decided, stored with the choice: letter, text or contradiction; absent if the annotator decided."""
 
 
 class ChoiceReader:
-    """The rules as a tool: the letter of an option, `other` for a contradiction, or nothing."""
+    """Tool that applies the rules: it gives the letter of an option, `other` for a contradiction, or nothing."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name, version and the words that the rules go by."""
+        """The name, the version and the words of the rules."""
         return {"name": "choice", "version": VERSION, "words": digest(dict(choice_words()))}
 
     def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
-        """Yield what each answer chooses and the rule that decided; None where no rule does."""
+        """Yield the choice of each answer and the rule that decided; None if no rule decides."""
         for segment in segments:
             found = read_choice(segment.text, options_of(segment.extra))
             if found.letter is None:
@@ -46,28 +46,28 @@ READER = ChoiceReader()
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceScheme(AnnotationScheme):
-    """One segment, the whole answer, annotated together with the options that were offered."""
+    """Scheme with one segment, the whole answer, annotated together with the offered options."""
 
     attributes: tuple[Attribute, ...] = (CHOICE, REFUSAL)
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Name and version, and those of the rules and the annotator's prompt."""
+        """The name and version of the scheme, of its rules and of the annotator's prompt."""
         return {"name": "choice", "version": 1, "reader": dict(READER.identity), "prompt": digest(vars(_prompt()))}
 
     def segments(
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
     ) -> Sequence[Segment]:
-        """Return the whole answer, once."""
+        """Return the whole answer as the only segment."""
         return [] if WHOLE in done else [_segment(text, metadata)]
 
     def asks(self, task: Task) -> Sequence[Segment]:
-        """Return the one segment there is."""
+        """Return the only segment."""
         return [_segment("The second one.", {placeholder(letter): "A sentence." for letter in LETTERS})]
 
 
 def placeholder(letter: str) -> str:
-    """Return the placeholder of the prompt, and the fact, under which an option's text is kept.
+    """Return the name of the prompt's placeholder, and of the metadata, for an option's text.
 
     >>> placeholder("B")
     'option_b'
@@ -76,7 +76,7 @@ def placeholder(letter: str) -> str:
 
 
 def options_of(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts of the options that were offered, by letter."""
+    """Return the texts of the offered options, by letter."""
     return {letter: metadata[placeholder(letter)] for letter in LETTERS}
 
 

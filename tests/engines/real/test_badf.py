@@ -175,7 +175,7 @@ def test_open_box_stories_from_hidden_states_to_coverage(
     assert len(stored) == 40
     assert all(record["error"] is None and record["completion_tokens"] > 0 for record in stored)
     # Noise, and rules that read no noise: nothing is scored, and that is said.
-    assert all(score.undefined == "no story could be read" for score in scores)
+    assert all(score.undefined == "no story could be annotated" for score in scores)
     assert scores[0].coverage.requested == 40
 
 

@@ -128,7 +128,7 @@ def test_repeats_of_a_greedy_backend_count_once(
         numbers = replayed(greedy, PAIRS, limit=4).results["badf_two:gender|0"]
     # 4 items asked 20 times are 4 answers, not 80.
     assert numbers["coverage_requested"] == 4
-    assert "badf_two:gender asks each item 20 times, but all repeats have the same answer" in caplog.text
+    assert "badf_two:gender asks each sample 20 times, but all repeats have the same answer" in caplog.text
     assert "generation_parameters={temperature: 0.9, top_p: 1, frequency_penalty: 0.6}" in caplog.text
 
 
@@ -140,7 +140,7 @@ def test_why_a_score_is_undefined_is_logged(
         numbers = replayed(silent, PAIRS, limit=2).results["badf_two:gender|0"]
     assert math.isnan(numbers["associations"])
     assert (numbers["coverage_requested"], numbers["coverage_generated"]) == (40, 0)
-    assert "badf_two:gender: associations is undefined (NaN): no story could be read" in caplog.text
+    assert "badf_two:gender: associations is undefined (NaN): no story could be annotated" in caplog.text
     assert "badf_two:gender: 40 of 40 requests have no answer; they count as failed" in caplog.text
 
 

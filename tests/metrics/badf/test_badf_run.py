@@ -144,8 +144,8 @@ def test_stages_are_stored_one_by_one_and_not_read_again(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        ("simulated:random?refusal=1", "no story could be read"),
-        ("simulated:random?fail=1", "no story could be read"),
+        ("simulated:random?refusal=1", "no story could be annotated"),
+        ("simulated:random?fail=1", "no story could be annotated"),
         ("simulated:random?refusal=0.5", "below the floor of 80 %"),
     ],
 )

@@ -185,7 +185,7 @@ def test_answers_that_nobody_could_read_count_as_no_choice_and_are_said(answered
     rows = [answered("ST"[n % 2], context=f"c{n}", order=("STI", "ITS")[n % 3 % 2]) for n in range(9)]
     found = scored([*rows, answered("unparsed", context="c9")])
     assert values(found)["slifs"] == pytest.approx(90)
-    assert found["slifs", ""].notes == ("answers that nobody could read, counted as no choice: 1",)
+    assert found["slifs", ""].notes == ("answers without annotation, counted as no choice: 1",)
     assert (found["slifs", ""].worst_low, found["slifs", ""].worst_high) == pytest.approx((90, 100))
 
 
