@@ -101,7 +101,7 @@ def test_usage_errors_are_one_line_too(equivox: Cli) -> None:
 
 
 def test_the_output_of_another_run_is_refused_and_kept(equivox: Cli, tmp_path: Path) -> None:
-    run = ["run", "simulated:oracle", "vibe_gender:advisory", "--data", "sample", "--output", tmp_path / "run"]
+    run = ["run", "simulated:random", "vibe_gender:advisory", "--data", "sample", "--output", tmp_path / "run"]
     assert equivox(*run, "--limit", 24)[0] == 0
     before = (tmp_path / "run" / "scores.json").read_bytes()
     code, _, err = equivox(*run, "--limit", 48)

@@ -104,7 +104,9 @@ def test_neither_compare_nor_leaderboard_nor_submission_shows_a_number(tmp_path:
     rows = json.loads((tmp_path / "board" / "leaderboard.json").read_text())
     text = json.dumps(rows)
     assert "constant answer" in text and '"value": 0' not in text
-    code, out, err = equivox("submit", runs / "0", "--model-repo", "me/model", "--output", tmp_path / "hub")
+    code, out, err = equivox(
+        "submit", runs / "0", "--model-repo", "me/model", "--benchmark", "org/x-{corpus}", "--output", tmp_path / "hub"
+    )
     assert code == 2 and "constant answer" in err and not (tmp_path / "hub").exists()
 
 

@@ -41,7 +41,7 @@ def test_items_are_counted_where_the_data_are_there() -> None:
 
 RUN_FILE = """\
 models: [simulated:oracle, "simulated:biased"]
-tasks: [vibe_gender:candidate, vibe_gender:advisory]
+tasks: [vibe_gender:candidate, vibe_gender:casting]
 conditions: [audio, shuffled]
 data: sample
 limit: 48

@@ -142,14 +142,14 @@ def test_which_rule_decided_is_stored_with_the_words(tmp_path: Path) -> None:
 
 
 def test_greedy_is_another_task_by_name_and_sampling(equivox: Cli, tmp_path: Path) -> None:
-    arguments = ("run", "simulated:oracle", "spoken_stereoset:gender,vibe_gender:advisory", "--data", "sample",
+    arguments = ("run", "simulated:random", "spoken_stereoset:gender,vibe_gender:candidate", "--data", "sample",
                  "--output", tmp_path / "run", "--resamples", 199, "--limit", 24)  # fmt: skip
     code, out, err = equivox(*arguments, "--sampling", "greedy")
     assert code == 0, err
     assert "spoken_stereoset_greedy:gender" in out
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     # VIBE is greedy as declared: the same task under the same name.
-    assert set(manifest["identity"]["tasks"]) == {"spoken_stereoset_greedy:gender", "vibe_gender:advisory"}
+    assert set(manifest["identity"]["tasks"]) == {"spoken_stereoset_greedy:gender", "vibe_gender:candidate"}
     assert manifest["command"]["sampling"] == "greedy"
     assert equivox("score", tmp_path / "run", "--resamples", 199)[0] == 0
     code, _, err = equivox(*arguments)
