@@ -16,7 +16,7 @@ from typing import Any
 from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.configs import load_config
 from equivox.core.annotation import Annotation, AnnotatorIdentity, Job
-from equivox.core.redact import redacted
+from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Labels, Request
 from equivox.core.segments import Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
@@ -50,7 +50,7 @@ class ModelAnnotator:
             version=str(_standard_prompt()["version"]),
             settings={
                 # Annotations are stored and published under this identity, so it must not contain anything private.
-                "engine": redacted(engine.identity.as_dict()),
+                "engine": engine.identity.as_public_dict(),
                 "sampling": digest(vars(sampling)),
                 "attempts": attempts,
                 "prompt": digest(_standard_prompt()),
@@ -82,7 +82,7 @@ class ModelAnnotator:
                 job = pending[response.key.rpartition("/")[0]]
                 errors.pop(job.key, None)
                 if response.error is not None:
-                    errors[job.key] = response.error
+                    errors[job.key] = cleaned(response.error)
                     continue
                 outputs[job.key] = response.text
                 filled = _validated(job.segment, response.text)

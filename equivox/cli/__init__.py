@@ -54,5 +54,7 @@ def _current(argument: str) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"equivox: {' '.join(message.split())}", file=sys.stderr)
+    from equivox.core.redact import cleaned
+
+    print(f"equivox: {cleaned(' '.join(message.split()))}", file=sys.stderr)
     return code

@@ -1,46 +1,177 @@
-"""Removal of credentials and local paths before a run is published."""
+"""What must not be written down with a run: credentials, and in what is published the places of files on a machine.
+
+Settings are cut by an allow-list: a value is kept if its name, and those of the settings around it, are known to hold
+nothing private. Free text, such as a server's error, is searched for the secrets that this process was given, and for
+what looks like one.
+"""
 
 from __future__ import annotations
 
+import base64
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 LEFT_OUT = "(left out)"
 
-_SECRET = r"(?:api[_-]?key|access[_-]?key|token|secret|password|passwd|authorization|credential|cookie)s?"
-_SECRET_NAME = re.compile(rf"(?:^|.*[^a-z]){_SECRET}|.*{_SECRET}", re.IGNORECASE)
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>,;)}\]]+", re.IGNORECASE)
+PUBLIC = frozenset(
+    """
+    api_key_env attempts base_url batch_size chat_template chat_template_kwargs completion_price device dtype
+    extra_body max_audio_seconds max_concurrency max_model_len max_model_length max_retries modalities model
+    model_loading_kwargs model_name model_parallel patch pretrained prompt_price requests_per_minute revision
+    send_seed structured system_prompt timeout_s token_limit_field tokenizer transformers trust_media
+    trust_remote_code vllm do_sample enable_thinking frequency_penalty generation_parameters ignore_eos
+    include_reasoning length_penalty max_completion_tokens max_new_tokens max_tokens min_new_tokens min_p min_tokens n
+    presence_penalty reasoning reasoning_effort repetition_penalty safety_settings category threshold seed
+    skip_special_tokens stop stop_token_ids stop_tokens temperature thinking thinking_budget thinking_level top_a
+    top_k top_p type budget_tokens verbosity attention_backend block_size code_revision config_format cpu_offload_gb
+    data_parallel_size default_mm_loras disable_any_whitespace backend audio audio_backend image video download_dir
+    enable_chunked_prefill enable_lora enable_prefix_caching enforce_eager generation_config gpu_memory_utilization
+    hf_overrides architectures interleave_mm_strings kv_cache_dtype limit_mm_per_prompt load_format logprobs_mode
+    lora_dtype max_logprobs max_lora_rank max_loras max_num_batched_tokens max_num_seqs max_pixels media_io_kwargs
+    min_pixels mm_processor_kwargs model_impl override_generation_config pipeline_parallel_size quantization
+    reasoning_parser rope_scaling served_model_name structured_outputs_config tensor_parallel_size tokenizer_mode
+    tokenizer_revision source_layer target_layer target target_token torch_dtype attn_implementation
+    engine settings reads_labels fail refusal refusal_gap shift speaker
+    """.split()  # noqa: SIM905
+)
+"""Names of settings whose values may be written down; text in them still loses its credentials."""
+
+_URL = re.compile(
+    r"\b[a-z][a-z0-9+.-]*://(?:[^\s/]*@)?[^\s'\"<>?#,;)}\]]*"
+    r"(?:[?#][^\s\"<>]*?(?=['\"<>,;.)}\]]*(?:[\s\"<>]|$)))?",
+    re.IGNORECASE,
+)
 _PATH = re.compile(
     r"(?<![\w:/.~-])(?:(?:~|[A-Za-z]:)[\\/](?:[\w.@+~ -]+[\\/])*|/(?=[\w.])(?:[\w.@+~ -]+[\\/])+)([\w.@+~-]*)"
 )
-_ENVIRONMENT_NAME = re.compile(rf".*{_SECRET}|.*_key", re.IGNORECASE)
+_SECRET = (
+    r"(?:[\w-]*(?:api[_-]?key|access[_-]?key|secret|password|passwd|credential|authorization|cookie|signature)s?"
+    r"|(?:[\w-]*[_-])?(?:key|token|auth|pass|pwd|sig|session(?:[_-]?id)?))"
+)
+_NAMED = re.compile(
+    rf"(?<![\w-])(?P<name>[\"']?{_SECRET}[\"']?\s*[:=]\s*(?:(?:Bearer|Basic)\s+)?)"
+    r"(?!\(left out\))(?P<value>\"[^\"]*\"|'[^']*'|[^\s,;&})\]\"']+)",
+    re.IGNORECASE,
+)
+_SCHEME = re.compile(r"\b(Bearer|Basic)\s+(?!\(left out\))[\w.~+/=-]{6,}", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"(?<![\w-])(?:sk-[\w-]{8,}|hf_\w{8,}|gh[pousr]_\w{8,}|github_pat_\w{8,}|xox[abprs]-[\w-]{8,}|AKIA[0-9A-Z]{12,}|"
+    r"AIza[\w-]{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|glpat-[\w-]{8,})"
+)
+_ENVIRONMENT_NAME = re.compile(
+    "(?:.*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PWD|AUTH|CREDENTIAL|COOKIE|SIGNATURE|SESSION_ID|API_?KEY)|"
+    "(?:.*_)?(?:KEY|PASS))S?(?:_.*)?",
+    re.IGNORECASE,
+)
 _SHORTEST = 8
+"""Shorter values of the environment are no secrets: they would be found in every text."""
+_SHORTEST_GIVEN = 4
+
+_given: set[str] = set()
+"""The secrets that arguments of this process held. They are remembered so that no error text repeats one."""
 
 
-def redacted(value: Any, name: str = "") -> Any:
-    """Return settings without private content, ready to be published; other content is unchanged.
+def redacted(value: Any, *, also: Collection[str] = ()) -> Any:
+    """Return settings as they may be written down: without values under unknown names, and without credentials in text.
 
-    Text under a name such as `api_key` or `Authorization` is removed (numbers such as `max_tokens` stay), URLs lose
-    user, password and query, paths are cut to their last part.
+    `also` names further settings that may be. Switches (true, false, null) stay whatever their name. URLs lose user,
+    password and query.
 
-    >>> redacted({"base_url": "https://me:pw@host/v1?key=1", "headers": {"X-Api-Key": "abc"}, "model": "/home/me/tiny"})
-    {'base_url': 'https://host/v1', 'headers': {'X-Api-Key': '(left out)'}, 'model': 'tiny'}
+    >>> redacted({"base_url": "https://me:pw@host/v1?key=1", "extra_body": {"X-Api-Key": 4711, "top_k": 5}})
+    {'base_url': 'https://host/v1', 'extra_body': {'X-Api-Key': '(left out)', 'top_k': 5}}
     """
+    return _redacted(value, PUBLIC | set(also), known=True)
+
+
+def _redacted(value: Any, public: Collection[str], *, known: bool) -> Any:
     if isinstance(value, Mapping):
-        return {key: redacted(entry, str(key)) for key, entry in value.items()}
+        return {key: _redacted(entry, public, known=known and key in public) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [redacted(entry, name) for entry in value]
-    if not isinstance(value, str) or not value:
+        return [_redacted(entry, public, known=known) for entry in value]
+    if value is None or isinstance(value, bool) or value == "":
         return value
-    return LEFT_OUT if _SECRET_NAME.fullmatch(name) else redacted_text(value)
+    if not known:
+        return LEFT_OUT
+    return without_credentials(value) if isinstance(value, str) else value
+
+
+def remember_secrets(settings: Any, *, also: Collection[str] = ()) -> None:
+    """Remember what `redacted` leaves out of some settings, so that `cleaned` takes it out of every later text."""
+    _given.update(
+        secret for secret in _left_out(settings, PUBLIC | set(also), known=True) if len(secret) >= _SHORTEST_GIVEN
+    )
+
+
+def _left_out(value: Any, public: Collection[str], *, known: bool) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _left_out(entry, public, known=known and key in public)
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            yield from _left_out(entry, public, known=known)
+    elif not known and value is not None and not isinstance(value, bool):
+        yield str(value)
+        yield str(value).removeprefix("Bearer ").removeprefix("Basic ")
+    elif isinstance(value, str):
+        for url in _URL.findall(value):
+            yield from _credentials(url)
+
+
+def _credentials(url: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return
+    user = parts.netloc.rpartition("@")[0]
+    if user:
+        yield user
+        yield from (unquote(user), *user.split(":", 1), *unquote(user).split(":", 1))
+    yield from (value for _, value in parse_qsl(parts.query))
+
+
+def cleaned(text: str) -> str:
+    """Return `text` without the secrets of the environment and of the arguments, and without what looks like one.
+
+    >>> cleaned("401 from https://me:pw@host/v1?key=1: bad header Authorization: Bearer abcdef123")
+    '401 from https://host/v1 bad header Authorization: Bearer (left out)'
+    """
+    for secret in sorted({*_given, *known_secrets().values()}, key=len, reverse=True):
+        for form in _forms(secret):
+            text = text.replace(form, LEFT_OUT)
+    return without_credentials(text)
+
+
+def _forms(secret: str) -> Iterable[str]:
+    """Yield a secret as it may stand in a text: plain, quoted as in a URL, and in base64."""
+    return dict.fromkeys((secret, quote(secret, safe=""), base64.b64encode(secret.encode("utf-8", "replace")).decode()))
+
+
+def without_credentials(text: str) -> str:
+    """Return `text` with its URLs cut to scheme, host and path, and without what looks like a key or a password."""
+    kept: list[str] = []
+
+    def keep(url: re.Match[str]) -> str:
+        kept.append(_public_url(url[0]))
+        return f"\0{len(kept) - 1}\0"
+
+    text = _URL.sub(keep, text)
+    text = _SCHEME.sub(rf"\1 {LEFT_OUT}", _NAMED.sub(_without_value, _TOKEN.sub(LEFT_OUT, text)))
+    return re.sub("\0(\\d+)\0", lambda place: kept[int(place[1])], text)
+
+
+def _without_value(found: re.Match[str]) -> str:
+    # Numbers of tokens are counts, and a name in capitals is that of a variable, not its value.
+    value = found["value"].strip("\"'")
+    counts = "token" in found["name"].lower() and re.fullmatch(r"[\d.]+", value)
+    return found[0] if counts or not value or value in {"None", "null", "true", "false"} else found["name"] + LEFT_OUT
 
 
 def redacted_text(text: str) -> str:
-    """Return `text` with its URLs cut to scheme, host and path, and its absolute paths to their last part.
+    """Return `text` without credentials, and with its absolute paths cut to their last part.
 
     >>> redacted_text("No such file: '/home/me/clips/a.wav'"), redacted_text("and/or, 3/4")
     ("No such file: 'a.wav'", 'and/or, 3/4')
@@ -48,22 +179,34 @@ def redacted_text(text: str) -> str:
     kept: list[str] = []
 
     def keep(url: re.Match[str]) -> str:
-        kept.append(_public_url(url[0]))
+        kept.append(url[0])
         return f"\0{len(kept) - 1}\0"
 
-    without = _PATH.sub(lambda path: path[1] or LEFT_OUT, _URL.sub(keep, text))
+    without = _PATH.sub(lambda path: path[1] or LEFT_OUT, _URL.sub(keep, without_credentials(text)))
     return re.sub("\0(\\d+)\0", lambda place: kept[int(place[1])], without)
 
 
+def without_places(value: Any) -> Any:
+    """Return settings that hold nothing private with the paths in them cut to their last part."""
+    if isinstance(value, Mapping):
+        return {key: without_places(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_places(entry) for entry in value]
+    return redacted_text(value) if isinstance(value, str) else value
+
+
 def _public_url(url: str) -> str:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return LEFT_OUT
     if parts.scheme == "file":
         return PurePath(parts.path).name
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def known_secrets(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the secrets in the environment, by name: the values of variables such as OPENAI_API_KEY.
+    """Return the secrets in the environment of this process, such as the value of OPENAI_API_KEY, by name.
 
     >>> known_secrets({"OPENAI_API_KEY": "sk-0123456789", "HOME": "/home/me", "API_KEY": "none"})
     {'OPENAI_API_KEY': 'sk-0123456789'}
@@ -71,5 +214,5 @@ def known_secrets(environment: Mapping[str, str] | None = None) -> dict[str, str
     return {
         name: value
         for name, value in (os.environ if environment is None else environment).items()
-        if _ENVIRONMENT_NAME.fullmatch(name) and len(value) >= _SHORTEST and "/" not in value
+        if _ENVIRONMENT_NAME.fullmatch(name) and len(value) >= _SHORTEST and not value.startswith(("/", "~", "."))
     }

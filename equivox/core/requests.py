@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from typing import Any, Literal, Protocol
 
 from equivox.core.hashing import KEY_LENGTH, digest
+from equivox.core.redact import redacted
 from equivox.core.task import Patch, Sampling
 
 
@@ -98,7 +99,8 @@ class Response:
 class EngineIdentity:
     """Identity of the answering model: part of every response's key and of the manifest.
 
-    `reads_labels` is true for simulated models, whose answers depend on the labels of the request.
+    `reads_labels` is true for simulated models, whose answers depend on the labels of the request. `public` names
+    settings that may be written down although equivox does not know them (`equivox.core.redact.PUBLIC`).
     """
 
     engine: str
@@ -106,6 +108,7 @@ class EngineIdentity:
     revision: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     reads_labels: bool = False
+    public: frozenset[str] = frozenset()
 
     @cached_property
     def digest(self) -> str:
@@ -114,7 +117,22 @@ class EngineIdentity:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the identity as plain JSON values."""
-        return dataclasses.asdict(self) | {"settings": dict(self.settings)}
+        named = {name: getattr(self, name) for name in ("engine", "model", "revision", "reads_labels")}
+        return named | {"settings": dict(self.settings)}
+
+    def as_public_dict(self) -> dict[str, Any]:
+        """Return the identity as it is written down: without credentials, and without settings of unknown names.
+
+        `digest` is that of all settings: it tells models apart whose settings were left out, and makes keys again.
+        """
+        return {**redacted(self.as_dict(), also=self.public), "digest": self.digest}
+
+    @classmethod
+    def from_public_dict(cls, record: Mapping[str, Any]) -> EngineIdentity:
+        """Return the identity that `as_public_dict` wrote, with the digest of the whole."""
+        identity = cls(**{name: value for name, value in record.items() if name != "digest"})
+        identity.__dict__["digest"] = record["digest"]
+        return identity
 
 
 class Engine(Protocol):

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
 from equivox.core.plugins import ENGINES, added
+from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, without_credentials
 from equivox.core.requests import (
     Engine,
     EngineIdentity,
@@ -114,6 +115,22 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
     )
 
 
+def public_name(model: str) -> str:
+    """Return the name of a model as it is written down: arguments of unknown names lose their values.
+
+    >>> public_name("endpoint:model_name=m,base_url=https://me:pw@host/v1,extra_body={auth: {value: 12345}}")
+    "endpoint:model_name=m,base_url=https://host/v1,extra_body={'auth': {'value': '(left out)'}}"
+    """
+    scheme, _, rest = model.partition(":")
+    if scheme not in schemes() or scheme == "simulated" or not rest or rest.endswith((".yaml", ".yml")):
+        return without_credentials(model)
+    try:
+        arguments = redacted(parse_model_args(rest))
+    except RequestError:  # an engine of another package may write its arguments otherwise
+        return f"{scheme}:{LEFT_OUT}"
+    return f"{scheme}:{','.join(f'{name}={value}' for name, value in arguments.items())}"
+
+
 def model_label(model: str) -> str:
     """Return the name of a model in tables: its engine and name, without its other arguments.
 
@@ -121,8 +138,12 @@ def model_label(model: str) -> str:
     ('vllm:Qwen/Qwen2-Audio-7B-Instruct', 'simulated:biased')
     >>> model_label("vllm:/models/omni.yaml"), model_label("transformers:model_name=/models/tiny")
     ('vllm:omni', 'transformers:tiny')
+    >>> model_label("models/omni.yaml")
+    'omni'
     """
     scheme, _, rest = model.partition(":")
+    if model.endswith((".yaml", ".yml")) and scheme not in schemes():
+        return PurePath(model).stem
     if scheme not in schemes() or scheme == "simulated" or not rest:
         return model
     named = dict(part.partition("=")[::2] for part in rest.split(",")).get("model_name", rest)
@@ -132,6 +153,7 @@ def model_label(model: str) -> str:
 
 def engine_from_args(scheme: str, arguments: Mapping[str, Any]) -> Engine:
     """Return the engine of `scheme` (vllm, endpoint, transformers) with these model arguments."""
+    remember_secrets(arguments)
     if scheme == "endpoint":
         from equivox.engines.endpoint import EndpointEngine
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from typing import Any, Literal
 
 from equivox.core.errors import RequestError
 from equivox.core.media import MediaError
+from equivox.core.redact import remember_secrets
 from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD
 from equivox.engines.messages import chat_messages, split_thinking
@@ -121,7 +123,14 @@ class EndpointEngine:
                 "model arguments hold a key; put it into the environment (OPENAI_API_KEY, or name the variable with "
                 "api_key_env=…), so that it is in no file and no history"
             )
-        return cls(EndpointSettings(**checked_fields(EndpointSettings, arguments, what="endpoint")))
+        settings = EndpointSettings(**checked_fields(EndpointSettings, arguments, what="endpoint"))
+        if not re.fullmatch("[A-Z_][A-Z0-9_]*", settings.api_key_env):
+            raise RequestError(
+                "`api_key_env` must be the name of an environment variable in capitals, such as OPENAI_API_KEY; put "
+                "the key into that variable, not into the arguments"
+            )
+        remember_secrets({"key": os.environ.get(settings.api_key_env)})
+        return cls(settings)
 
     def check(self, requests: Sequence[Request]) -> None:
         """Raise RequestError for media that the model does not take, and test the server with one short request."""

@@ -16,7 +16,8 @@ class FunctionEngine:
     `function` receives the request (the text is `request.text`; recordings and images are in `request.media`, whose
     `load()` reads the bytes) and returns the answer. An exception or a result that is not text becomes a failed
     response. A media item counts as used when its bytes were read. `name` and `revision` identify the responses: give
-    another function another name or revision. The function sees neither the speaker's group nor other labels.
+    another function another name or revision. `settings` are recorded with the run; those of names that equivox does
+    not know only if `public` names them. The function sees neither the speaker's group nor other labels.
 
     Examples
     --------
@@ -34,11 +35,14 @@ class FunctionEngine:
         name: str,
         revision: str,
         settings: Mapping[str, Any] | None = None,
+        public: Iterable[str] = (),
     ) -> None:
         if not name or not revision:
             raise RequestError(f"`name` and `revision` tell models apart, got {name!r} and {revision!r}; give both")
         self._function = function
-        self.identity = EngineIdentity(engine="function", model=name, revision=revision, settings=dict(settings or {}))
+        self.identity = EngineIdentity(
+            engine="function", model=name, revision=revision, settings=dict(settings or {}), public=frozenset(public)
+        )
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Yield one response per request, in order."""

@@ -12,10 +12,12 @@ from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
+from equivox.core.redact import redacted_text, without_places
 from equivox.core.requests import EngineIdentity
 from equivox.core.task import Task
 from equivox.core.version import __version__
-from equivox.dataset_builders.corpus import Corpus
+from equivox.dataset_builders.corpus import SAMPLE, Corpus
+from equivox.engines import model_label
 
 FORMAT = 2
 """Raised when the layout of a run directory changes."""
@@ -43,7 +45,7 @@ def run_identity(
 ) -> dict[str, Any]:
     """Return the identity of a run: two runs with equal identities request exactly the same responses."""
     identity = {
-        "model": engine.as_dict(),
+        "model": engine.as_public_dict(),
         "tasks": {task.name: task.fingerprint for task in tasks},
         "corpora": {name: corpus.fingerprint for name, corpus in sorted(corpora.items())},
         "limit": limit,
@@ -77,6 +79,17 @@ def _library_versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def public_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest as it may be published: without the places of files on this machine."""
+    command = dict(manifest["command"])
+    label = model_label(command["model"])
+    command["model"] = Path(label).name if label.endswith((".yaml", ".yml")) else redacted_text(label)
+    if command.get("data") not in {None, SAMPLE}:
+        command["data"] = Path(command["data"]).resolve().name
+    identity = {**manifest["identity"], "model": without_places(manifest["identity"]["model"])}
+    return {**manifest, "command": command, "identity": identity}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

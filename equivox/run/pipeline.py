@@ -23,12 +23,13 @@ from equivox.annotate import Annotator, open_annotator
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import read_document, write_document, write_table
 from equivox.core.progress import Progress, no_progress
+from equivox.core.redact import cleaned, remember_secrets
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED, DECLARED, vary
 from equivox.dataset_builders.corpus import Corpus, open_corpus
-from equivox.engines import Engine, Request, Response, current_name, open_engine
+from equivox.engines import Engine, Request, Response, current_name, open_engine, public_name
 from equivox.engines.outage import STOP_AFTER, until_outage
 from equivox.run.annotating import annotate, annotators_of
 from equivox.run.declarations import TASKS_FILE, encode, read_tasks, write_tasks
@@ -84,6 +85,7 @@ def execute(
     tasks = vary(spec.tasks, group=spec.group, conditions=spec.conditions, sampling=spec.sampling)
     _check_output(spec.output)
     given, engine = engine, engine or open_engine(spec.model, tasks)
+    remember_secrets(engine.identity.settings, also=engine.identity.public)
     with closing(open_annotator(spec.annotator)) as annotator, nullcontext() if given else closing(engine):
         opened = open_corpora(tasks, spec.data, {} if corpora is None else corpora)
         refuse_patches(tasks, engine)
@@ -245,7 +247,8 @@ def generate(
                 raise RunError(f"{engine.identity.model} answered a request that was not made ({response.key[:12]})")
             if proves_arrival and response.error is None and response.media_items < _media_counts(plan)[row]:
                 _refuse_arrival(plan.request(row).request, response, engine)
-            store.append(vars(response))
+            error = None if response.error is None else cleaned(response.error)
+            store.append({**vars(response), "error": error})
             finished += 1
             progress("generate", finished, total)
         for key in sorted(unanswered):
@@ -338,6 +341,8 @@ def _check_same_run(folder: Path, identity: Mapping[str, Any]) -> None:
     if not (folder / "manifest.json").exists():
         return
     found = differences(read_manifest(folder)["identity"], identity)
+    if len(found) == 1 and found[0].startswith("model.digest"):
+        found = ["its model had other arguments, of those that are not written down"]
     if found:
         raise RequestError(
             f"`output` {folder} holds another run ({'; '.join(found[:4])}); "
@@ -352,7 +357,7 @@ def begin(spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequenc
         # The manifest is written first, so that a folder of a run that was killed here is recognised as a run.
         left_out = {task.data.corpus: plan.left_out[task.name] for task in tasks if plan.left_out[task.name]}
         command = {
-            "model": spec.model,
+            "model": public_name(spec.model),
             "data": spec.data,
             "group": spec.group,
             "conditions": spec.conditions,

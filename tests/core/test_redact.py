@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equivox.core.redact import LEFT_OUT, known_secrets, redacted, redacted_text
+from equivox.core.redact import (
+    LEFT_OUT,
+    cleaned,
+    known_secrets,
+    redacted,
+    redacted_text,
+    remember_secrets,
+    without_credentials,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,34 +24,89 @@ from equivox.core.redact import LEFT_OUT, known_secrets, redacted, redacted_text
         ("X-Api-Key", "sk-1", LEFT_OUT),
         ("Authorization", "Bearer abc", LEFT_OUT),
         ("hf_token", "hf_abc", LEFT_OUT),
-        ("user_password", "hunter2", LEFT_OUT),
+        ("pass", 4711, LEFT_OUT),
+        ("sig", 0.25, LEFT_OUT),
+        ("session_id", "a", LEFT_OUT),
+        ("mode_of_this_server", "fast", LEFT_OUT),
+        ("on_or_off", True, True),
         ("max_tokens", 512, 512),
         ("api_key", "", ""),
+        ("api_key", None, None),
         ("token_limit_field", "max_tokens", "max_tokens"),
         ("api_key_env", "OPENAI_API_KEY", "OPENAI_API_KEY"),
         ("base_url", "https://api.host.org/v1", "https://api.host.org/v1"),
         ("base_url", "http://10.0.0.1:8000/v1", "http://10.0.0.1:8000/v1"),
         ("base_url", "https://me:pw@api.host.org:8443/v1?key=abc#x", "https://api.host.org:8443/v1"),
+        ("base_url", "https://me:p;w),'@api.host.org/v1", "https://api.host.org/v1"),
         ("model", "org/model", "org/model"),
-        ("chat_template", "/home/me/secret project/template.jinja", "template.jinja"),
-        ("template", "~/template.jinja", "template.jinja"),
-        ("template", "C:\\Users\\me\\template.jinja", "template.jinja"),
-        ("template", "file:///home/me/template.jinja", "template.jinja"),
-        ("said", "he/she, 3/4 and a // b", "he/she, 3/4 and a // b"),
-        ("error", "[Errno 2] No such file or directory: '/home/me/clips/a.wav'", "[Errno 2] No such file or directory: "
-         "'a.wav'"),
-        ("error", "404 of https://me:pw@host/v1/chat?key=abc, gone", "404 of https://host/v1/chat, gone"),
+        ("model", "/home/me/models/tiny", "/home/me/models/tiny"),
     ],
-)  # fmt: skip
-def test_what_is_cut(name: str, value: object, public: object) -> None:
+)
+def test_settings_lose_what_is_not_known_to_be_public(name: str, value: object, public: object) -> None:
     assert redacted({name: value}) == {name: public}
 
 
 def test_settings_are_searched_to_the_bottom() -> None:
-    deep = {"extra_body": {"auth": [{"token": "abc"}, {"paths": ["/home/me/a", "b"]}]}, "n": None, "on": True}
-    assert redacted(deep) == {
-        "extra_body": {"auth": [{"token": LEFT_OUT}, {"paths": ["a", "b"]}]}, "n": None, "on": True,
+    deep = {
+        "extra_body": {"authorization": {"value": "abc", "model": "abc"}, "top_k": [1, 2], "stop": ["a"]}, "n": None,
+        "model_name": {"headers": [{"token": "abc"}]},
     }  # fmt: skip
+    assert redacted(deep) == {
+        "extra_body": {"authorization": {"value": LEFT_OUT, "model": LEFT_OUT}, "top_k": [1, 2], "stop": ["a"]},
+        "n": None, "model_name": {"headers": [{"token": LEFT_OUT}]},
+    }  # fmt: skip
+    assert redacted({"mine": 1, "extra_body": {"mine": "b"}}, also=["mine"]) == {"mine": 1, "extra_body": {"mine": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "public"),
+    [
+        ("/home/me/secret project/template.jinja", "template.jinja"),
+        ("~/template.jinja", "template.jinja"),
+        ("C:\\Users\\me\\template.jinja", "template.jinja"),
+        ("file:///home/me/template.jinja", "template.jinja"),
+        ("he/she, 3/4 and a // b", "he/she, 3/4 and a // b"),
+        ("[Errno 2] No such file or directory: '/home/me/clips/a.wav'", "[Errno 2] No such file or directory: 'a.wav'"),
+        ("404 of https://me:pw@host/v1/chat?key=abc, gone", "404 of https://host/v1/chat, gone"),
+    ],
+)
+def test_published_text_has_no_places(text: str, public: str) -> None:
+    assert redacted_text(text) == public
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "401 Authorization: Bearer S3cr3tS3cr3t", "bad header 'Basic bWU6UzNjcjN0UzNjcjN0'",
+        '{"api_key": "S3cr3tS3cr3t"}',
+        "wrong key sk-S3cr3tS3cr3t given", "hf_S3cr3tS3cr3t", "ghp_S3cr3tS3cr3t", "password=S3cr3tS3cr3t&x=1",
+        "{'X-Auth': 'S3cr3tS3cr3t'}", "client_secret = S3cr3tS3cr3t;", "url http://u:S3cr3tS3cr3t@h/ x",
+        "http://h/?sig=S3cr3tS3cr3t", "AKIAS3CR3TS3CR3T", "session_id: S3cr3tS3cr3t", "Cookie: S3cr3tS3cr3t",
+    ],
+)  # fmt: skip
+def test_text_loses_what_looks_like_a_credential(text: str) -> None:
+    assert "s3cr3t" not in without_credentials(text).lower() and "UzNj" not in without_credentials(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This model's maximum context length is 4096 tokens, max_tokens: 512 is too large", "tokens=128",
+        "the key is lost",
+        "HTTP 429: rate limit of 60 requests per minute", "unknown argument: token_limit", "api_key: None",
+    ],
+)  # fmt: skip
+def test_plain_errors_stay_as_they_are(text: str) -> None:
+    assert without_credentials(text) == text
+
+
+def test_later_texts_lose_the_secrets_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_TOKEN", "env/S3cret+1")
+    remember_secrets(
+        {"extra_body": {"tenant": "arg S3cret", "door": 47114711}, "base_url": "https://u:url%20S3cret@h/v1"}
+    )
+    for said in ("env/S3cret+1", "env%2FS3cret%2B1", "ZW52L1MzY3JldCsx", "arg S3cret", "47114711", "url S3cret"):
+        assert cleaned(f"I got <{said}>.") == f"I got <{LEFT_OUT}>."
 
 
 @given(st.text(st.characters(exclude_characters="/\\\0")))

@@ -26,10 +26,9 @@ from equivox.core.redact import redacted_text
 from equivox.core.task import Task
 from equivox.engines import EngineIdentity, Response
 from equivox.integrations.flat import flat_metrics
-from equivox.integrations.hub.run_folder import public_manifest
 from equivox.integrations.lighteval.rows import METRIC, delivery, document_row, metric_label
 from equivox.run.annotating import stored_responses
-from equivox.run.manifest import read_manifest
+from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.pipeline import open_corpora, run_tasks
 from equivox.run.plan import PlannedRequest, make_plan, read_plan
 from equivox.run.scoring import read_scores
@@ -156,7 +155,7 @@ def _requests(
             raise RequestError(
                 f"the corpus {name} is not the one that {folder} was made with; name the folder that holds it as `data`"
             )
-    engine = EngineIdentity(**identity["model"])
+    engine = EngineIdentity.from_public_dict(identity["model"])
     plan = make_plan(tasks, corpora, engine, limit=identity["limit"], seed=identity["seed"])
     kept = read_plan(folder)
     stored = set(zip(kept["task"].to_pylist(), kept["key"].to_pylist(), strict=True))

@@ -15,13 +15,11 @@ from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, read_table, write_document, write_table
-from equivox.core.redact import known_secrets, redacted, redacted_text
+from equivox.core.redact import known_secrets, redacted_text, without_places
 from equivox.core.task import digest
-from equivox.dataset_builders.corpus import SAMPLE
-from equivox.engines import model_label
 from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written, put_in_place
 from equivox.run.declarations import TASKS_FILE
-from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.manifest import public_manifest, read_manifest, write_manifest
 
 PLAN = "data/plan.parquet"
 
@@ -85,19 +83,6 @@ def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
     return {name: rows for name, (_, rows) in configs.items()}
 
 
-def public_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest for publication: the model's name, settings without secrets, data without their path."""
-    command = dict(manifest["command"])
-    label = model_label(command["model"])
-    command["model"] = Path(label).name if label.endswith((".yaml", ".yml")) else redacted_text(label)
-    if command["data"] not in {None, SAMPLE}:
-        command["data"] = Path(command["data"]).resolve().name
-    model = manifest["identity"]["model"]
-    # Labels of simulated models are not paths, and scores are found by them.
-    identity = {**manifest["identity"], "model": {**model, "settings": redacted(model["settings"])}}
-    return {**manifest, "command": command, "identity": identity}
-
-
 def refuse_unfinished(run: Path) -> None:
     """Raise RequestError if the scores do not belong to the responses: the run was resumed and stopped."""
     from equivox.run.annotating import Responses
@@ -130,7 +115,7 @@ def _redact_files(folder: Path) -> None:
             write_table(path, table.set_column(place, "error", pa.array(public, pa.string())))
     for path in folder.glob("annotations/*/annotator.json"):
         identity = read_document(path)
-        if redacted(identity["settings"]) != identity["settings"]:
+        if without_places(identity["settings"]) != identity["settings"]:
             raise RequestError(
                 f"the annotator {identity['name']} of this run has settings that are private (a URL with credentials, "
                 f"a secret, or a path), and its annotations are found by them; annotate again without: "

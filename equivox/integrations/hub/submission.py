@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import read_document
-from equivox.core.redact import redacted
+from equivox.core.redact import redacted_text
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED
@@ -31,9 +31,9 @@ from equivox.integrations.hub.dataset_folder import (
 )
 from equivox.integrations.hub.lighteval_layout import write_lighteval_results
 from equivox.integrations.hub.measures import scalar, submitted_metrics
-from equivox.integrations.hub.run_folder import public_manifest, refuse_unfinished
+from equivox.integrations.hub.run_folder import refuse_unfinished
 from equivox.report.numbers import p_value, score_interval, score_value
-from equivox.run.manifest import read_manifest
+from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import read_scores
 from equivox.tasks.registry import custom_tasks
@@ -268,7 +268,7 @@ def _other_options(run: Path) -> list[str]:
         ("encoder", "merge_threshold") if options.get("merge") == "embedding" else ()
     )
     return [
-        f"scored with {name} {redacted(options[name])} (as declared: {getattr(usual, name)})"
+        f"scored with {name} {redacted_text(str(options[name]))} (as declared: {getattr(usual, name)})"
         for name in named
         if options.get(name, getattr(usual, name)) != getattr(usual, name)
     ]

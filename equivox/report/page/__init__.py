@@ -28,7 +28,7 @@ from equivox.report.page.compared import favour_panels, side_by_side, speaker_pa
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import evidence, evidence_columns
 from equivox.report.table import Table, as_html, split_by
-from equivox.run.manifest import read_manifest
+from equivox.run.manifest import public_manifest, read_manifest
 
 if TYPE_CHECKING:
     from equivox.report.blind_sheet import Drawn
@@ -398,7 +398,7 @@ def _failures(comparison: Comparison) -> Iterator[str]:
 
 def _manifests(comparison: Comparison) -> Iterator[dict[str, str]]:
     for run in comparison.runs:
-        text = json.dumps(read_manifest(run.folder), indent=1, ensure_ascii=False)
+        text = json.dumps(public_manifest(read_manifest(run.folder)), indent=1, ensure_ascii=False)
         yield {"model": run.model, "text": text}
 
 
