@@ -10,9 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow.parquet as pq
 import pytest
-
-from equivox.core.files import read_table
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -90,7 +89,7 @@ def found_in(folder: Path, marks: tuple[str, ...]) -> list[tuple[str, str]]:
         if path.is_file():
             data = path.read_bytes()
             if path.suffix == ".parquet":
-                data += json.dumps(read_table(path).to_pylist(), ensure_ascii=False, default=str).encode()
+                data += json.dumps(pq.read_table(path).to_pylist(), ensure_ascii=False, default=str).encode()
             forms = {mark: (mark, quote(mark, safe=""), base64.b64encode(mark.encode()).decode()) for mark in marks}
             found += [(path.name, mark) for mark in marks if any(form.encode() in data for form in forms[mark])]
     return found
