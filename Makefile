@@ -28,7 +28,9 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/equivox demo
 
-test: lint types unit test-newest test-browser test-engine test-lighteval
+# The last four keep about one core each busy, so two of them run at a time; each prints when it ends.
+test: lint types unit
+	$(MAKE) --no-print-directory -j2 --output-sync=target test-engine test-browser test-lighteval test-newest
 
 check: lint types quick
 
