@@ -98,8 +98,7 @@ def cluster_correlation(
             r=float("nan"), p=float("nan"), n=n, n_missing=n_missing, n_clusters=len(present), moved="nothing",
             exact=False, null=np.empty(0), undefined=reason,
         )  # fmt: skip
-    label = label - label.mean()
-    outcome = (outcome - outcome.mean()) / np.sqrt(((outcome - outcome.mean()) ** 2).sum())
+    label, outcome = _unit(label), _unit(outcome)
     first = np.zeros(len(present))
     first[code] = label
     if np.array_equal(first[code], label):
@@ -122,6 +121,13 @@ def cluster_correlation(
         null=null,
         undefined=None,
     )
+
+
+def _unit(values: Floats) -> Floats:
+    """Return values that vary, centred and of length one; the largest is 1 in between, so that no square underflows."""
+    centred = values - values.mean()
+    centred = centred / np.abs(centred).max()
+    return np.asarray(centred / np.sqrt((centred**2).sum()))
 
 
 def _undefined(label: Floats, outcome: Floats) -> str | None:

@@ -90,3 +90,10 @@ def test_table_of_correlations():
     assert math.isnan(bc.r)
     with pytest.raises(RequestError, match="`columns` has 1 column"):
         correlations({"a": [1.0]})
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e150])
+def test_the_size_of_the_numbers_does_not_matter(scale: float) -> None:
+    x, y = [0.0, 1.0, 0.0, 1.0, 0.0, 1.0], np.array([1.0, 3.0, 2.0, 3.0, 0.0, 4.0]) * scale
+    found = cluster_correlation(x, y, clusters=list("aabbcc"), rng=np.random.default_rng(1))
+    assert found.r == pytest.approx(np.corrcoef(x, [1, 3, 2, 3, 0, 4])[0, 1])
