@@ -42,7 +42,7 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
     except OSError as error:
-        if debug or error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
+        if debug or error.errno not in (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES):
             raise
         path = f"the path {shortened(str(error.filename))}" if error.filename else "a path"
         return _fail(f"{path} cannot be used: {str(error.strerror).lower()}; name another one", EXIT_REQUEST)

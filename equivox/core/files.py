@@ -39,13 +39,11 @@ def refuse_unusable(path: Path, name: str) -> None:
         if len(os.fsencode(path.absolute())) > _LONGEST:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         path.stat()
-    except FileNotFoundError:
-        return
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise RequestError(
-            f"`{name}` {shortened(str(path))} cannot be used: {why.lower()}; name another path"
-        ) from None
+        if isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
+            return
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        raise RequestError(f"`{name}` {shortened(str(path))} cannot be used: {why}; name another") from None
 
 
 def shortened(text: str, longest: int = 80) -> str:

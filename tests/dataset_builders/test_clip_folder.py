@@ -142,7 +142,10 @@ BAD_TABLES = {
         b'a/1.wav,"Hello.,anna,female,30\na/2.wav,Bye.,anna,female,30\n',
         "line 2: not a row",
     ),
-    "two stray quotes": (b'a/1.wav,"Hello.,anna,female,30\na/2.wav,Bye.",anna,female,30\n', "only in line 3"),
+    "two stray quotes": (
+        b'a/1.wav,"Hello.,anna,female,30\na/2.wav,Bye.",anna,female,30\n',
+        "line 2: a quote that opens here closes only in line 3",
+    ),
     "text after a quote": (b'a/1.wav,Hello.,anna,female,30\na/2.wav,"Bye"x,anna,female,30\n', "line 3: not a row"),
     "more cells": (b"a/1.wav,Hello, you.,anna,female,30\n", "line 2: 6 cells, but the header has 5"),
     "fewer cells": (b"\na/1.wav,Hello.,anna\n", "line 3: 3 cells, but the header has 5"),
