@@ -72,7 +72,7 @@ def checked_fields(settings: type[Any], arguments: Mapping[str, Any], *, what: s
         if (odd := _odd(value)) is not None:
             raise RequestError(f"{what} argument {name}: {odd}")
     try:
-        checked = _adapter(settings).validate_json(json.dumps(dict(arguments)), strict=True)
+        checked = _adapter(settings).validate_json(json.dumps(dict(arguments)), strict=True)  # type: ignore[arg-type]
     except ValidationError as error:
         raise RequestError(f"{what} argument {_complaint(error)}") from error
     return {name: getattr(checked, name) for name in known}

@@ -185,11 +185,11 @@ def test_names_of_before_still_work_and_are_not_shown(equivox: Cli, tmp_path: Pa
 @pytest.mark.parametrize(
     ("option", "value", "hint"),
     [
-        ("--resamples", "98", "not in the range 99<=x<=1000000"),
-        ("--resamples", "100000000000", "not in the range 99<=x<=1000000"),
+        ("--resamples", "98", "greater than or equal to 99"),
+        ("--resamples", "100000000000", "less than or equal to 1000000"),
         ("--scoring-seed", "-1", "`seed`: input should be greater than or equal to 0"),
-        ("--min-coverage", "nan", "finite number, got nan"),
-        ("--min-count", "0", "not in the range"),
+        ("--min-coverage", "nan", "less than or equal to 1"),
+        ("--min-count", "0", "greater than or equal to 1"),
         ("--limit", "0", "`limit` must be at least 1"),
         ("--annotator", "_tools.yaml", "cannot be called _tools.yaml"),
         ("--annotator", "rules.yaml", "cannot be called rules.yaml"),

@@ -200,7 +200,7 @@ def test_a_value_that_is_not_declared_is_refused_with_its_count(folder: Path) ->
     hint = r"`values` does not declare 'Female' \(2 rows\) of gender; declared are female, male"
     with pytest.raises(RequestError, match=hint):
         opened(folder, values={"gender": ["female", "male"]}).clips()
-    with pytest.raises(RequestError, match="`values` names 'gendre', which .* does not have; did you mean gender"):
+    with pytest.raises(RequestError, match=r"`values` names 'gendre', which .* does not have; did you mean gender"):
         opened(folder, values={"gendre": ["female"]})
 
 

@@ -65,7 +65,7 @@ def test_values_at_the_ends_of_their_ranges_are_taken() -> None:
 def test_a_key_given_twice_in_a_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "model.yaml"
     file.write_text("model_parameters:\n  model_name: a\n  dtype: half\n  model_name: b\n")
-    with pytest.raises(RequestError, match="the key 'model_name' is given twice.*line 4"):
+    with pytest.raises(RequestError, match=r"the key 'model_name' is given twice.*line 4"):
         parse_model_args(str(file))
 
 
