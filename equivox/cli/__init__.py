@@ -22,7 +22,9 @@ def run(arguments: list[str]) -> int:
     from equivox.cli.app import app
     from equivox.core.errors import EquivoxError
     from equivox.core.files import shortened
+    from equivox.core.text import show_everything
 
+    show_everything(sys.stdout, sys.stderr)
     arguments = [_current(argument) for argument in arguments]
     debug = "--debug" in arguments or bool(os.environ.get("EQUIVOX_DEBUG"))
     try:
@@ -62,6 +64,7 @@ def _current(argument: str) -> str:
 
 def _fail(message: str, code: int) -> int:
     from equivox.core.redact import cleaned
+    from equivox.core.text import visible
 
-    print(f"equivox: {cleaned(' '.join(message.split()))}", file=sys.stderr)
+    print(f"equivox: {visible(cleaned(' '.join(message.split())))}", file=sys.stderr)
     return code

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli import audit_commands, data_commands, metric_commands, run_commands, task_commands
+from equivox.cli.output import echo
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, FEWEST_RESAMPLES, MOST_RESAMPLES
 
 app = typer.Typer(
@@ -62,7 +63,7 @@ def root(
     if version:
         from equivox.core.version import __version__
 
-        typer.echo(f"equivox {__version__}")
+        echo(f"equivox {__version__}")
         raise typer.Exit
 
 

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from equivox.cli.output import echo
+
 app = typer.Typer(help="Check an annotator against people: blind sheets out, labels back.", no_args_is_help=True)
 
 AnnotatorOption = Annotated[str | None, typer.Option(help="The annotator to check; the run's annotator by default.")]
@@ -31,9 +33,9 @@ def export_sheet(
     drawn = draw(runs, n=n, per=chosen, seed=seed, annotator=annotator)
     sheet, page, key = export(drawn, output, data=data, media=media)
     for (model, group), count in sorted(drawn_counts(drawn).items()):
-        typer.echo(f"{model}  {group or 'all'}: {count} responses")
-    typer.echo(f"\nGive {page} or {sheet} to people who label; neither names a group or a model.")
-    typer.echo(f"Keep {key}: it tells which response is which. Labels come back with `equivox audit score {output} …`.")
+        echo(f"{model}  {group or 'all'}: {count} responses")
+    echo(f"\nGive {page} or {sheet} to people who label; neither names a group or a model.")
+    echo(f"Keep {key}: it tells which response is which. Labels come back with `equivox audit score {output} …`.")
 
 
 @app.command("score")
@@ -64,7 +66,7 @@ def score_sheet(
     path = folder / "audit.json"
     write_text(path, json.dumps(audit.as_dict(), indent=1, ensure_ascii=False) + "\n")
     print_tables(console(), audit_tables(audit))
-    typer.echo(f"\nStored in {path}")
+    echo(f"\nStored in {path}")
 
 
 def _score_stages(metric: str, files: list[Path], annotator: str | None) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from equivox.cli.output import echo
+
 if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
 
@@ -22,7 +24,7 @@ def list_corpora() -> None:
 
     for name, builder in builders().items():
         facts = builder.FACTS
-        typer.echo(f"{name:<14}{facts.title}; {facts.licence}{f'; {facts.homepage}' if facts.homepage else ''}")
+        echo(f"{name:<14}{facts.title}; {facts.licence}{f'; {facts.homepage}' if facts.homepage else ''}")
 
 
 @app.command()
@@ -73,16 +75,16 @@ def build(
         report = build_corpus(
             builder, output, progress=lambda done, total: progress("clips", done, total), origin=origin
         )
-    typer.echo(f"{report.status}: {report.rows:,} rows in {report.folder} (fingerprint {report.fingerprint[:12]})")
+    echo(f"{report.status}: {report.rows:,} rows in {report.folder} (fingerprint {report.fingerprint[:12]})")
     for heading, lines in (
         ("Changed since the last build", report.changes),
         ("Differs from what is published", report.differences),
         ("Clips that cannot be used; they stay as rows and are counted", _problems(report.problems)),
     ):
         if lines:
-            typer.echo(f"{heading}:")
+            echo(f"{heading}:")
             for line in lines:
-                typer.echo(f"  {line}")
+                echo(f"  {line}")
 
 
 def _generate_images(builder: Builder, settings_file: Path | None) -> None:
@@ -110,9 +112,9 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
             there=there,
             progress=lambda done, total: progress("images", done, total),
         )
-    typer.echo(f"images: {made.there} were there, {made.kept} made, {len(made.given_up)} given up")
+    echo(f"images: {made.there} were there, {made.kept} made, {len(made.given_up)} given up")
     for name in made.given_up[:20]:
-        typer.echo(f"  {name}: no attempt reached a cosine of {settings.threshold:g}; give it another prompt")
+        echo(f"  {name}: no attempt reached a cosine of {settings.threshold:g}; give it another prompt")
 
 
 @app.command()
@@ -184,8 +186,8 @@ def synthesize(
     _check_layout(corpus)
     with progress_bars(quiet=False) as progress:
         made = make(texts, voices, output, tts=tts, workers=workers, progress=partial(progress, "clips"))
-    typer.echo(f"{made.clips:,} clips in {made.folder}, {made.read_now:,} made now; build it with")
-    typer.echo(f"  equivox data build {corpus} --source {made.folder} --output DIR")
+    echo(f"{made.clips:,} clips in {made.folder}, {made.read_now:,} made now; build it with")
+    echo(f"  equivox data build {corpus} --source {made.folder} --output DIR")
 
 
 def _check_layout(corpus: str) -> None:
@@ -206,10 +208,10 @@ def fetch(
     from equivox.annotate.tools.lexica import fetch_lexicon, lexicon_source
 
     source = lexicon_source(what)
-    typer.echo(f"{source.title}, {source.megabytes:g} MB from {source.url}")
-    typer.echo(f"Licence: {source.licence}. Terms: {source.home}. Cite: {source.cite}.")
+    echo(f"{source.title}, {source.megabytes:g} MB from {source.url}")
+    echo(f"Licence: {source.licence}. Terms: {source.home}. Cite: {source.cite}.")
     path = fetch_lexicon(what, output)
-    typer.echo(f"{path} (SHA-256 {source.sha256[:12]}…, as expected)")
+    echo(f"{path} (SHA-256 {source.sha256[:12]}…, as expected)")
 
 
 def _problems(problems: Mapping[str, str], shown: int = 20) -> list[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from equivox.cli import EXIT_DONE
+from equivox.cli.output import echo
 
 if TYPE_CHECKING:
     from equivox.integrations.hub.submission import Wish
@@ -37,12 +36,12 @@ def push(name: str, repo: str, data: str | None, output: Path | None, *, send: b
                 "leave out `--public`, or state `licence` and `licence_id` in facts.json beside its source"
             )
     for config, rows in configs.items():
-        typer.echo(f"  {config}: {rows:,} rows")
+        echo(f"  {config}: {rows:,} rows")
     show_files(folder)
     if gated:
-        typer.echo("Users must agree to the licence first (the card's gate).")
+        echo("Users must agree to the licence first (the card's gate).")
     if not send:
-        typer.echo(f"Nothing was uploaded; add --push to send this to {repo}.")
+        echo(f"Nothing was uploaded; add --push to send this to {repo}.")
         return EXIT_DONE
     done = upload(
         folder,
@@ -54,7 +53,7 @@ def push(name: str, repo: str, data: str | None, output: Path | None, *, send: b
         create_repo=True,
         replaces=("data/*", "responses/*", "annotations/*", "tables*", "tasks/*", "scores*.json"),
     )
-    typer.echo(f"Uploaded: {done.url}")
+    echo(f"Uploaded: {done.url}")
     return EXIT_DONE
 
 
@@ -65,14 +64,14 @@ def submit(wish: Wish, *, send: bool) -> int:
 
     submission = write_submission(wish)
     for task_id, value in submission.values.items():
-        typer.echo(f"  {task_id}: {value:.4g}")
+        echo(f"  {task_id}: {value:.4g}")
     for task_id, reason in submission.left_out.items():
-        typer.echo(f"  {task_id}: left out, {reason}")
+        echo(f"  {task_id}: left out, {reason}")
     for mark, reason in submission.marked.items():
-        typer.echo(f"Marked {mark}: {reason}.")
+        echo(f"Marked {mark}: {reason}.")
     show_files(submission.folder)
     if not send:
-        typer.echo(f"Nothing was uploaded; add --push to open a pull request on {wish.model_repo}.")
+        echo(f"Nothing was uploaded; add --push to open a pull request on {wish.model_repo}.")
         return EXIT_DONE
     done = upload(
         submission.folder / RESULTS,
@@ -82,7 +81,7 @@ def submit(wish: Wish, *, send: bool) -> int:
         message="Add equivox evaluation results",
         pull_request=True,
     )
-    typer.echo(f"Pull request: {done.url}")
+    echo(f"Pull request: {done.url}")
     return EXIT_DONE
 
 
@@ -96,5 +95,5 @@ def show_files(folder: Path) -> None:
     for place, members in by_place.items():
         size = sum(path.stat().st_size for path in members)
         shown = members[0].relative_to(folder).as_posix() if len(members) == 1 else f"{place}/ ({len(members)} files)"
-        typer.echo(f"  {shown}  {size:,} bytes")
-    typer.echo(f"Written: {folder.resolve()}")
+        echo(f"  {shown}  {size:,} bytes")
+    echo(f"Written: {folder.resolve()}")

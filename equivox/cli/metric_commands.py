@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 import typer.core
 
+from equivox.cli.output import echo
+
 if TYPE_CHECKING:
     from equivox.core.columns import ColumnMetric
 
@@ -134,7 +136,7 @@ def run(metric: ColumnMetric, given: Mapping[str, Any]) -> int:
     found = measure_file(metric, given["file"], names, **options)
     if given["as_json"]:
         whole = {name: None if _is_nan(value) else value for name, value in found.items()}
-        typer.echo(json.dumps(whole, indent=1, ensure_ascii=False))
+        echo(json.dumps(whole, indent=1, ensure_ascii=False))
     else:
         _show(metric, found)
     undefined = any(value is not None for name, value in found.items() if name.endswith("undefined"))

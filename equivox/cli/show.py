@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
+from equivox.cli.output import console
 from equivox.compare.agreement import agreement
 from equivox.compare.runs import ComparedRun, run_metrics
 from equivox.core.scores import Score
@@ -23,14 +24,6 @@ from equivox.run.pipeline import count_failures, read_usage
 from equivox.run.status import count_requests
 
 __all__ = ["console", "finished_run", "progress_bars", "show_agreement", "show_scores", "show_status"]
-
-_WIDTH = 400
-"""A width larger than any table, so that a narrow terminal wraps lines instead of losing digits."""
-
-
-def console() -> Console:
-    """Return the console for results, which does not shrink tables."""
-    return Console(highlight=False, width=_WIDTH)
 
 
 def finished_run(folder: Path, model: str, scores: Sequence[Score]) -> ComparedRun:

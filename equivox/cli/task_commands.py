@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from equivox.cli.output import echo
 from equivox.core.task import Task
 
 app = typer.Typer(help="List tasks and show what one of them does.", no_args_is_help=True)
@@ -21,7 +22,7 @@ def list_tasks(
 
     tasks = list(builtin_tasks().values())
     if as_json:
-        typer.echo(json.dumps([describe(task) for task in tasks], indent=2, ensure_ascii=False))
+        echo(json.dumps([describe(task) for task in tasks], indent=2, ensure_ascii=False))
         return
     width, dimensions, corpora = (
         max(map(len, names)) + 2
@@ -29,8 +30,8 @@ def list_tasks(
     )
     for task in tasks:
         outcomes = ", ".join(a.name for a in task.attributes if a.role == "outcome")
-        typer.echo(f"{task.name:<{width}}{task.dimension:<{dimensions}}{task.data.corpus:<{corpora}}{outcomes}")
-    typer.echo(f"\n{len(tasks)} tasks. A family's name (vibe_gender) means all of its tasks.")
+        echo(f"{task.name:<{width}}{task.dimension:<{dimensions}}{task.data.corpus:<{corpora}}{outcomes}")
+    echo(f"\n{len(tasks)} tasks. A family's name (vibe_gender) means all of its tasks.")
 
 
 @app.command()
@@ -43,9 +44,9 @@ def show(
 
     tasks = resolve_tasks(name)
     if as_json:
-        typer.echo(json.dumps([describe(task) for task in tasks], indent=2, ensure_ascii=False))
+        echo(json.dumps([describe(task) for task in tasks], indent=2, ensure_ascii=False))
         return
-    typer.echo("\n\n".join(_card(task) for task in tasks))
+    echo("\n\n".join(_card(task) for task in tasks))
 
 
 def describe(task: Task) -> dict[str, Any]:

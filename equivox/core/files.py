@@ -18,6 +18,7 @@ from equivox.core.errors import DamageError, RequestError, StorageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 TEMPORARY = ".writing-"
 """How the name of a file begins while it is being written."""
@@ -142,9 +143,10 @@ def damaged(path: Path, why: str) -> DamageError:
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write `table` as parquet with checksums to `path`, whole or not at all."""
+    """Write `table` as parquet with checksums of its pages and of its schema to `path`, whole or not at all."""
     import pyarrow.parquet as pq
 
+    table = table.replace_schema_metadata(_without_check(table.schema) | {_CHECK: _check(table.schema, table.num_rows)})
     write_whole(path, lambda temporary: pq.write_table(table, temporary, compression="zstd", write_page_checksum=True))
 
 
@@ -158,11 +160,47 @@ def read_table(path: Path, columns: Sequence[str] | None = None, *, memory_map: 
 
     wanted = None if columns is None else list(columns)
     try:
-        return pq.ParquetFile(path, memory_map=memory_map, page_checksum_verification=True).read(wanted)
-    except FileNotFoundError:
+        file = pq.ParquetFile(path, memory_map=memory_map, page_checksum_verification=True)
+        _verify(path, file)
+        table = file.read(wanted)
+        return table.replace_schema_metadata(_without_check(table.schema) or None)
+    except (FileNotFoundError, DamageError):
         raise
     except (OSError, pa.ArrowException, ValueError, KeyError) as error:
         raise damaged(path, str(error)) from error
+
+
+_CHECK = b"equivox.check"
+
+
+def _without_check(schema: pa.Schema) -> dict[bytes, bytes]:
+    return {name: value for name, value in (schema.metadata or {}).items() if name != _CHECK}
+
+
+def _check(schema: pa.Schema, n_rows: int) -> bytes:
+    """Return a checksum of what the checksums of pages do not cover: columns, rows, and the notes on the table."""
+    columns = [(field.name, _kind(field.type)) for field in schema]
+    hashed = hashlib.sha256(f"{n_rows} {columns}".encode())
+    for name, value in sorted(_without_check(schema).items()):
+        hashed.update(repr((name, value)).encode())
+    return hashed.hexdigest().encode()
+
+
+def _kind(kind: pa.DataType) -> str:
+    """Return the type of a column in the words that parquet keeps."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return _kind(kind.value_type)
+    if pa.types.is_list(kind):
+        return f"list of {_kind(kind.value_type)}"
+    return str(kind)
+
+
+def _verify(path: Path, file: pq.ParquetFile) -> None:
+    stated = (file.schema_arrow.metadata or {}).get(_CHECK)
+    if stated != _check(file.schema_arrow, file.metadata.num_rows):
+        raise damaged(path, "its checksum does not fit its columns")
 
 
 def read_schema(path: Path) -> pa.Schema:
@@ -171,8 +209,10 @@ def read_schema(path: Path) -> pa.Schema:
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_schema(path)
-    except FileNotFoundError:
+        file = pq.ParquetFile(path)
+        _verify(path, file)
+        return file.schema_arrow.with_metadata(_without_check(file.schema_arrow) or None)
+    except (FileNotFoundError, DamageError):
         raise
     except (OSError, pa.ArrowException, ValueError) as error:
         raise damaged(path, str(error)) from error

@@ -20,6 +20,7 @@ from equivox.core.files import write_text
 from equivox.core.media import MediaError, checked_image, decode_audio
 from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.task import OTHER, UNSTATED, Attribute, DataSource, Task, digest
+from equivox.core.text import inert
 from equivox.core.variants import SHUFFLED, SILENCE, TEXT_ONLY
 from equivox.dataset_builders.corpus import Corpus, open_corpus, table_in
 from equivox.run.annotating import stored_texts
@@ -33,7 +34,6 @@ PER = ("model", "task", "condition", "group")
 CSV_FILE, HTML_FILE = "sheet.csv", "sheet.html"
 
 _RATE = 16_000
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -161,14 +161,9 @@ def sheet_csv(drawn: Sequence[Drawn]) -> str:
             choices = " / ".join(_choices(attribute)) or "a few words, or unstated"
             writer.writerow(
                 [one.item, attribute.name, "", attribute.asks + many, choices]
-                + [_inert(text) for text in (str(one.text), one.prompt)]
+                + [inert(text) for text in (str(one.text), one.prompt)]
             )
     return buffer.getvalue()
-
-
-def _inert(text: str) -> str:
-    """Return a text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _choices(attribute: Attribute) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from equivox.core.text import inert_record, visible
 from equivox.report.numbers import DASH
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def print_tables(console: Console, tables: Iterable[Table]) -> None:
     notes: dict[str, None] = {}
     for table in tables:
         grid = Grid(box=None, pad_edge=False, header_style="dim")
-        cells = [[str(cell) for cell in row] for row in [table.columns, *table.rows]]
+        cells = [[visible(str(cell)).replace("\n", " ") for cell in row] for row in [table.columns, *table.rows]]
         turned = zip(zip(*cells, strict=True), table.align, strict=True)
         columns = [_aligned(column) if letter == "r" else column for column, letter in turned]
         for heading, *_ in columns:
@@ -220,7 +221,10 @@ def _latex(table: Table) -> str:
 
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows of plain values as CSV, with every column that any of them has; None and NaN are empty."""
+    """Return rows of plain values as CSV, with every column that any of them has; None and NaN are empty.
+
+    No cell is a formula to a spreadsheet.
+    """
     import pandas
 
-    return str(pandas.DataFrame(records, dtype=object).to_csv(index=False))
+    return str(pandas.DataFrame([inert_record(dict(record)) for record in records], dtype=object).to_csv(index=False))

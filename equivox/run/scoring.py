@@ -17,6 +17,7 @@ from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.segments import Segment
 from equivox.core.task import Task
+from equivox.core.text import inert_record
 from equivox.run.annotating import (
     FollowUps,
     Responses,
@@ -198,7 +199,7 @@ def write_csv(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     from pyarrow import csv
 
     if records:
-        table = _arrow_table(records)
+        table = _arrow_table([inert_record(dict(record)) for record in records])
         write_whole(path, lambda temporary: csv.write_csv(table, temporary))
 
 

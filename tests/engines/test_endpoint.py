@@ -6,6 +6,8 @@ import json
 import re
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -361,6 +363,33 @@ def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, eq
     assert "judge failed 60 times" in out and len(server.bodies) == bodies  # not without being told
     code, out, _ = equivox(*run_of(server, tmp_path / "run", "", "--annotator", judge, "--retry-failed"))
     assert "failed" not in out and len(server.bodies) <= bodies + 60 + 1
+
+
+def test_a_server_that_falls_silent_costs_no_finished_answer(server: Server, tmp_path: Path) -> None:
+    silent = threading.Event()
+    count = iter(range(10_000))
+
+    def reply(handler: BaseHTTPRequestHandler, body: dict[str, Any], kind: str) -> None:
+        if len(body["messages"][0]["content"]) == 2 and next(count) >= 42:
+            silent.set()
+            time.sleep(30)
+        original(handler, body, kind)
+
+    original = server.reply
+    server.reply = reply  # type: ignore[method-assign]
+    command = [str(word) for word in run_of(server, tmp_path / "run")]
+    running = subprocess.Popen([sys.executable, "-m", "equivox", *command], stderr=subprocess.DEVNULL)
+    assert silent.wait(60)
+    stored = 0
+    for _ in range(100):  # the last answers are on their way through the client
+        stored = len(Store(tmp_path / "run" / "responses", response_schema()).keys())
+        if stored == 42:
+            break
+        time.sleep(0.05)
+    running.kill()
+    running.wait()
+    assert stored == 42
+    assert len(Store(tmp_path / "run" / "responses", response_schema()).keys()) == 42
 
 
 def test_answers_cut_off_and_withheld_are_counted_and_warned_about(

@@ -7,6 +7,7 @@ import multiprocessing
 import random
 import signal
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ from typing import Any
 import pytest
 from killed_run import run_killed
 
+from equivox.core.errors import RequestError
+from equivox.core.scores import ScoringOptions
 from equivox.engines import Request, Response
 from equivox.engines.function import FunctionEngine
+from equivox.run import pipeline
 from equivox.run.pipeline import RunSpec, execute
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.tasks.registry import resolve_tasks
@@ -181,3 +185,27 @@ def test_a_finished_run_does_not_start_its_engine_again(tmp_path: Path) -> None:
     again = execute(spec, engine=engine)
     assert engine.starts == 1
     assert [score.as_dict() for score in again] == [score.as_dict() for score in first]
+
+
+def test_what_is_checked_is_checked_under_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spec(seed: int) -> RunSpec:
+        tasks = resolve_tasks("vibe_gender:advisory")
+        return RunSpec(
+            model="simulated:random", tasks=tasks, data="sample", limit=48, seed=seed, output=tmp_path / "run",
+            options=ScoringOptions(n_resamples=99),
+        )  # fmt: skip
+
+    locked = pipeline.writing
+
+    @contextmanager
+    def late(folder: Path) -> Iterator[None]:
+        # Between the first look at the folder and the lock, another process makes a run there.
+        monkeypatch.setattr(pipeline, "writing", locked)
+        execute(spec(seed=1))
+        with locked(folder):
+            yield
+
+    monkeypatch.setattr(pipeline, "writing", late)
+    with pytest.raises(RequestError, match=r"holds another run \(seed: 1 there, 2 here\)"):
+        execute(spec(seed=2))
+    assert len(Store(tmp_path / "run" / "responses", response_schema()).keys()) == 48

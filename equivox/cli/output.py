@@ -1,0 +1,36 @@
+"""Output of the commands: control characters of foreign text are shown rather than sent to the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from equivox.core.text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDTH = 400
+"""Wider than any table: a narrow terminal wraps lines rather than lose digits."""
+
+
+def echo(text: str = "") -> None:
+    """Print a text on stdout."""
+    print(visible(text))
+
+
+def console() -> Console:
+    """Return the console for results, on which every table has its natural width."""
+    from rich.console import Console
+    from rich.text import Text
+
+    class Visible(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            """Print objects; texts are made visible first."""
+            super().print(*(_shown(one) for one in objects), **options)
+
+    def _shown(one: Any) -> Any:
+        if isinstance(one, str):
+            return visible(one)
+        return Text(visible(one.plain), style=one.style) if isinstance(one, Text) else one
+
+    return Visible(highlight=False, width=_WIDTH)

@@ -1,0 +1,63 @@
+"""Foreign text made safe for where it goes: a terminal, a spreadsheet."""
+
+from __future__ import annotations
+
+import codecs
+import unicodedata
+from typing import Any, TextIO
+
+_PLAIN = {"−": "-", "–": "-", "—": "--", "×": "x", "→": "->", "≥": ">=", "≤": "<=", "…": "...", "’": "'", "α": "alpha"}
+"""What our own signs become on a terminal that cannot show them; a minus must not be lost."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_JOINERS = "\u200c\u200d"
+"""Characters without width that words of some languages, and some emoji, need."""
+
+
+def visible(text: str) -> str:
+    r"""Return `text` with control characters, and those that turn the direction of writing, written out.
+
+    Line feeds and tabs stay.
+
+    >>> print(visible("\x1b[2Jgone \u202eabc"))
+    \x1b[2Jgone \u202eabc
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(sign if _harmless(sign) else sign.encode("unicode_escape").decode("ascii") for sign in text)
+
+
+def _harmless(sign: str) -> bool:
+    if sign in "\n\t" or sign.isprintable():
+        return True
+    return unicodedata.category(sign) == "Zs" or sign in _JOINERS
+
+
+def inert(text: str) -> str:
+    """Return a text that a spreadsheet does not take for a formula.
+
+    >>> inert("=1+1"), inert("a=1")
+    ("'=1+1", 'a=1')
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def inert_record(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a row, its texts and the names of its columns such that a spreadsheet takes none for a formula."""
+    return {inert(name): inert(value) if isinstance(value, str) else value for name, value in record.items()}
+
+
+def show_everything(*streams: TextIO) -> None:
+    """Make streams write what their encoding lacks in other signs, rather than fail."""
+    codecs.register_error("equivox", _substitute)
+    for stream in streams:
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="equivox")
+
+
+def _substitute(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lost = error.object[error.start : error.end]
+    signs = (_PLAIN.get(sign) or sign.encode("unicode_escape").decode("ascii") for sign in lost)
+    return "".join(signs), error.end
