@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from equivox.core.errors import RequestError
+from equivox.core.fields import checked_form, load_yaml
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -18,7 +19,7 @@ File = TypeVar("File", bound="BaseModel")
 
 def load_config(path: str) -> Any:
     """Return the YAML document at `path` below this package, e.g. `annotators/rules.yaml`."""
-    return yaml.safe_load(resources.files(__name__).joinpath(path).read_text("utf-8"))
+    return load_yaml(resources.files(__name__).joinpath(path).read_text("utf-8"))
 
 
 def config_names(folder: str) -> list[str]:
@@ -33,22 +34,12 @@ def read_config_file(form: type[File], name: str, folder: str) -> File:
     Raises RequestError, naming the file and the field, for a file that cannot be read and for missing, unknown or
     malformed fields.
     """
-    from pydantic import ValidationError
-
     packaged = not name.endswith((".yaml", ".yml"))
     where = f"configs/{folder}/{name}.yaml" if packaged else name
     try:
-        document = load_config(f"{folder}/{name}.yaml") if packaged else yaml.safe_load(Path(name).read_text("utf-8"))
+        document = load_config(f"{folder}/{name}.yaml") if packaged else load_yaml(Path(name).read_text("utf-8"))
     except OSError as error:
         raise RequestError(f"cannot read {where}: {error.strerror or error}; check the path") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise RequestError(f"{where} is not YAML: {' '.join(str(error).split())}; correct it") from error
-    try:
-        return form.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the document"
-        raise RequestError(
-            f"{where}: `{field}`: {first['msg'].lower()}, got {first['input']!r}; "
-            f"known fields: {', '.join(form.model_fields)}"
-        ) from error
+    return checked_form(form, document, where=where)

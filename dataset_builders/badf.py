@@ -20,6 +20,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from equivox.core.errors import RequestError
+from equivox.core.fields import load_yaml
 from equivox.core.task import Column, DataSource, digest
 from equivox.dataset_builders.corpus import SAMPLE, Corpus, Sample, text_sample
 
@@ -67,10 +68,10 @@ def read_grid(path: Path | None = None) -> Grid:
 
     if path is None:
         text = resources.files("equivox.dataset_builders").joinpath(PUBLISHED_FILE).read_text("utf-8")
-        return Grid.model_validate(yaml.safe_load(text))
+        return Grid.model_validate(load_yaml(text))
     try:
-        document = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        document = load_yaml(path.read_text("utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise RequestError(f"the grid {path} cannot be read ({str(error).splitlines()[0]}); give a YAML file") from None
     try:
         grid = Grid.model_validate(document)

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.files import refuse_unusable
 from equivox.dataset_builders.base import (
     FACTS_FILE,
     Builder,
@@ -24,13 +26,16 @@ from equivox.dataset_builders.base import (
     Role,
     Scan,
     found_instead,
-    read_table,
+    listed,
+    read_numbered_table,
     speakers_with,
 )
 
 TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "sample_id")
 """Names of columns that a build, or its publication, adds; a table's column with such a name becomes
 `source_<name>`."""
+MISSING = frozenset(["nan", "NaN", "-nan", "-NaN", "None", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NULL", "null"])
+"""How pandas writes a missing value, or reads one; a further column says so by it unless `values` names the value."""
 _OWN = ("path", "text", "speaker", "clip_id")
 _FIELD = re.compile(r"\{([^{}]+)\}")
 
@@ -51,6 +56,9 @@ class ClipFolder(Builder):
         `speech/{domain}/{file}`.
     demographics, strata
         Columns to compare, and to hold equal. Without `demographics`, all further columns are demographic.
+    values
+        The values that a column can have, by our name of the column; any other value is refused. Without it, every
+        value counts, except those that mean a missing one (`MISSING`).
     where
         Keep only rows with this value, or one of these values, in a column of the table.
     expect
@@ -75,6 +83,7 @@ class ClipFolder(Builder):
         columns: Mapping[str, str] | None = None,
         demographics: Sequence[str] | None = None,
         strata: Sequence[str] = (),
+        values: Mapping[str, Sequence[str]] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
         expect: Mapping[str, int] | None = None,
     ) -> None:
@@ -88,6 +97,8 @@ class ClipFolder(Builder):
         self._renamed = dict(columns or {})
         self._demographics = None if demographics is None else tuple(demographics)
         self._strata = tuple(strata)
+        self._values = {name: tuple(allowed) for name, allowed in (values or {}).items()}
+        refuse_unusable(self.table, "table")
         self._where = {
             column: tuple(map(str, value)) if isinstance(value, (list, tuple)) else (str(value),)
             for column, value in (where or {}).items()
@@ -104,11 +115,12 @@ class ClipFolder(Builder):
                 f"the table {self.table} is missing: expected a CSV with path, text and speaker, "
                 f"{found_instead(self.source)}; name it as `table`"
             )
-        rows = read_table(self.table, self._needed())
-        self._further = self._further_columns(list(rows[0]) if rows else [])
-        for option, names in (("demographics", self._demographics or ()), ("strata", self._strata)):
+        rows = read_numbered_table(self.table, self._needed())
+        self._further = self._further_columns(list(rows[0][1]) if rows else [])
+        named = {"demographics": self._demographics or (), "strata": self._strata, "values": tuple(self._values)}
+        for option, names in named.items():
             for name in names:
-                if rows and name not in (*self._further, "text"):
+                if rows and name not in (*self._further, *(() if option == "values" else ("text",))):
                     raise RequestError(
                         f"`{option}` names {name!r}, which {self.table} does not have"
                         f"{nearest(name, self._further)}; it has {', '.join(self._further) or 'none'}"
@@ -154,10 +166,17 @@ class ClipFolder(Builder):
         doubles: list[str] = []
         alone: list[str] = []
         left_out = 0
-        for number, row in enumerate(self._rows, start=2):
+        unknown: Counter[tuple[str, str]] = Counter()
+        missing: Counter[tuple[str, str]] = Counter()
+        for number, row in self._rows:
             if any(row[name] not in allowed for name, allowed in self._where.items()):
                 left_out += 1
                 continue
+            for ours, theirs in self._further.items():
+                if row[theirs] and self._value(ours, row[theirs]) is None:
+                    missing[ours, row[theirs]] += 1
+                elif row[theirs] and row[theirs] not in self._values.get(ours, (row[theirs],)):
+                    unknown[ours, row[theirs]] += 1
             clip = self._clip(row, number)
             first = clips.setdefault(clip.clip_id, clip)
             if first is not clip and first.path != clip.path:
@@ -169,6 +188,7 @@ class ClipFolder(Builder):
                 doubles.append(f"line {number} ({clip.clip_id})")
             elif not row[self._from("speaker")]:
                 alone.append(clip.clip_id)
+        self._refuse_undeclared(unknown)
         found = tuple(clips.values())
         oddities = {
             "lines that repeat a clip, not used": doubles,
@@ -180,7 +200,11 @@ class ClipFolder(Builder):
             },
             "speakers with several values of a demographic column": _inconstant(found, self.facts.demographics),
         }
-        notes = []
+        notes = [
+            f"{name} {value!r} counts as missing: {n:,} rows; if it is a value, name it in `values`"
+            for (name, value), n in sorted(missing.items())
+            if name in (*self.facts.demographics, *self.facts.strata)
+        ]
         if left_out:
             asked = " and ".join(f"{name} is {' or '.join(values)}" for name, values in self._where.items())
             notes.append(f"rows left out because `where` asks that {asked}: {left_out:,} of {len(self._rows):,}")
@@ -189,17 +213,36 @@ class ClipFolder(Builder):
             counts |= {f"{name}={value}": n for value, n in speakers_with(found, name).items() if len(counts) < 100}
         return Scan(clips=found, counts=counts, oddities=oddities, notes=tuple(notes))
 
+    def _value(self, ours: str, cell: str) -> str | None:
+        """Return the value in a cell of a further column; None for an empty cell and for an exported missing value."""
+        return None if not cell or (cell in MISSING and cell not in self._values.get(ours, ())) else cell
+
+    def _refuse_undeclared(self, unknown: Counter[tuple[str, str]]) -> None:
+        """Raise RequestError for values that `values` does not declare."""
+        for column in dict.fromkeys(name for name, _ in unknown):
+            found = [f"{value!r} ({n:,} rows)" for (name, value), n in unknown.most_common() if name == column]
+            raise RequestError(
+                f"{self.table}: `values` does not declare {listed(found)} of {column}; declared are "
+                f"{', '.join(self._values[column])}; correct the table or `values`"
+            )
+
     def _clip(self, row: Mapping[str, str], number: int) -> Clip:
         pattern = self._from("path")
         relative = _FIELD.sub(lambda m: row[m[1]], pattern) if _FIELD.search(pattern) else row[pattern]
         path = self._inside(relative, number)
         clip_id = row.get(self._from("clip_id")) or PurePosixPath(relative).as_posix()
+        speaker = row[self._from("speaker")]
+        if speaker in MISSING - {"NA"}:
+            raise RequestError(
+                f"{self.table}, line {number}: the speaker {speaker!r} reads as a missing value; name the speaker, or "
+                "leave the cell empty if every such clip has a speaker of its own"
+            )
         return Clip(
             clip_id=clip_id,
             path=path,
             text=row[self._from("text")] or None,
-            speaker=row[self._from("speaker")] or clip_id,
-            columns={ours: row[theirs] or None for ours, theirs in self._further.items()},
+            speaker=speaker or clip_id,
+            columns={ours: self._value(ours, row[theirs]) for ours, theirs in self._further.items()},
         )
 
     def _inside(self, relative: str, number: int) -> Path:
@@ -207,7 +250,11 @@ class ClipFolder(Builder):
         pure = PurePosixPath(relative)
         named_out = pure.is_absolute() or ".." in pure.parts or PureWindowsPath(relative).drive
         path = self.source / pure
-        if not relative or "\0" in relative or named_out or not path.resolve().is_relative_to(self.source.resolve()):
+        try:
+            refuse_unusable(path, "path")
+        except RequestError as error:
+            raise RequestError(f"{self.table}, line {number}: {error}") from None
+        if not relative or named_out or not path.resolve().is_relative_to(self.source.resolve()):
             raise RequestError(
                 f"{self.table}, line {number}: path {relative!r} is not inside {self.source}; "
                 "paths are relative to the source folder"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,6 +110,7 @@ def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
                 name=source.corpus,
                 columns=source.columns,
                 where=source.where,
+                values=source.values,
             )
         )
     if data is None:
@@ -128,6 +129,21 @@ def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
             f"make it with `equivox data build {source.corpus} --source … --output {data}`"
         )
     return _from_parquet(source.corpus, folder)
+
+
+def table_in(source: DataSource, data: str | Path | None) -> DataSource:
+    """Return the source of a custom corpus with its table and clips in the folder `data`, where they lie now.
+
+    A source without a table is returned as it is, and so is one whose table still lies where it was and not in `data`.
+    """
+    if source.table is None or data is None or str(data) == SAMPLE:
+        return source
+    home, clips, now = source.table.parent, source.folder, Path(data)
+    if source.table.is_file() and not (now / source.table.name).is_file():
+        return source
+    if clips is not None:
+        clips = now / (clips.relative_to(home) if clips.is_relative_to(home) else clips.name)
+    return replace(source, table=now / source.table.name, folder=clips)
 
 
 def from_builder(builder: Builder) -> Corpus:

@@ -6,6 +6,7 @@ group: gender                # the compared column; several are crossed
 folder: clips                # optional: where the paths start; the table's folder by default
 columns: {text: transcript}  # optional: our name → the table's, if they differ
 where: {split: test}         # optional: only rows with these values
+values: {gender: [female, male]}    # optional: all values of a column; any other is refused
 cluster: speaker             # optional: the unit that carries the group
 strata: text                 # optional: the columns held equal between groups
 prompts: [story, advisory]   # optional: prompts of VIBE; all five by default, none if there are questions
@@ -33,6 +34,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import checked_fields
 from equivox.core.task import (
     OTHER,
     REFUSAL,
@@ -47,14 +49,14 @@ from equivox.core.task import (
 )
 
 
-def _as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
+def _as_tuple(value: object) -> object:
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 
-_IDENTIFIER = r"^[a-z][a-z0-9_]*$"
+_IDENTIFIER = r"^[a-z][a-z0-9_]{0,59}$"
 
 
 class AttributeField(BaseModel):
@@ -105,6 +107,7 @@ class TaskFile(BaseModel):
     folder: Path | None = None
     columns: dict[str, str] = {}
     where: dict[str, str | list[str]] = {}
+    values: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
     cluster: str = "speaker"
     strata: Names = ()
     prompts: Names = ()
@@ -129,12 +132,17 @@ def _names_genres(path: Path) -> bool:
     try:
         lines = path.read_text("utf-8").splitlines()
         return any(line.split("#")[0].split() == ["benchmark:", "genres"] for line in lines)
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):
         return False
 
 
 def _tasks(declared: TaskFile, path: Path) -> list[Task]:
+    from equivox.dataset_builders import builders
+    from equivox.dataset_builders.corpus import openers
     from equivox.tasks.vibe import PROMPTS, vibe_task
+
+    if declared.name in {*builders(), *openers()}:
+        raise RequestError(f"task file {path}: `name` {declared.name!r} is that of a corpus of equivox; choose another")
 
     for prompt in declared.prompts:
         if prompt not in PROMPTS:
@@ -145,6 +153,7 @@ def _tasks(declared: TaskFile, path: Path) -> list[Task]:
         folder=None if declared.folder is None else path.parent / declared.folder,
         columns=declared.columns,
         where=declared.where,
+        values=declared.values,
     )
     family = f"{declared.name}_{'_'.join(declared.group)}"
     card = declared.card or f"Corpus declared in {path.name}, with the prompts of VIBE (arXiv 2604.17248)."
@@ -169,7 +178,6 @@ def _tasks(declared: TaskFile, path: Path) -> list[Task]:
 
 
 def _question_task(declared: TaskFile, question: QuestionField, family: str, data: DataSource, path: Path) -> Task:
-    from equivox.engines.model_args import checked_fields
     from equivox.metrics.ntvd import METRIC
 
     where = f"task file {path}: question {question.name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from equivox.core.annotation import (
     annotation_key,
 )
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import checked_fields
 from equivox.core.plugins import ANNOTATORS, added
 
 __all__ = [
@@ -33,6 +35,9 @@ __all__ = [
 
 RULES = "rules"
 """The name of the annotator without a model."""
+
+
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class AnnotatorFile(BaseModel):
@@ -77,10 +82,12 @@ def _from_file(name: str, declared: AnnotatorFile) -> Annotator:
     from equivox.annotate.model import ModelAnnotator
     from equivox.core.task import Sampling
     from equivox.engines import engine_from_args
-    from equivox.engines.model_args import checked_fields
 
-    if name == RULES:
-        raise RequestError(f"an annotator file cannot be called {RULES}.yaml: the name is taken; rename it")
+    if name == RULES or not _FILE_NAME.fullmatch(name):
+        raise RequestError(
+            f"an annotator file cannot be called {name:.100}.yaml: its name names a folder of the run, so it is "
+            f"letters, digits, '.', '_' or '-', begins with a letter or digit, and is not {RULES}; rename it"
+        )
     sampling = Sampling(**checked_fields(Sampling, declared.sampling, what=f"annotator {name}: sampling"))
     return ModelAnnotator(
         name,

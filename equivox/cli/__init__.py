@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ def run(arguments: list[str]) -> int:
 
     from equivox.cli.app import app
     from equivox.core.errors import EquivoxError
+    from equivox.core.files import shortened
     from equivox.core.text import show_everything
 
     show_everything(sys.stdout, sys.stderr)
@@ -41,6 +43,11 @@ def run(arguments: list[str]) -> int:
         # The receiving program closed the pipe (`| head`); redirect stdout so that closing it stays silent.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
+    except OSError as error:
+        if debug or error.errno not in (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES):
+            raise
+        path = f"the path {shortened(str(error.filename))}" if error.filename else "a path"
+        return _fail(f"{path} cannot be used: {str(error.strerror).lower()}; name another one", EXIT_REQUEST)
     if code == EXIT_INTERRUPTED:  # how typer reports Ctrl-C
         return _fail("interrupted; what was finished is stored: give the same command again to go on", code)
     return code if isinstance(code, int) else EXIT_DONE

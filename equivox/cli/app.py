@@ -12,7 +12,7 @@ import typer
 
 from equivox.cli import audit_commands, data_commands, metric_commands, run_commands, task_commands
 from equivox.cli.output import echo
-from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD
+from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, FEWEST_RESAMPLES, MOST_RESAMPLES
 
 app = typer.Typer(
     name="equivox",
@@ -30,7 +30,9 @@ TasksArgument = Annotated[
     str, typer.Argument(metavar="TASKS", help="Tasks, families or task files, separated by commas.")
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-ResamplesOption = Annotated[int, typer.Option(min=99, help="Permutations drawn for each null.")]
+ResamplesOption = Annotated[
+    int, typer.Option(min=FEWEST_RESAMPLES, max=MOST_RESAMPLES, help="Permutations drawn for each null.")
+]
 MinCountOption = Annotated[
     int | None,
     typer.Option(min=1, help="Set aside values seen less often; 10 by default, less below 1,000 responses."),
@@ -270,7 +272,10 @@ def compare(
     csv: Annotated[Path | None, typer.Option(help="Write every number to CSV files in this folder too.")] = None,
     latex: Annotated[Path | None, typer.Option(help="Write tables for a paper to .tex files in this folder.")] = None,
     top: Annotated[int, typer.Option(min=0, help="How many attributes of each model to show value by value.")] = 3,
-    resamples: Annotated[int, typer.Option(min=99, help="Swaps drawn for each test between two models.")] = 10_000,
+    resamples: Annotated[
+        int,
+        typer.Option(min=FEWEST_RESAMPLES, max=MOST_RESAMPLES, help="Swaps drawn for each test between two models."),
+    ] = 10_000,
 ) -> int:
     """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
     return run_commands.compare(runs, csv, latex, top=top, resamples=resamples)
@@ -400,7 +405,7 @@ def power(
     level: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
     power: Annotated[float, typer.Option(help="Share of experiments that should find the shift.")] = 0.8,
     simulations: Annotated[int, typer.Option(min=200, help="Experiments simulated per answer.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 0,
 ) -> int:
     """Estimate the shift that a design can detect, or the number of speakers that a shift needs."""
     from equivox.cli import power_command

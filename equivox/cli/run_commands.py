@@ -56,11 +56,13 @@ def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: i
     from equivox.cli.show import console
     from equivox.compare.ranking import judge, judged_records
     from equivox.compare.runs import comparison_records, open_comparison
-    from equivox.core.files import write_text
+    from equivox.core.files import refuse_unusable, write_text
     from equivox.report.comparison_tables import comparison_tables, latex_tables, overlap_table, verdict_tables
     from equivox.report.table import as_csv, print_tables
 
     for option, folder in (("csv", csv), ("latex", latex)):
+        if folder is not None:
+            refuse_unusable(folder, option)
         if folder is not None and folder.exists() and not folder.is_dir():
             raise RequestError(f"`{option}` {folder} is a file; name the folder that the tables go into")
     comparison = open_comparison(folders)
@@ -86,9 +88,10 @@ def report(folders: list[Path], output: Path, *, examples: int, data: str | None
     """Write the report of runs."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
-    from equivox.core.files import write_text
+    from equivox.core.files import refuse_unusable, write_text
     from equivox.report.page import build_report
 
+    refuse_unusable(output, "output")
     if output.is_dir():
         raise RequestError(f"`output` {output} is a folder; name the HTML file")
     write_text(output, build_report(folders, examples=examples, data=data))
@@ -100,9 +103,10 @@ def leaderboard(folder: Path, output: Path) -> int:
     """Write the leaderboard of all runs below a folder."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
-    from equivox.core.files import write_text
+    from equivox.core.files import refuse_unusable, write_text
     from equivox.report.board import board_html, board_json, board_rows
 
+    refuse_unusable(output, "output")
     rows = board_rows(folder)
     write_text(output / "leaderboard.json", board_json(rows))
     write_text(output / "index.html", board_html(rows))
@@ -115,9 +119,10 @@ def plot(folder: Path, name: str, output: Path, *, beside: list[Path]) -> int:
     """Draw one figure of a run, or of several runs."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
-    from equivox.core.files import write_whole
+    from equivox.core.files import refuse_unusable, write_whole
     from equivox.report.figures import figure_of, rendered
 
+    refuse_unusable(output, "output")
     kind = output.suffix.removeprefix(".")
     if kind not in ("svg", "png", "pdf"):
         raise RequestError(f"`output` must end in .svg, .png or .pdf, got {output.name}")

@@ -6,6 +6,7 @@ pages, documents a checksum of their text: a file that was cut short or changed 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.errors import DamageError, StorageError
+from equivox.core.errors import DamageError, RequestError, StorageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,8 +23,38 @@ if TYPE_CHECKING:
 TEMPORARY = ".writing-"
 """How the name of a file begins while it is being written."""
 
+_LONGEST = 3500
+"""The longest path of a folder, in bytes; Linux takes 4,095 for a file below it."""
+
 CHECKSUM = "sha256"
 """The entry of a document that holds the checksum of the others."""
+
+
+def refuse_unusable(path: Path, name: str) -> None:
+    """Raise RequestError, naming the argument `name`, for a path that no file or folder can have.
+
+    Such a path, or a part of it, is too long, holds a NUL, or goes through symbolic links in a circle. Room is left for
+    the names of files below it.
+    """
+    try:
+        if len(os.fsencode(path.absolute())) > _LONGEST:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        path.stat()
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
+            return
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        raise RequestError(f"`{name}` {shortened(str(path))} cannot be used: {why}; name another") from None
+
+
+def shortened(text: str, longest: int = 80) -> str:
+    """Return a text for a message, without its middle if it is long.
+
+    >>> shortened("a" * 50 + "b" * 50, longest=11)
+    'aaaaa…bbbbb'
+    """
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]}…{text[-half:]}"
 
 
 def write_whole(path: Path, write: Callable[[Path], Any]) -> None:

@@ -6,7 +6,9 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+from annotated_types import Ge, Gt, Le, Lt
 
 from equivox.core.attributes import Role
 from equivox.core.coverage import Coverage
@@ -16,6 +18,9 @@ NAN = math.nan
 
 DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD = "sentence-transformers/all-mpnet-base-v2", 0.63
 """The encoder and the threshold for merging open values by meaning: those of BADF."""
+
+FEWEST_RESAMPLES, MOST_RESAMPLES = 99, 1_000_000
+"""The range of the number of permutations: with fewer no p-value reaches 1 %, and more change no digit."""
 
 Merge = Literal["none", "lemma", "embedding"]
 """Rule by which open values count as one: equal spelling, equal lemmas, or similar meaning."""
@@ -30,26 +35,25 @@ class ScoringOptions:
     count as one (`none`, `lemma`, `embedding`); `encoder` and `merge_threshold` are used by `embedding` only.
     """
 
-    min_count: int | None = None
-    n_resamples: int = 10_000
-    confidence: float = 0.95
-    min_coverage: float = 0.8
-    seed: int = 0
+    min_count: Annotated[int, Ge(1)] | None = None
+    n_resamples: Annotated[int, Ge(FEWEST_RESAMPLES), Le(MOST_RESAMPLES)] = 10_000
+    confidence: Annotated[float, Gt(0), Lt(1)] = 0.95
+    min_coverage: Annotated[float, Ge(0), Le(1)] = 0.8
+    seed: Annotated[int, Ge(0)] = 0
     merge: Merge = "lemma"
     encoder: str = DEFAULT_ENCODER
-    merge_threshold: float = DEFAULT_MERGE_THRESHOLD
+    merge_threshold: Annotated[float, Gt(0), Le(1)] = DEFAULT_MERGE_THRESHOLD
 
 
 def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
-    """Return the options that a user typed; RequestError for an unknown value of `merge`."""
+    """Return the options that a user typed; RequestError for an unknown value of `merge`, and outside of a range."""
+    from equivox.core.fields import checked_fields
+
     if merge not in get_args(Merge):
         raise RequestError(
             f"`merge` is one of {', '.join(get_args(Merge))}, got {merge!r}{nearest(merge, get_args(Merge))}"
         )
-    options = ScoringOptions(merge=merge, **given)  # type: ignore[arg-type]
-    if not 0 < options.merge_threshold <= 1:
-        raise RequestError(f"`merge-threshold` is a cosine above 0 and up to 1, got {options.merge_threshold:g}")
-    return options
+    return ScoringOptions(**checked_fields(ScoringOptions, {"merge": merge, **given}, what="scoring"))
 
 
 def effective_min_count(options: ScoringOptions, n_responses: int) -> int:

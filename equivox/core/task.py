@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+
+from annotated_types import Ge, Gt, Le
 
 from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute, Role, WorkedExample
 from equivox.core.hashing import digest
@@ -124,6 +126,13 @@ class Media:
 AUDIO = Media(kind="audio", column="audio")
 
 
+Temperature = Annotated[float, Ge(0)]
+TopP = Annotated[float, Gt(0), Le(1)]
+TopK = Annotated[int, Ge(0)]
+Penalty = Annotated[float, Ge(-2), Le(2)]
+TokenLimit = Annotated[int, Ge(1)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
     """Settings of the decoding.
@@ -132,14 +141,14 @@ class Sampling:
     seed. A response ends before any text in `stop`; `logprobs` is the number requested per token (0: none).
     """
 
-    temperature: float = 0.0
-    top_p: float = 1.0
-    top_k: int = 0
-    frequency_penalty: float = 0.0
-    max_new_tokens: int = 512
-    repeats: int = 1
+    temperature: Temperature = 0.0
+    top_p: TopP = 1.0
+    top_k: TopK = 0
+    frequency_penalty: Penalty = 0.0
+    max_new_tokens: TokenLimit = 512
+    repeats: Annotated[int, Ge(1), Le(1_000_000)] = 1
     stop: tuple[str, ...] = ()
-    logprobs: int = 0
+    logprobs: Annotated[int, Ge(0)] = 0
 
 
 GREEDY = Sampling()
@@ -152,8 +161,8 @@ class DataSource:
     `builder` names the dataset builder that opens it, if its name differs from that of the corpus.
 
     `corpus` is a builder's name (`equivox data list`). A custom corpus also has `table`, the CSV that lists its clips;
-    optional are `folder` (where the clips are), `columns` (our name → the name in the table) and `where` (the rows to
-    use). A custom corpus needs no build.
+    optional are `folder` (where the clips are), `columns` (our name → the name in the table), `where` (the rows to use)
+    and `values` (our name → the values that a column can have). A custom corpus needs no build.
     """
 
     corpus: str
@@ -162,6 +171,7 @@ class DataSource:
     folder: Path | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     where: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class SimulatedAnswers(Protocol):

@@ -14,11 +14,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.task import Task
+from equivox.core.task import Sampling, Task
 
 TEXT_ONLY, SILENCE, SHUFFLED = "text_only", "silence", "shuffled"
 SENDS = ("audio", "image", "text")
@@ -29,6 +30,8 @@ DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
 SAMPLINGS = (AS_DECLARED, GREEDILY)
 """The values of the option `sampling`."""
+GREEDY_SAMPLING: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "repeats": 1}
+"""What `greedy` sets of a task's sampling."""
 EVERY_CONDITION = "all"
 
 _CROSS = re.compile(r"\s*[×*]\s*")
@@ -85,9 +88,14 @@ def vary(
 ) -> list[Task]:
     """Return every task in every condition, comparing `group` if it is given; the variants of a task are adjacent.
 
-    RequestError for a condition that a task does not offer, and for an unknown sampling.
+    RequestError for a condition that a task does not offer, for an unknown sampling, and for a setting of the sampling
+    that is out of its range.
     """
+    from equivox.core.fields import checked_fields
+
     varied = []
+    for task in tasks:
+        checked_fields(Sampling, asdict(task.sampling), what=f"{task.name}: sampling")
     for task in (with_sampling(task, sampling) for task in tasks):
         offered = conditions_of(task)
         chosen = (
@@ -122,7 +130,7 @@ def with_sampling(task: Task, sampling: str) -> Task:
         raise RequestError(
             f"`sampling` is one of {', '.join(SAMPLINGS)}, got {sampling!r}{nearest(sampling, SAMPLINGS)}"
         )
-    greedy = replace(task.sampling, temperature=0.0, top_p=1.0, top_k=0, repeats=1)
+    greedy = replace(task.sampling, **GREEDY_SAMPLING)
     if sampling == AS_DECLARED or greedy == task.sampling:
         return task
     family, _, rest = task.name.partition(":")

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge, Gt, Le
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import checked_fields
+from equivox.core.requests import EngineIdentity
+from equivox.core.task import Penalty, Temperature, TokenLimit, TopK, TopP
+from equivox.core.variants import GREEDILY, GREEDY_SAMPLING
 
 _REFUSED_GENERATION = {
     "seed": "every response has its own seed; the run's `--seed` changes them all",
     "truncate_prompt": "a prompt is never cut; raise `max_model_length`",
     "response_format": "the annotator's schema decides the format",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationParameters:
+    """lighteval's `generation_parameters` that engines know; None: not given."""
+
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
+    top_k: TopK | None = None
+    min_p: Annotated[float, Ge(0), Le(1)] | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+    repetition_penalty: Annotated[float, Gt(0)] | None = None
+    max_new_tokens: TokenLimit | None = None
+    min_new_tokens: Annotated[int, Ge(0)] | None = None
+    stop_tokens: str | tuple[str, ...] | None = None
 
 
 def sort_arguments(
@@ -63,7 +87,22 @@ def generation_parameters(given: Any, known: Mapping[str, str]) -> dict[str, Any
             raise RequestError(
                 f"unknown generation parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}"
             )
+    checked_fields(GenerationParameters, given, what="generation parameters:")
     return {known[name]: value for name, value in given.items() if value is not None}
+
+
+def refuse_overrides(identity: EngineIdentity, sampling: str) -> None:
+    """Raise RequestError for a run that asks for greedy decoding of a model whose arguments set another decoding."""
+    if sampling != GREEDILY:
+        return
+    for argument in ("generation_parameters", "extra_body"):
+        given = identity.settings.get(argument)
+        for name, value in given.items() if isinstance(given, Mapping) else ():
+            if name in GREEDY_SAMPLING and value != GREEDY_SAMPLING[name]:
+                raise RequestError(
+                    f"`sampling` is {GREEDILY}, but the model arguments set {argument}={{{name}: {value}}}, which "
+                    f"would take its place; leave {name} out of them, or run with `--sampling as-declared`"
+                )
 
 
 def chat_template(given: Any) -> str | None:
@@ -83,7 +122,7 @@ def positive(given: Any, name: str) -> float | None:
     """Return a positive number, or None when none is given."""
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or given <= 0:
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not (math.isfinite(given) and given > 0):
         raise RequestError(f"`{name}` must be a positive number, got {given!r}")
     return float(given)
 

@@ -19,15 +19,17 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Gt, Le
 
 from equivox.core.errors import RequestError
+from equivox.core.fields import checked_fields
 from equivox.core.media import MediaError
 from equivox.core.redact import remember_secrets
 from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD
 from equivox.engines.messages import chat_messages, split_thinking
-from equivox.engines.model_args import checked_fields
 
 FATAL = frozenset({401, 402, 403, 404})
 """Statuses by which a server refuses every request alike: no key, no money, no permission, no such model."""
@@ -65,15 +67,15 @@ class EndpointSettings:
     base_url: str
     revision: str = ""
     api_key_env: str = "OPENAI_API_KEY"
-    modalities: tuple[str, ...] = ("text", "audio", "image")
-    max_concurrency: int = 8
-    requests_per_minute: int = 0
-    timeout_s: float = 120.0
-    max_retries: int = 6
+    modalities: tuple[Literal["text", "audio", "image"], ...] = ("text", "audio", "image")
+    max_concurrency: Annotated[int, Ge(1), Le(1024)] = 8
+    requests_per_minute: Annotated[int, Ge(0)] = 0
+    timeout_s: Annotated[float, Gt(0), Le(86_400)] = 120.0
+    max_retries: Annotated[int, Ge(0), Le(1000)] = 6
     structured: Literal["json_schema", "json_object"] = "json_schema"
-    max_audio_seconds: float = 0.0
-    prompt_price: float = 0.0
-    completion_price: float = 0.0
+    max_audio_seconds: Annotated[float, Ge(0)] = 0.0
+    prompt_price: Annotated[float, Ge(0)] = 0.0
+    completion_price: Annotated[float, Ge(0)] = 0.0
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     send_seed: bool = True
     extra_body: Mapping[str, Any] = field(default_factory=dict)
@@ -95,7 +97,7 @@ class EndpointEngine:
 
     def __init__(self, settings: EndpointSettings) -> None:
         self.settings = settings
-        self.modalities = frozenset(settings.modalities)
+        self.modalities: frozenset[str] = frozenset(settings.modalities)
         self.identity = EngineIdentity(
             engine="endpoint",
             model=settings.model_name,

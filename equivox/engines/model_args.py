@@ -7,14 +7,13 @@ Values are parsed as YAML (`true`, `4`, `0.9`, `bfloat16`); a value in braces or
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import RequestError
+from equivox.core.fields import load_yaml
 
 _OPENING, _CLOSING = "{[(", "}])"
 
@@ -43,30 +42,6 @@ def parse_model_args(text: str) -> dict[str, Any]:
     return arguments
 
 
-def checked_fields(settings: type[Any], arguments: Mapping[str, Any], *, what: str) -> dict[str, Any]:
-    """Return `arguments` converted to the types of the dataclass `settings`.
-
-    Raises RequestError for an argument that is unknown (with the nearest names), missing or of the wrong type.
-    """
-    from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
-
-    known = [f.name for f in dataclasses.fields(settings)]
-    for name in arguments:
-        if name not in known:
-            raise RequestError(f"{what} has no argument {name!r}{nearest(name, known)}; known: {', '.join(known)}")
-    for f in dataclasses.fields(settings):
-        required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-        if required and arguments.get(f.name) in (None, ""):
-            raise RequestError(f"{what} needs the argument {f.name}, for example {f.name}=…")
-    try:
-        checked = TypeAdapter(with_config(ConfigDict(extra="forbid"))(settings)).validate_python(dict(arguments))
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        raise RequestError(f"{what} argument {name}: {first['msg'].lower()}, got {first['input']!r}") from error
-    return {name: getattr(checked, name) for name in known}
-
-
 def _split(text: str) -> list[str]:
     """Split at commas outside brackets."""
     entries, depth, start = [], 0, 0
@@ -87,17 +62,17 @@ def _value(text: str, name: str) -> Any:
         # lighteval writes {temperature:0.7}; YAML wants a space after the colon.
         spaced = text.replace(":", ": ")
     try:
-        return yaml.safe_load(spaced)
+        return load_yaml(spaced)
     except yaml.YAMLError as error:
         raise RequestError(f"model argument {name}={text!r} cannot be read: {' '.join(str(error).split())}") from error
 
 
 def _from_file(path: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(path.read_text("utf-8"))
+        document = load_yaml(path.read_text("utf-8"))
     except OSError as error:
         raise RequestError(f"cannot read the model file {path}: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise RequestError(f"the model file {path} is not YAML: {' '.join(str(error).split())}") from error
     if isinstance(document, dict) and isinstance(document.get("model_parameters"), dict):
         document = document["model_parameters"]

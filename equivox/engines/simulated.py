@@ -57,7 +57,10 @@ class SimulatedSettings:
     @classmethod
     def from_query(cls, model: str, query: str) -> SimulatedSettings:
         """Parse options such as `shift=0.2&speaker=0.5`; RequestError for an unknown option or a value out of range."""
-        given = dict(parse_qsl(query, keep_blank_values=True))
+        typed = parse_qsl(query, keep_blank_values=True)
+        given = dict(typed)
+        if len(given) < len(typed):
+            raise RequestError(f"`model` simulated:{model}?{query} gives an option twice; give it once")
         known = [f.name for f in fields(cls) if f.name != "shift" or model == "planted"]
         for name in given:
             if name not in known:

@@ -19,10 +19,10 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.files import write_text
 from equivox.core.media import MediaError, checked_image, decode_audio
 from equivox.core.samples import UNANSWERED, Row, Samples
-from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
+from equivox.core.task import OTHER, UNSTATED, Attribute, DataSource, Task, digest
 from equivox.core.text import inert
 from equivox.core.variants import SHUFFLED, SILENCE, TEXT_ONLY
-from equivox.dataset_builders.corpus import open_corpus
+from equivox.dataset_builders.corpus import Corpus, open_corpus, table_in
 from equivox.run.annotating import stored_texts
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
@@ -209,7 +209,7 @@ def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, b
         where = data or read_manifest(one.run)["command"]["data"]
         place = (one.task.data.corpus, str(where))
         if place not in corpora:
-            corpora[place] = {item.sample_id: item for item in open_corpus(one.task.data, where).samples}
+            corpora[place] = {item.sample_id: item for item in _corpus(one.task.data, data, where).samples}
         item = corpora[place].get(one.row.sample_id)
         if item is None:
             raise RequestError(
@@ -225,6 +225,16 @@ def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, b
         except (MediaError, OSError) as error:
             raise RequestError(f"{error}; leave recordings out with `--no-media`") from error
     return found
+
+
+def _corpus(source: DataSource, data: str | None, where: str | None) -> Corpus:
+    """Return the corpus of a run; a custom table is looked for in the folder `data`, if that is given."""
+    try:
+        return open_corpus(table_in(source, data), where)
+    except RequestError as error:
+        if source.table is None:
+            raise
+        raise RequestError(f"{error}; if the corpus was moved, name the folder of its table with `--data`") from error
 
 
 def _ogg(data: bytes, name: str) -> bytes:

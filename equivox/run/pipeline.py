@@ -21,7 +21,7 @@ from typing import Any
 
 from equivox.annotate import Annotator, open_annotator
 from equivox.core.errors import RequestError, RunError
-from equivox.core.files import read_document, write_document, write_table
+from equivox.core.files import read_document, refuse_unusable, write_document, write_table
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import cleaned, remember_secrets
 from equivox.core.scores import Score, ScoringOptions
@@ -30,6 +30,7 @@ from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED, DECLARED, vary
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, current_name, open_engine, public_name
+from equivox.engines.arguments import refuse_overrides
 from equivox.engines.outage import STOP_AFTER, until_outage
 from equivox.run.annotating import annotate, annotators_of
 from equivox.run.declarations import TASKS_FILE, encode, read_tasks, write_tasks
@@ -86,6 +87,7 @@ def execute(
     _check_output(spec.output)
     given, engine = engine, engine or open_engine(spec.model, tasks)
     remember_secrets(engine.identity.settings, also=engine.identity.public)
+    refuse_overrides(engine.identity, spec.sampling)
     with closing(open_annotator(spec.annotator)) as annotator, nullcontext() if given else closing(engine):
         opened = open_corpora(tasks, spec.data, {} if corpora is None else corpora)
         refuse_patches(tasks, engine)
@@ -308,6 +310,7 @@ def refuse_patches(tasks: Sequence[Task], engine: Engine) -> None:
 
 
 def _check_output(folder: Path) -> None:
+    refuse_unusable(folder, "output")
     if folder.exists() and not folder.is_dir():
         raise RequestError(f"`output` {folder} is a file; name a folder")
     if folder.is_dir() and not (folder / "manifest.json").exists() and any(_visible(folder)):

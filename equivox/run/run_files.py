@@ -36,7 +36,7 @@ def _joined(value: object) -> object:
 class EstimateFields(BaseModel):
     """Assumptions of an estimate: tokens per answer, and tokens that one GPU generates per second."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     completion_tokens: float = Field(default=300, gt=0)
     annotation_tokens: float = Field(default=120, gt=0)

@@ -129,5 +129,5 @@ def test_merging_by_meaning_without_the_library_is_one_line(
 
 
 def test_a_threshold_out_of_range() -> None:
-    with pytest.raises(RequestError, match="cosine"):
+    with pytest.raises(RequestError, match="`merge_threshold`: input should be greater than 0, got 0"):
         scoring_options(merge="embedding", merge_threshold=0.0)

@@ -180,3 +180,48 @@ def test_names_of_before_still_work_and_are_not_shown(equivox: Cli, tmp_path: Pa
     assert manifest["command"]["conditions"] == ["text_only"]
     shown = equivox("run", "--help")[1]
     assert "--arms" not in shown and "--conditions" in shown and "reference:" not in shown
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "hint"),
+    [
+        ("--resamples", "98", "greater than or equal to 99"),
+        ("--resamples", "100000000000", "less than or equal to 1000000"),
+        ("--scoring-seed", "-1", "`seed`: input should be greater than or equal to 0"),
+        ("--min-coverage", "nan", "less than or equal to 1"),
+        ("--min-count", "0", "greater than or equal to 1"),
+        ("--limit", "0", "`limit` must be at least 1"),
+        ("--annotator", "_tools.yaml", "cannot be called _tools.yaml"),
+        ("--annotator", "rules.yaml", "cannot be called rules.yaml"),
+        ("--annotator", ".hidden.yaml", "cannot be called .hidden.yaml"),
+        ("--annotator", "x" * 300 + ".yaml", "name too long"),
+        ("--output", "x" * 300, "name too long"),
+        ("--output", "x/" * 2500, "name too long"),
+        ("--output", "circle/run", "too many levels of symbolic links"),
+        ("--data", "x" * 300, "name too long"),
+    ],
+)
+def test_an_option_out_of_its_range_is_one_line(
+    option: str, value: str, hint: str, equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("circle").symlink_to("circle")
+    annotator = "engine: endpoint\nmodel_parameters: {model_name: m, base_url: http://127.0.0.1:9/v1}\n"
+    for name in ("_tools", "rules", ".hidden"):
+        Path(f"{name}.yaml").write_text(annotator)
+    before = set(tmp_path.iterdir())
+    given = {"--data": "sample", "--output": "run", option: value}
+    code, _, err = equivox("run", "simulated:oracle", "vibe_gender:story", *[w for pair in given.items() for w in pair])
+    assert code == 2
+    assert err.count("\n") == 1 and hint in err.lower() and len(err) < 500
+    assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("output", ["x" * 300, "x" * 300 + "/report.html", "circle/report.html"])
+def test_a_file_that_cannot_be_written_there_is_one_line(
+    output: str, equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("circle").symlink_to("circle")
+    code, _, err = equivox("report", "nowhere", "--output", output)
+    assert code == 2 and err.count("\n") == 1 and "cannot be used" in err

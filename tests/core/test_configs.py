@@ -11,6 +11,7 @@ import pytest
 from equivox.annotate import AnnotatorFile, annotator_names, open_annotator
 from equivox.configs import load_config, read_config_file
 from equivox.core.errors import RequestError
+from equivox.core.fields import load_yaml
 from equivox.engines import ModelFile, model_names, open_engine
 from equivox.tasks.registry import resolve_tasks
 
@@ -66,3 +67,44 @@ def test_no_file_holds_a_key() -> None:
     folder = Path(__file__).resolve().parents[2] / "configs"
     for file in folder.rglob("*.yaml"):
         assert not re.search(r"^\s*(api_key|token|secret)\s*:", file.read_text(), flags=re.MULTILINE), file.name
+
+
+ANNOTATOR = """\
+engine: endpoint
+model_parameters: {model_name: m, base_url: http://127.0.0.1:9/v1}
+sampling: {temperature: 0}
+attempts: 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        ("attempts: 3", "attempts: 0", "`attempts`: input should be greater than or equal to 1, got 0"),
+        ("attempts: 3", "attempts: true", "valid integer, got True"),
+        ("attempts: 3", 'attempts: "3"', "valid integer, got '3'"),
+        ("attempts: 3", "attempts: 3\nattempts: 4", "the key 'attempts' is given twice"),
+        ("attempts: 3", "attempt: 3", "`attempt`: extra inputs are not permitted"),
+        ("engine: endpoint\n", "", "`engine`: field required; known fields: engine"),
+        ("temperature: 0", "temperature: -1", "greater than or equal to 0, got -1"),
+        ("temperature: 0", "temperature: .inf", "finite number"),
+        ("temperature: 0", "top_p: 0", "greater than 0, got 0"),
+        ("temperature: 0", "max_new_tokens: -5", "greater than or equal to 1, got -5"),
+        ("model_name: m", "model_name: m, max_concurrency: 0", "greater than or equal to 1, got 0"),
+        ("model_name: m", "model_name: m, extra_body: {day: 2024-01-01}", "put it into quotes"),
+        ("model_name: m", "model_name: &a [*a]", "it holds itself"),
+    ],
+)
+def test_a_wrong_annotator_file_is_one_line(old: str, new: str, hint: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(ANNOTATOR)
+    open_annotator(str(file)).close()
+    assert old in ANNOTATOR
+    file.write_text(ANNOTATOR.replace(old, new))
+    with pytest.raises(RequestError) as caught:
+        open_annotator(str(file))
+    assert hint in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_key_that_a_merge_brings_is_not_given_twice() -> None:
+    assert load_yaml("a: &a {x: 1}\nb: {<<: *a, x: 2}\n") == {"a": {"x": 1}, "b": {"x": 2}}

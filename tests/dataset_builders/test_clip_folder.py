@@ -137,6 +137,73 @@ def test_expected_counts_are_checked(folder: Path) -> None:
     ]
 
 
+BAD_TABLES = {
+    "a quote that is not closed": (
+        b'a/1.wav,"Hello.,anna,female,30\na/2.wav,Bye.,anna,female,30\n',
+        "line 2: not a row",
+    ),
+    "two stray quotes": (
+        b'a/1.wav,"Hello.,anna,female,30\na/2.wav,Bye.",anna,female,30\n',
+        "line 2: a quote that opens here closes only in line 3",
+    ),
+    "text after a quote": (b'a/1.wav,Hello.,anna,female,30\na/2.wav,"Bye"x,anna,female,30\n', "line 3: not a row"),
+    "more cells": (b"a/1.wav,Hello, you.,anna,female,30\n", "line 2: 6 cells, but the header has 5"),
+    "fewer cells": (b"\na/1.wav,Hello.,anna\n", "line 3: 3 cells, but the header has 5"),
+    "a NUL byte": (b"a/1.wav,Hello.,anna,fem\0ale,30\n", "line 2: a NUL byte"),
+    "not UTF-8": (
+        "a/1.wav,Hello.,anna,female,30\na/2.wav,Grüße.,anna,female,30\n".encode("latin-1"),
+        "line 3: not a CSV",
+    ),
+    "a long path": (b"a" * 5000 + b".wav,Hello.,anna,female,30\n", "line 2: `path` .* name too long"),
+    "a long part of a path": (b"a" * 300 + b".wav,Hello.,anna,female,30\n", "line 2: `path` .* name too long"),
+    "links in a circle": (b"round.wav,Hello.,anna,female,30\n", "line 2: `path` .* too many levels of symbolic links"),
+    "a speaker that is missing": (b"a/1.wav,Hello.,nan,female,30\n", "line 2: the speaker 'nan' reads as a missing"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_a_table_that_cannot_be_read_as_meant_is_refused_by_its_line(case: str, folder: Path) -> None:
+    content, hint = BAD_TABLES[case]
+    (folder / "round.wav").symlink_to(folder / "round.wav")
+    (folder / "clips.csv").write_bytes(HEADER.encode() + b"\n" + content)
+    with pytest.raises(RequestError, match=rf"clips\.csv, {hint}") as caught:
+        opened(folder).clips()
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+def test_a_doubled_column_is_refused(folder: Path) -> None:
+    table(folder, "a/1.wav,Hello.,anna,female,male", header="path,text,speaker,gender, gender")
+    with pytest.raises(RequestError, match="line 1: the column 'gender' is there 2 times; rename or remove one"):
+        opened(folder)
+
+
+def test_a_quoted_cell_may_have_commas_quotes_and_lines(folder: Path) -> None:
+    table(folder, 'a/1.wav,"Hello, ""you"".\nAnd you.",anna,female,30', "", "b/1.wav,Hello.,bert,male,30")
+    assert [clip.text for clip in opened(folder).clips()] == ['Hello, "you".\nAnd you.', "Hello."]
+
+
+@pytest.mark.parametrize("missing", ["nan", "NaN", "None", "NA", "null", "<NA>"])
+def test_an_exported_missing_value_is_missing_unless_it_is_declared(missing: str, folder: Path) -> None:
+    rows = ["a/1.wav,Hello.,anna,female,30", f"a/2.wav,Hello.,ben,{missing},30", f"b/1.wav,Hello.,cleo,{missing},30"]
+    table(folder, *rows)
+    assert [clip.columns["gender"] for clip in opened(folder).clips()] == ["female", None, None]
+    lines = opened(folder).differences()
+    assert f"gender {missing!r} counts as missing: 2 rows; if it is a value, name it in `values`" in lines
+    assert "clips without gender (null): 2 (a/2.wav, b/1.wav)" in lines
+    declared = opened(folder, values={"gender": ["female", missing]})
+    assert [clip.columns["gender"] for clip in declared.clips()] == ["female", missing, missing]
+    assert declared.differences() == []
+
+
+def test_a_value_that_is_not_declared_is_refused_with_its_count(folder: Path) -> None:
+    table(folder, "a/1.wav,Hello.,anna,Female,30", "a/2.wav,Hello.,anna,Female,30", "b/1.wav,Hello.,bert,male,30")
+    hint = r"`values` does not declare 'Female' \(2 rows\) of gender; declared are female, male"
+    with pytest.raises(RequestError, match=hint):
+        opened(folder, values={"gender": ["female", "male"]}).clips()
+    with pytest.raises(RequestError, match=r"`values` names 'gendre', which .* does not have; did you mean gender"):
+        opened(folder, values={"gendre": ["female"]})
+
+
 @pytest.mark.paper
 def test_the_published_spoken_stereoset_clips_are_a_corpus(reference_data: Path) -> None:
     builder = ClipFolder(

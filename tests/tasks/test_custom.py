@@ -176,6 +176,72 @@ def test_two_files_may_not_declare_the_same_task_differently(clip_corpus: Corpus
     assert len(resolve_tasks(f"{first},{first}")) == 5
 
 
+def test_a_group_called_nan_is_missing_and_counted(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
+    task_file = clip_corpus(groups=("female", "male", "nan"), extra="prompts: advisory\n")
+    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run")
+    assert code == 0, err
+    assert "24 samples of voices have no value of the dimension and were left out" in out
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["samples_without_group"] == {"voices": 24}
+    (score, *_) = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
+    assert set(score["coverage"]["used_by_group"]) == {"female", "male"}
+    with task_file.open("a") as file:
+        file.write("values: {gender: [female, male, nan]}\n")
+    assert equivox("run", "simulated:biased", task_file, "--output", tmp_path / "declared")[0] == 0
+    (score, *_) = json.loads((tmp_path / "declared" / "scores.json").read_text())["scores"]
+    assert set(score["coverage"]["used_by_group"]) == {"female", "male", "nan"}
+
+
+def test_a_corpus_that_was_moved_is_found_by_data(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    task_file = clip_corpus(extra="prompts: advisory\n")
+    run = tmp_path / "run"
+    assert equivox("run", "simulated:biased", task_file, "--output", run)[0] == 0
+    home.mkdir()
+    for name in ("clips", "clips.csv"):
+        (tmp_path / name).rename(home / name)
+    report = ("report", run, "--examples", 1, "--output", tmp_path / "report.html")
+    export = ("audit", "export", run, "--n", 1, "--output", tmp_path / "audit")
+    for command in (report, export):
+        code, _, err = equivox(*command)
+        assert code == 2 and err.count("\n") == 1 and "name the folder of its table with `--data`" in err
+        assert equivox(*command, "--data", home)[0] == 0
+    assert "data:audio/ogg;base64," in (tmp_path / "report.html").read_text()
+
+
+WRONG_ARGUMENTS = {
+    "temperature": ("temperature: 0.7", "temperature: -0.7", "greater than or equal to 0, got -0.7"),
+    "no number": ("temperature: 0.7", "temperature: .nan", "finite number"),
+    "text": ("temperature: 0.7", 'temperature: "0.7"', "valid number, got '0.7'"),
+    "repeats": ("repeats: 2", "repeats: 0", "greater than or equal to 1, got 0"),
+    "truth": ("repeats: 2", "repeats: true", "valid integer, got True"),
+    "a doubled key": ("repeats: 2", "repeats: 2, repeats: 3", "the key 'repeats' is given twice"),
+    "a date": ("options: [today, ", "options: [2024-01-01, ", "put it into quotes"),
+    "truth as an option": ("options: [today, ", "options: [yes, ", "put it into quotes"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_ARGUMENTS)
+def test_a_value_out_of_its_range_is_one_line(case: str, clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
+    old, new, hint = WRONG_ARGUMENTS[case]
+    assert old in QUESTION
+    task_file = clip_corpus(extra=QUESTION.replace(old, new))
+    code, _, err = equivox("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
+    assert code == 2
+    assert err.count("\n") == 1 and hint in err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["badf", "genres", "crema_d", "v" * 100])
+def test_a_reserved_name_is_refused(name: str, clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
+    task_file = clip_corpus()
+    task_file.write_text(task_file.read_text().replace("name: voices", f"name: {name}"))
+    code, _, err = equivox("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
+    assert code == 2
+    assert err.count("\n") == 1 and "name" in err
+    assert not (tmp_path / "run").exists()
+
+
 VOICE_GENDER = {
     "female": "old_women Barbara Hillary_Clinton girl Ana Megan-HQ",
     "male": "old_man John_Madden boy Matthew Mason-HQ",

@@ -24,6 +24,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import write_text, write_whole
 from equivox.core.redact import redacted_text
 from equivox.core.task import Task
+from equivox.dataset_builders.corpus import table_in
 from equivox.engines import EngineIdentity, Response
 from equivox.integrations.flat import flat_metrics
 from equivox.integrations.lighteval.rows import METRIC, delivery, document_row, metric_label
@@ -141,8 +142,7 @@ def _requests(
 ) -> dict[str, list[tuple[int, PlannedRequest]]]:
     """Return the run's requests by task, rebuilt from the corpora, with their positions in the task's plan."""
     identity = manifest["identity"]
-    if data is not None:
-        tasks = [_with_table_in(task, Path(data)) for task in tasks]
+    tasks = [dataclasses.replace(task, data=table_in(task.data, data)) for task in tasks]
     try:
         corpora = open_corpora(tasks, manifest["command"]["data"] if data is None else data, {})
     except RequestError as error:
@@ -172,18 +172,6 @@ def _requests(
             "made elsewhere; take the run itself, or leave the details out with `--no-details`"
         )
     return found
-
-
-def _with_table_in(task: Task, data: Path) -> Task:
-    """Return a task on a custom corpus with its table and clips in `data`."""
-    source = task.data
-    if source.table is None:
-        return task
-
-    home, clips = source.table.parent, source.folder
-    if clips is not None:
-        clips = data / (clips.relative_to(home) if clips.is_relative_to(home) else clips.name)
-    return dataclasses.replace(task, data=dataclasses.replace(source, table=data / source.table.name, folder=clips))
 
 
 def _details(folder: Path, task: Task, asked: Sequence[tuple[int, PlannedRequest]]) -> list[dict[str, dict[str, Any]]]:

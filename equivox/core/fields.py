@@ -1,0 +1,139 @@
+"""Settings that a user wrote: YAML read without surprises, values of the declared types and within their ranges.
+
+A value is what it looks like: the text "8" is no number, `true` is no number, and a date is not a value of JSON. Ranges
+stand at the fields (`Annotated[float, Ge(0)]`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import yaml
+
+from equivox.core.errors import RequestError, nearest
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, TypeAdapter, ValidationError
+
+Form = TypeVar("Form", bound="BaseModel")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's safe loader, which refuses a key that is given twice."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        seen: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if (key.tag, key.value) in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key.value!r} is given twice; give it once", key.start_mark
+                )
+            seen.add((key.tag, key.value))
+        return node
+
+
+def load_yaml(text: str) -> Any:
+    """Return the document in `text`; yaml.YAMLError for one that is malformed or gives a key twice.
+
+    >>> load_yaml("a: 1")
+    {'a': 1}
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except (ValueError, RecursionError) as error:  # an impossible date, a number of too many digits, deep nesting
+        raise yaml.YAMLError(str(error)) from error
+
+
+def checked_fields(settings: type[Any], arguments: Mapping[str, Any], *, what: str) -> dict[str, Any]:
+    """Return `arguments` converted to the types of the dataclass `settings`.
+
+    Raises RequestError for an argument that is unknown (with the nearest names), missing, of the wrong type or out of
+    its range.
+    """
+    from pydantic import ValidationError
+
+    known = [f.name for f in dataclasses.fields(settings)]
+    for name in arguments:
+        if name not in known:
+            raise RequestError(f"{what} has no argument {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+    for f in dataclasses.fields(settings):
+        required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        if required and arguments.get(f.name) in (None, ""):
+            raise RequestError(f"{what} needs the argument {f.name}, for example {f.name}=…")
+    for name, value in arguments.items():
+        if (odd := _odd(value)) is not None:
+            raise RequestError(f"{what} argument {name}: {odd}")
+    try:
+        checked = _adapter(settings).validate_json(json.dumps(dict(arguments)), strict=True)  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise RequestError(f"{what} argument {_complaint(error)}") from error
+    return {name: getattr(checked, name) for name in known}
+
+
+@cache
+def _adapter(settings: type[Any]) -> TypeAdapter[Any]:
+    from pydantic import ConfigDict, TypeAdapter, with_config
+
+    return TypeAdapter(with_config(ConfigDict(extra="forbid"))(settings))
+
+
+def checked_form(form: type[Form], document: Any, *, where: str) -> Form:
+    """Return `document`, as it was read from the file `where`, as the pydantic model `form`.
+
+    Raises RequestError, naming the file and the field, for missing, unknown and malformed fields.
+    """
+    from pydantic import ValidationError
+
+    if (odd := _odd(document)) is not None:
+        raise RequestError(f"{where}: {odd}")
+    try:
+        return form.model_validate_json(json.dumps(document), strict=True)
+    except ValidationError as error:
+        raise RequestError(f"{where}: {_complaint(error)}; known fields: {', '.join(form.model_fields)}") from error
+
+
+def _complaint(error: ValidationError) -> str:
+    """Return the first error of a validation: the field, what is wrong, what was received, and the fix."""
+    first = error.errors()[0]
+    name = ".".join(map(str, first["loc"])) or "the document"
+    said = f"`{name}`: {first['msg'].lower()}"
+    if first["type"] in ("missing", "extra_forbidden"):  # the value says nothing about the fault
+        return said
+    quote = first["type"] == "string_type" and isinstance(first["input"], bool | int | float | None)
+    return f"{said}, got {_short(first['input'])}{'; put it into quotes' if quote else ''}"
+
+
+def _odd(value: Any) -> str | None:
+    """Return what is no plain JSON in `value`, such as a date or NaN, or None if all of it is."""
+    try:
+        return next(_oddities(value), None)
+    except RecursionError:
+        return "it holds itself, or is nested too deeply; write it out"
+
+
+def _oddities(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if not isinstance(name, str):
+                yield f"the name {name!r} is no text; put it into quotes"
+            yield from (f"`{name}`: {odd}" for odd in _oddities(inner))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _oddities(inner)
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield f"it must be a finite number, got {value}"
+    elif value is not None and not isinstance(value, str | bool | int | float):
+        yield f"{type(value).__name__} is not a value of JSON, got {_short(value)}; put it into quotes"
+
+
+def _short(value: Any, longest: int = 100) -> str:
+    text = repr(value)
+    return text if len(text) <= longest else f"{text[:longest]}…"

@@ -1,0 +1,137 @@
+"""Model arguments with values that cannot be meant: one line each, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equivox.core.errors import RequestError
+from equivox.core.requests import EngineIdentity
+from equivox.engines import engine_from_args
+from equivox.engines.arguments import generation_parameters, positive, refuse_overrides
+from equivox.engines.model_args import parse_model_args
+
+Cli = Callable[..., tuple[int, str, str]]
+
+SERVER = "model_name=m,base_url=http://127.0.0.1:9/v1"
+WRONG = {
+    "max_concurrency=0": "greater than or equal to 1, got 0",
+    "max_concurrency=-1": "greater than or equal to 1, got -1",
+    "max_concurrency=2000": "less than or equal to 1024, got 2000",
+    "max_concurrency=true": "valid integer, got True",
+    "max_concurrency='8'": "valid integer, got '8'",
+    "max_concurrency=1.5": "valid integer, got 1.5",
+    "requests_per_minute=-5": "greater than or equal to 0, got -5",
+    "timeout_s=-1": "greater than 0, got -1",
+    "timeout_s=0": "greater than 0, got 0",
+    "timeout_s=.nan": "finite number, got nan",
+    "timeout_s=.inf": "finite number, got inf",
+    "timeout_s=true": "valid number, got True",
+    "timeout_s=soon": "valid number, got 'soon'",
+    "max_retries=-1": "greater than or equal to 0, got -1",
+    "max_audio_seconds=-3": "greater than or equal to 0, got -3",
+    "max_audio_seconds=.inf": "finite number, got inf",
+    "prompt_price=-0.1": "greater than or equal to 0, got -0.1",
+    "completion_price=-0.1": "greater than or equal to 0, got -0.1",
+    "send_seed=1": "valid boolean, got 1",
+    "modalities=[text, adio]": "'audio'",
+    "extra_body={a: 2024-01-01}": "date is not a value of JSON, got datetime.date(2024, 1, 1); put it into quotes",
+    "extra_body={a: {b: [.nan]}}": "finite number, got nan",
+    "extra_body={1: a}": "the name 1 is no text; put it into quotes",
+    "extra_body={a: 2024-13-45}": "month must be in 1..12",
+    "extra_body={a: 1, a: 2}": "the key 'a' is given twice",
+    "extra_body=text": "extra_body",
+}
+
+
+@pytest.mark.parametrize("argument", WRONG)
+def test_an_argument_out_of_its_range_is_one_line(argument: str, equivox: Cli, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    code, _, err = equivox(
+        "endpoint", f"{SERVER},{argument}", "vibe_gender:story", "--data", "sample", "--output", output
+    )
+    assert code == 2
+    assert err.count("\n") == 1 and argument.partition("=")[0] in err and WRONG[argument] in err
+    assert not output.exists()
+
+
+def test_values_at_the_ends_of_their_ranges_are_taken() -> None:
+    given = "max_concurrency=1024,requests_per_minute=0,timeout_s=1,max_retries=0,max_audio_seconds=0,prompt_price=0"
+    assert engine_from_args("endpoint", parse_model_args(f"{SERVER},{given},extra_body={{a: [1, {{b: null}}]}}"))
+
+
+def test_a_key_given_twice_in_a_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "model.yaml"
+    file.write_text("model_parameters:\n  model_name: a\n  dtype: half\n  model_name: b\n")
+    with pytest.raises(RequestError, match=r"the key 'model_name' is given twice.*line 4"):
+        parse_model_args(str(file))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("temperature", -1, "greater than or equal to 0"),
+        ("temperature", float("nan"), "finite"),
+        ("temperature", "1", "valid number"),
+        ("top_p", 0, "greater than 0"),
+        ("top_p", 1.5, "less than or equal to 1"),
+        ("top_k", -1, "greater than or equal to 0"),
+        ("max_new_tokens", 0, "greater than or equal to 1"),
+        ("max_new_tokens", True, "valid integer"),
+    ],
+)
+def test_a_generation_parameter_out_of_its_range_is_refused(name: str, value: object, hint: str) -> None:
+    with pytest.raises(RequestError, match=f"generation parameters.*{name}.*{hint}"):
+        generation_parameters({name: value}, {name: name})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, 0, True, "1"])
+def test_what_is_not_a_positive_number_is_refused(value: object) -> None:
+    with pytest.raises(RequestError, match="`max_audio_seconds` must be a positive number"):
+        positive(value, "max_audio_seconds")
+
+
+@pytest.mark.parametrize(
+    ("argument", "field", "value"),
+    [
+        ("generation_parameters", "temperature", 1.0),
+        ("generation_parameters", "top_p", 0.9),
+        ("extra_body", "top_k", 40),
+    ],
+)
+def test_greedy_beside_arguments_that_sample_is_refused(argument: str, field: str, value: float) -> None:
+    identity = EngineIdentity(engine="vllm", model="m", revision="", settings={argument: {field: value}})
+    with pytest.raises(RequestError, match=rf"`sampling` is greedy, but the model arguments set {argument}=.{field}"):
+        refuse_overrides(identity, "greedy")
+    refuse_overrides(identity, "as-declared")
+    same = EngineIdentity(engine="vllm", model="m", revision="", settings={argument: {"temperature": 0.0}})
+    refuse_overrides(same, "greedy")
+
+
+def test_a_greedy_run_of_a_server_that_samples_is_one_line(equivox: Cli, tmp_path: Path) -> None:
+    arguments = f"{SERVER},extra_body={{temperature: 1.0}}"
+    asked = ("vibe_gender:story", "--data", "sample", "--sampling", "greedy", "--output", tmp_path / "run")
+    code, _, err = equivox("endpoint", arguments, *asked)
+    assert code == 2
+    assert err.count("\n") == 1 and "extra_body={temperature: 1.0}, which would take its place" in err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "hint"),
+    [
+        ("planted?shift=nan", "between 0 and 1"),
+        ("planted?shift=inf", "between 0 and 1"),
+        ("planted?shift=0.2&shift=0.5", "gives an option twice"),
+        ("oracle?seed=1.5", "must be a number"),
+        ("oracle?fail=-0.1", "between 0 and 1"),
+    ],
+)
+def test_a_simulated_model_out_of_its_range_is_one_line(model: str, hint: str, equivox: Cli, tmp_path: Path) -> None:
+    asked = ("vibe_gender:story", "--data", "sample", "--output", tmp_path / "run")
+    code, _, err = equivox("run", f"simulated:{model}", *asked)
+    assert code == 2
+    assert err.count("\n") == 1 and hint in err
+    assert not (tmp_path / "run").exists()
