@@ -63,8 +63,8 @@ def _current(argument: str) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    from equivox.core.redact import cleaned
+    from equivox.core.redact import without_secrets
     from equivox.core.text import visible
 
-    print(f"equivox: {visible(cleaned(' '.join(message.split())))}", file=sys.stderr)
+    print(f"equivox: {visible(without_secrets(' '.join(message.split())))}", file=sys.stderr)
     return code

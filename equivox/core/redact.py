@@ -139,10 +139,15 @@ def cleaned(text: str) -> str:
     >>> cleaned("401 from https://me:pw@host/v1?key=1: bad header Authorization: Bearer abcdef123")
     '401 from https://host/v1 bad header Authorization: Bearer (left out)'
     """
+    return without_credentials(without_secrets(text))
+
+
+def without_secrets(text: str) -> str:
+    """Return `text` without the secrets that are known: those of the environment and of the arguments."""
     for secret in sorted({*_given, *known_secrets().values()}, key=len, reverse=True):
         for form in _forms(secret):
             text = text.replace(form, LEFT_OUT)
-    return without_credentials(text)
+    return text
 
 
 def _forms(secret: str) -> Iterable[str]:

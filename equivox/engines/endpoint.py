@@ -26,7 +26,7 @@ from annotated_types import Ge, Gt, Le
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
 from equivox.core.media import MediaError
-from equivox.core.redact import remember_secrets
+from equivox.core.redact import cleaned, remember_secrets, without_credentials
 from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD
 from equivox.engines.messages import chat_messages, split_thinking
@@ -195,6 +195,7 @@ class EndpointEngine:
     def _greet(self) -> None:
         import openai
 
+        place = without_credentials(self.settings.base_url)
         try:
             self._client.with_options(max_retries=1).chat.completions.create(
                 model=self.settings.model_name,
@@ -203,16 +204,15 @@ class EndpointEngine:
             )
         except openai.APIConnectionError as error:
             raise RequestError(
-                f"no server answers at {self.settings.base_url} ({_reason(error)}); check base_url and that it runs"
+                f"no server answers at {place} ({_reason(error)}); check base_url and that it runs"
             ) from error
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
             raise RequestError(
-                f"{self.settings.base_url} refuses the key ({_reason(error)}); "
-                f"set the environment variable {self.settings.api_key_env}"
+                f"{place} refuses the key ({_reason(error)}); set the environment variable {self.settings.api_key_env}"
             ) from error
         except openai.NotFoundError as error:
             raise RequestError(
-                f"{self.settings.base_url} does not know the model {self.settings.model_name} ({_reason(error)}); "
+                f"{place} does not know the model {self.settings.model_name} ({_reason(error)}); "
                 "check model_name and base_url (it ends in /v1)"
             ) from error
         except openai.OpenAIError:
@@ -370,5 +370,5 @@ def _fatal(error: BaseException) -> str | None:
 
 def _reason(error: BaseException, longest: int = 200) -> str:
     """Return an error as one short line: its type and its first words."""
-    text = " ".join(str(error).split())
+    text = cleaned(" ".join(str(error).split()))
     return f"{type(error).__name__}: {text[:longest]}" if text else type(error).__name__
