@@ -1,7 +1,6 @@
-"""The metrics of plain columns as functions: `from equivox.metrics.columns import ntvd`.
+"""The metrics of plain columns as functions: `from equivox.metrics import ntvd`.
 
-Columns are lists, numpy arrays, pandas or pyarrow columns; None and NaN are missing. The functions have the names of
-the metrics' folders, which Python keeps for those folders in `equivox.metrics` itself.
+Columns are lists, numpy arrays, pandas or pyarrow columns; None and NaN are missing.
 """
 
 from __future__ import annotations

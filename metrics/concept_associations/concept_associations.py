@@ -2,11 +2,11 @@
 
 import evaluate  # noqa: F401  (names what must be installed)
 
-import equivox.metrics.badf.columns
 import equivox.metrics.evaluate_module
+from equivox.metrics.badf.columns import METRIC
 
 
 class ConceptAssociations(equivox.metrics.evaluate_module.ColumnModule):
     """BADF's concept associations of plain columns."""
 
-    METRIC = equivox.metrics.badf.columns.METRIC
+    METRIC = METRIC

@@ -3,10 +3,10 @@
 import evaluate  # noqa: F401  (names what must be installed)
 
 import equivox.metrics.evaluate_module
-import equivox.metrics.genres.columns
+from equivox.metrics.genres.columns import METRIC
 
 
 class GENRES(equivox.metrics.evaluate_module.ColumnModule):
     """GENRES of plain columns."""
 
-    METRIC = equivox.metrics.genres.columns.METRIC
+    METRIC = METRIC

@@ -3,10 +3,10 @@
 import evaluate  # noqa: F401  (names what must be installed)
 
 import equivox.metrics.evaluate_module
-import equivox.metrics.ntvd.columns
+from equivox.metrics.ntvd.columns import METRIC
 
 
 class NTVD(equivox.metrics.evaluate_module.ColumnModule):
     """nTVD (VIBE) of plain columns."""
 
-    METRIC = equivox.metrics.ntvd.columns.METRIC
+    METRIC = METRIC

@@ -3,10 +3,10 @@
 import evaluate  # noqa: F401  (names what must be installed)
 
 import equivox.metrics.evaluate_module
-import equivox.metrics.spoken_stereoset.columns
+from equivox.metrics.spoken_stereoset.columns import METRIC
 
 
 class SpokenStereoSet(equivox.metrics.evaluate_module.ColumnModule):
     """Spoken StereoSet of plain columns."""
 
-    METRIC = equivox.metrics.spoken_stereoset.columns.METRIC
+    METRIC = METRIC

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -66,3 +68,14 @@ def test_the_other_functions_by_hand() -> None:
     told = [["calm"]] * 20 + [["brave"]] * 20
     found = columns.concept_associations(identities=["f"] * 20 + ["m"] * 20, phrases=told, n_resamples=99)
     assert (found["associations_f"], found["associations_m"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "first", ["", "import equivox.metrics.{name}", "import equivox.tasks.registry as r; r.builtin_tasks()"]
+)
+@pytest.mark.parametrize("name", ["ntvd", "spoken_stereoset", "genres", "concept_associations"])
+def test_the_name_means_the_function_whatever_was_imported_before(name: str, first: str) -> None:
+    code = (
+        f"{first.format(name=name)}\nfrom equivox.metrics import {name}\nassert {name}.__code__.co_kwonlyargcount > 3"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
