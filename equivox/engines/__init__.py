@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -115,8 +115,8 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
     )
 
 
-def public_name(model: str) -> str:
-    """Return the name of a model as it is written down: arguments of unknown names lose their values.
+def public_name(model: str, also: Collection[str] = ()) -> str:
+    """Return the name of a model as it is written down: arguments of unknown names, but for `also`, lose their values.
 
     >>> public_name("endpoint:model_name=m,base_url=https://me:pw@host/v1,extra_body={auth: {value: 12345}}")
     "endpoint:model_name=m,base_url=https://host/v1,extra_body={'auth': {'value': '(left out)'}}"
@@ -125,7 +125,7 @@ def public_name(model: str) -> str:
     if scheme not in schemes() or scheme == "simulated" or not rest or rest.endswith((".yaml", ".yml")):
         return without_credentials(model)
     try:
-        arguments = redacted(parse_model_args(rest))
+        arguments = redacted(parse_model_args(rest), also=also)
     except RequestError:  # an engine of another package may write its arguments otherwise
         return f"{scheme}:{LEFT_OUT}"
     return f"{scheme}:{','.join(f'{name}={value}' for name, value in arguments.items())}"

@@ -107,7 +107,8 @@ def execute(
             # Another process may have begun a run here since the first look.
             _check_output(spec.output)
             _check_same_run(spec.output, identity)
-            begin(spec, identity, plan, tasks, annotator.identity.name)
+            model = public_name(spec.model, also=engine.identity.public)
+            begin(spec, identity, plan, tasks, annotator.identity.name, model)
             try:
                 generate(
                     spec.output, plan, engine,
@@ -353,14 +354,19 @@ def _check_same_run(folder: Path, identity: Mapping[str, Any]) -> None:
         )
 
 
-def begin(spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequence[Task], annotator: str) -> None:
-    """Write the manifest, the tasks and the plan of a run if they do not exist; `annotator` names its annotator."""
+def begin(
+    spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequence[Task], annotator: str, model: str
+) -> None:
+    """Write the manifest, the tasks and the plan of a run if they do not exist.
+
+    `annotator` names its annotator, `model` is its model as it is written down.
+    """
     folder = spec.output
     if not (folder / "manifest.json").exists():
         # The manifest is written first, so that a folder of a run that was killed here is recognised as a run.
         left_out = {task.data.corpus: plan.left_out[task.name] for task in tasks if plan.left_out[task.name]}
         command = {
-            "model": public_name(spec.model),
+            "model": model,
             "data": spec.data,
             "group": spec.group,
             "conditions": spec.conditions,

@@ -57,7 +57,11 @@ class Server:
             def do_POST(self) -> None:
                 outer.handle(self)
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Quiet(ThreadingHTTPServer):
+            def handle_error(self, request: object, client_address: object) -> None:
+                """Say nothing of clients that are gone."""
+
+        self.http = Quiet(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
         self.thread = threading.Thread(target=self.http.serve_forever, daemon=True)
         self.thread.start()

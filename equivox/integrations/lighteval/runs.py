@@ -23,7 +23,7 @@ from equivox.core.segments import check_tools
 from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, GREEDILY
 from equivox.dataset_builders.corpus import Corpus
-from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine
+from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine, public_name
 from equivox.engines.messages import split_thinking
 from equivox.integrations.lighteval.rows import document_row
 from equivox.integrations.lighteval.settings import DATA, Settings
@@ -205,7 +205,7 @@ class Runs:
         with closing(open_annotator(settings.annotator)) as annotator:
             name = annotator.identity.name
         with writing(spec.output):
-            begin(spec, identity, plan, tasks, name)
+            begin(spec, identity, plan, tasks, name, public_name(spec.model))
             try:
                 generate(spec.output, plan, engine, progress=progress)
             finally:

@@ -20,7 +20,10 @@ class Flatterer:
 
     def __init__(self, extra: int) -> None:
         self._extra = extra
-        self.identity = EngineIdentity(engine="flatterer", model=f"extra={extra}", revision="1")
+        # Names of arguments that equivox does not know are written down only if they are public.
+        self.identity = EngineIdentity(
+            engine="flatterer", model=f"extra={extra}", revision="1", public=frozenset({"extra"})
+        )
 
     def check(self, requests: Sequence[Request]) -> None:
         """Refuse what is not about one of the names."""
