@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pytest
@@ -131,7 +132,7 @@ def test_random_orders_are_seeded_and_even() -> None:
 
 def test_what_a_reading_depends_on_is_in_the_tasks_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
     before = TASKS[0].fingerprint
-    monkeypatch.setattr("equivox.metrics.spoken_stereoset.annotation.scheme.VERSION", "next")
+    monkeypatch.setattr(sys.modules[ChoiceScheme.__module__], "VERSION", "next")
     from equivox.tasks.spoken_stereoset import stereoset_task
 
     assert stereoset_task("spoken_stereoset", "gender").fingerprint != before
