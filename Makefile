@@ -47,18 +47,21 @@ unit: $(VENV)/.installed-dev
 
 # Without the tests that took more than 0.7 s when they were last timed (tests/slow_tests.py), and without the browser.
 quick: $(VENV)/.installed-dev
-	$(BIN)/pytest -q -n auto --dist worksteal -m 'not slow' --ignore=tests/browser
+	$(BIN)/pytest -q -n auto --dist worksteal -m 'not slow' --ignore=tests/browser $(QUICK)
 
 # The short loop once more on the newest Python that is installed here beside $(PYTHON), by its name or by pyenv.
 NEWEST := $(shell for minor in 14 13 12; do \
   for python in $$(command -v python3.$$minor) $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python3.$$minor; do \
   "$$python" -c "" 2>/dev/null && echo "$$python" && exit; done; done)
 
+# Where versions of Python and of the numerical libraries can make a difference; `make check PYTHON=…` runs all quick tests.
+NEWEST_TESTS := tests/statistics tests/core tests/run tests/metrics tests/compare equivox/statistics equivox/core equivox/run
+
 test-newest:
 ifeq ($(NEWEST),)
 	@echo "test-newest skipped: no Python newer than 3.11 was found beside $(PYTHON)"
 else
-	$(MAKE) quick VENV=.venv-newest PYTHON=$(NEWEST)
+	$(MAKE) quick VENV=.venv-newest PYTHON=$(NEWEST) QUICK="$(NEWEST_TESTS)"
 endif
 
 docs: $(VENV)/.installed-dev
