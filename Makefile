@@ -5,7 +5,7 @@
 #   make check   the short loop: linting, types and the quick tests, about 90 s on 2 cores
 #   make dist   the release: built, checked, installed into a fresh environment, and the demo run from it
 #   make unit   the tests that need no vLLM
-#   make test-newest   the quick tests on the newest Python that is installed
+#   make test-newest   statistics, core and store on the newest Python that is installed
 #   make test-browser   the report and the blind sheet in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
 #   make test-lighteval   the tasks inside the released lighteval, in an environment of its own
@@ -49,7 +49,7 @@ unit: $(VENV)/.installed-dev
 quick: $(VENV)/.installed-dev
 	$(BIN)/pytest -q -n auto --dist worksteal -m 'not slow' --ignore=tests/browser $(QUICK)
 
-# The short loop once more on the newest Python that is installed here beside $(PYTHON), by its name or by pyenv.
+# The quick tests of some rooms once more on the newest Python that is installed here beside $(PYTHON), by its name or by pyenv.
 NEWEST := $(shell for minor in 14 13 12; do \
   for python in $$(command -v python3.$$minor) $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python3.$$minor; do \
   "$$python" -c "" 2>/dev/null && echo "$$python" && exit; done; done)
