@@ -93,7 +93,7 @@ class Rank:
     Attributes
     ----------
     distance
-        The model's distance from "no bias", less the null mean, in the metric's unit; rank 1 is the nearest.
+        The model's estimated distance from "no bias" in the metric's unit; rank 1 is the nearest.
     rank, low, high
         The measured rank, and the rank interval: the ranks that the tests of all pairs allow (95 % jointly).
     letters
@@ -169,8 +169,8 @@ def _rank(model: str, score: Score, task: str, distance: float) -> Rank:
 def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
     missing = [score for score in scores.values() if not score.defined]
     first = missing[0] if missing else next(iter(scores.values()))
-    # The mean of the excesses over the null means; negative ones are noise as much as positive ones.
-    mean = NAN if missing else max(0.0, math.fsum(score.excess for score in scores.values()) / len(scores))
+    # Estimates below zero are noise as much as those above, so the mean is clipped and not its parts.
+    mean = NAN if missing else max(0.0, math.fsum(score.estimate_unclipped for score in scores.values()) / len(scores))
     own = _rank(model, first, f"{family}: {OVERALL}", mean)
     if missing:
         tasks = "task has" if len(missing) == 1 else "tasks have"

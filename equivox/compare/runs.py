@@ -119,7 +119,7 @@ class TaskCorrelation:
     """Pearson correlation of two tasks' scores over models.
 
     The unit is the model: `p` is from the t-test, the interval is Fisher's, `q` is over all pairs of tasks. With few
-    models the interval is wide. `r_excess` correlates the excess over the null mean, because null means are correlated.
+    models the interval is wide. `r_estimate` correlates the estimates, because noise adds alike to the values.
     """
 
     dimension: str
@@ -129,7 +129,7 @@ class TaskCorrelation:
     second: str
     n_models: int
     r: float
-    r_excess: float
+    r_estimate: float
     ci_low: float = NAN
     ci_high: float = NAN
     p: float = NAN
@@ -168,15 +168,15 @@ def _correlation(
     dimension, condition, metric = key
     empty = TaskCorrelation(
         dimension=dimension, condition=condition, metric=metric, first=first, second=second, n_models=len(models),
-        r=NAN, r_excess=NAN,
+        r=NAN, r_estimate=NAN,
     )  # fmt: skip
     if not models:
         return replace(empty, undefined="no model has a score in both")
     columns = {name: [tasks[name][model] for model in models] for name in (first, second)}
     values = {name: [score.value for score in scores] for name, scores in columns.items()}
     (plain,) = correlations(values)
-    (above,) = correlations({name: [score.excess for score in scores] for name, scores in columns.items()})
-    result = replace(empty, r=plain.r, r_excess=above.r, undefined=plain.undefined)
+    (above,) = correlations({name: [score.estimate_unclipped for score in scores] for name, scores in columns.items()})
+    result = replace(empty, r=plain.r, r_estimate=above.r, undefined=plain.undefined)
     if math.isnan(plain.r) or len(models) < CORRELATED:
         few = f"an interval needs {CORRELATED} models, there are {len(models)}"
         return replace(result, undefined=plain.undefined or few)
@@ -226,10 +226,10 @@ def _tables_of_shares(run: ComparedRun) -> dict[str, str]:
 
 
 def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[Score, list[ValueShares]]]:
-    """Return the attributes of a run with the largest excess over the null mean, each with its most common values."""
+    """Return the attributes of a run with the largest estimate, each with its most common values."""
     shares = value_shares(run)
     parts = [s for s in run.scores if s.mover is not None and s.attribute and s.defined and s.role == "outcome"]
-    parts.sort(key=lambda score: -score.excess)
+    parts.sort(key=lambda score: -score.headline)
     return [
         (score, [s for s in shares if (s.task, s.attribute) == (score.task, score.attribute)][:values])
         for score in parts[:attributes]

@@ -228,7 +228,7 @@ class Measure:
     in_verdict
         Whether the number decides the verdict of the report's first page.
     null_mean
-        Whether the number has a null mean, which is subtracted from its distance from "no bias".
+        Whether noise only increases the number, so that it has an estimate for the population and a null mean.
     of_shares
         The number as a function of the shares of each value in each group (0 to 1, draws × groups × values → one number
         per draw); None if it is not such a function. It propagates an annotator's error.

@@ -96,10 +96,16 @@ class Score:
         NaN when undefined; `undefined` then gives the reason.
     attainable_max
         The largest value that these groups and answers allow.
-    null_mean, excess
-        Mean of the null, and value - null_mean.
+    estimate, estimate_unclipped
+        The estimated value of the population, for numbers that noise only increases; it heads tables, figures and
+        ranks, and `value` stands beside it as published. NaN where the value itself is the estimate. Means over tasks
+        take `estimate_unclipped`, which may be below zero, so that noise cancels.
+    null_mean
+        Mean of the null: a diagnosis of the noise, not a part of the value to be subtracted.
     ci_low, ci_high
         Interval for the population's value with the noise removed: it can be below `value`, which noise inflates.
+    new_items_low, new_items_high
+        The same interval for new items of the same kind, such as other sentences; NaN where items are not known.
     worst_low, worst_high
         Bounds of the value over all that the missing responses could have said; equal to it when none is missing.
         Given for an undefined score too, if anything is known.
@@ -107,6 +113,8 @@ class Score:
         The p-value as published, by permuting labels over responses. For comparison only.
     p_cluster
         The p-value that decides, by permuting labels over clusters.
+    p_euclidean
+        The second test, declared in advance: it finds a shift of few values more often; NaN where there is none.
     q
         p_cluster after Benjamini-Hochberg over its family; NaN until a run is complete.
     coverage
@@ -127,14 +135,18 @@ class Score:
     target: float = 0.0
     value: float = NAN
     attainable_max: float = NAN
+    estimate: float = NAN
+    estimate_unclipped: float = NAN
     null_mean: float = NAN
-    excess: float = NAN
     ci_low: float = NAN
     ci_high: float = NAN
+    new_items_low: float = NAN
+    new_items_high: float = NAN
     worst_low: float = NAN
     worst_high: float = NAN
     p_paper: float = NAN
     p_cluster: float = NAN
+    p_euclidean: float = NAN
     q: float = NAN
     family_size: int = 0
     n_clusters: int = 0
@@ -154,10 +166,15 @@ class Score:
 
     @property
     def distance(self) -> float:
-        """Distance of the value from "no bias", less the null mean; NaN if undefined or if no value means "no bias"."""
+        """Distance of the estimate from "no bias", 0 or more; NaN if undefined or if no value means "no bias"."""
         if not self.defined or math.isnan(self.target):
             return NAN
-        return abs(self.value - self.target) if math.isnan(self.null_mean) else max(0.0, self.excess)
+        return abs(self.value - self.target) if math.isnan(self.estimate) else max(0.0, self.estimate)
+
+    @property
+    def headline(self) -> float:
+        """The number that heads tables and figures: the estimate if there is one, else the value."""
+        return self.value if math.isnan(self.estimate) else self.estimate
 
     @property
     def family(self) -> str:

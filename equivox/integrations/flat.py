@@ -18,7 +18,7 @@ from equivox.core.scores import Score
 
 EVIDENCE = (
     "null_mean",
-    "excess",
+    "estimate",
     "attainable_max",
     "ci_low",
     "ci_high",

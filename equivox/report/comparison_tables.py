@@ -217,13 +217,13 @@ def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
         tables.append(
             Table(
                 caption=f"Pearson's r of the tasks' {key[2]} over models, {key[0]}, condition {key[1]}",
-                columns=("task", "task", "models", "r", "95 % interval", "p", "q", "r of excess"),
+                columns=("task", "task", "models", "r", "95 % interval", "p", "q", "r of estimates"),
                 align="llrrrrrr",
                 rows=[
                     [
                         *(c.first, c.second, str(c.n_models), score_value(c.r, "r")),
                         *(score_interval(c.ci_low, c.ci_high, "r"), p_value(c.p), p_value(c.q)),
-                        score_value(c.r_excess, "r"),
+                        score_value(c.r_estimate, "r"),
                     ]
                     for c in pairs
                 ],

@@ -103,7 +103,9 @@ def _broken(text: str, longest: int) -> str:
 
 
 def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: bool = False) -> Figure:
-    """Draw scores of one metric: value, interval, and null mean if there is one; dots are filled if q is below 0.05.
+    """Draw scores of one metric: headline and interval; dots are filled if q is below 0.05.
+
+    Where the headline is an estimate, a mark shows the number as published.
 
     `rows` holds (label, score). An undefined score has a line with a dash.
     """
@@ -116,12 +118,10 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: b
                 continue
             if math.isfinite(score.ci_low) and math.isfinite(score.ci_high):
                 axes.plot([score.ci_low, score.ci_high], [place, place], color=PALETTE[0], linewidth=2, zorder=1)
-            if math.isfinite(score.null_mean):
-                axes.plot(
-                    [score.null_mean] * 2, [place - 0.32, place + 0.32], color=PALETTE[5], linewidth=1.5, zorder=2
-                )
+            if math.isfinite(score.estimate):
+                axes.plot([score.value] * 2, [place - 0.32, place + 0.32], color=PALETTE[5], linewidth=1.5, zorder=2)
             axes.plot(
-                [score.value], [place], marker="o", markersize=6, color=PALETTE[0], zorder=3,
+                [score.headline], [place], marker="o", markersize=6, color=PALETTE[0], zorder=3,
                 markerfacecolor=PALETTE[0] if score.q < 0.05 else PAPER,
             )  # fmt: skip
         targets = {score.target for _, score in rows if math.isfinite(score.target)}
@@ -129,7 +129,9 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: b
             axes.axvline(targets.pop(), color=INK, linewidth=0.8, linestyle=":")
         axes.set_yticks(range(len(rows)), labels)
         axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_xlabel(f"{rows[0][1].name} ({_short(rows[0][1].unit)})" if rows else "")
+        if rows:
+            estimated = "estimated " if any(math.isfinite(score.estimate) for _, score in rows) else ""
+            axes.set_xlabel(f"{estimated}{rows[0][1].name} ({_short(rows[0][1].unit)})")
         return figure
 
 
@@ -340,7 +342,7 @@ def svg_for_page(figure: Figure) -> bytes:
 def told_forest(rows: Sequence[tuple[str, Score]]) -> str:
     """Return a forest plot in words, for people who cannot see it."""
     return "; ".join(
-        f"{label}: " + (f"{score_value(s.value, s.unit)}, q {p_value(s.q)}" if s.defined else "undefined")
+        f"{label}: " + (f"{score_value(s.headline, s.unit)}, q {p_value(s.q)}" if s.defined else "undefined")
         for label, s in rows
     )
 

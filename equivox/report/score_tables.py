@@ -14,7 +14,7 @@ from equivox.report.table import Table, split_by
 Rows = Sequence[tuple[ComparedRun, Score]]
 
 STARS = "* p < 0.05, ** p < 0.001, labels permuted over clusters."
-_EVIDENCE = ("interval", "p cluster", "q", "p paper", "used")
+_TESTED = ("p cluster", "q", "p paper", "used")
 _METRIC_NOTE = (
     "no bias: the value that an even-handed model has; interval: 95 %, over clusters; p cluster: over clusters "
     "(* < 0.05, ** < 0.001); q: after\nBenjamini–Hochberg; p paper: as published; used: usable, of all requested."
@@ -22,17 +22,23 @@ _METRIC_NOTE = (
 
 
 def evidence_columns(value: str, *, null_mean: bool) -> list[str]:
-    """Return the headings of `evidence`, the first of which is `value`."""
-    return [value, *(("max", "null mean", "excess") if null_mean else ("no bias",)), *_EVIDENCE]
+    """Return the headings of `evidence`; `value` is the name of the published number."""
+    if null_mean:
+        return ["estimate", "interval", value, "max", "null mean", *_TESTED]
+    return [value, "no bias", "interval", *_TESTED]
 
 
 def evidence(score: Score, *, null_mean: bool) -> list[str]:
-    """Return a score and its evidence as texts; a null mean comes with the maximum and the excess."""
-    middle = (score.attainable_max, score.null_mean, score.excess) if null_mean else (score.target,)
+    """Return a score and its evidence as texts, the headline first; with a null mean that is the estimate."""
+    interval = score_interval(score.ci_low, score.ci_high, score.unit)
+    if null_mean:
+        numbers = (score.value, score.attainable_max, score.null_mean)
+        middle = [interval, *(score_value(number, score.unit) for number in numbers)]
+    else:
+        middle = [score_value(score.target, score.unit), interval]
     return [
-        score_value(score.value, score.unit) + stars(score.p_cluster),
-        *(score_value(number, score.unit) for number in middle),
-        score_interval(score.ci_low, score.ci_high, score.unit),
+        score_value(score.headline if null_mean else score.value, score.unit) + stars(score.p_cluster),
+        *middle,
         *(p_value(p) for p in (score.p_cluster, score.q, score.p_paper)),
         share(score.coverage.used, score.coverage.requested),
     ]
@@ -156,8 +162,8 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
     meaning = f"{name}: {measure.help}.\n" if measure is not None and measure.help else ""
     return (
         f"{meaning}"
-        f"null mean: what chance alone gives; excess: {name} − null mean; interval: 95 %, for the population's value, "
-        "noise removed.\n"
+        f"estimate: the population's {name}, with what noise adds removed; interval: 95 %, for the same; {name}: as "
+        "published;\nnull mean: that of the permutations, a diagnosis of the noise.\n"
         f"p cluster: labels permuted over {_range(clusters)} clusters (* < 0.05, ** < 0.001); q: after "
         "Benjamini–Hochberg.\n"
         "p paper: labels permuted over responses, as published; it takes differences between clusters for bias.\n"
@@ -176,9 +182,9 @@ def _range(numbers: Iterable[int]) -> str:
 def grid(
     caption: str, rows: Sequence[tuple[str, Score]], *, remarks: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> Table:
-    """Return a table of models × tasks; stars follow the p-value over clusters."""
+    """Return a table of models × tasks: estimates, or values where there are none; stars follow the p-value."""
     tasks = list(dict.fromkeys(score.task for _, score in rows))
-    cells = {(model, s.task): score_value(s.value, s.unit) + stars(s.p_cluster) for model, s in rows}
+    cells = {(model, s.task): score_value(s.headline, s.unit) + stars(s.p_cluster) for model, s in rows}
     return Table(
         caption=caption,
         columns=["model", *(task.partition(":")[2] or task for task in tasks)],
@@ -197,8 +203,8 @@ def share_table(model: str, score: Score, shares: Sequence[ValueShares]) -> Tabl
     groups = sorted({group for entry in shares for group in entry.by_group})
     return Table(
         caption=(
-            f"{model}, {score.task}, {score.attribute}: {score.name} {percent(score.value)}{stars(score.p_cluster)}, "
-            f"null mean {percent(score.null_mean)}, "
+            f"{model}, {score.task}, {score.attribute}: estimate {percent(score.headline)}{stars(score.p_cluster)}, "
+            f"{score.name} {percent(score.value)}, null mean {percent(score.null_mean)}, "
             f"interval {score_interval(score.ci_low, score.ci_high, score.unit)}, "
             f"p cluster {p_value(score.p_cluster)}, q {p_value(score.q)}"
         ),

@@ -12,8 +12,10 @@ from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Bools, Floats, Ints
 from equivox.statistics.encode import Design, cross_count, encode_design, encode_values
+from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.inputs import EncodedValues, LabelColumn, ValueColumn
-from equivox.statistics.intervals import TINY, noise_of_clusters, spreads
+from equivox.statistics.intervals import TINY, spreads
+from equivox.statistics.noise import Noise, noise_over_clusters
 from equivox.statistics.permutation import blocks, p_value
 
 N_NOISE = 1_000
@@ -40,9 +42,10 @@ class ShiftComparison:
     p_both
         The larger of `p` and `p_distance`, or 1 if they point to opposite sides: use this p to decide whether one model
         is further from parity.
-    corrected
-        The difference with the noise removed from each nTVD: the middle of the range that the data allow. `p_distance`
-        refers to its side. NaN when the interval is.
+    estimate, estimate_a, estimate_b
+        The estimated difference of the population nTVDs, and each model's own estimate (`equivox.statistics.estimate`),
+        not clipped at zero, so that noise cancels in their difference. `p_distance` refers to the side of `estimate`.
+        NaN when the interval is.
     ci_low, ci_high
         Confidence interval of the difference of the population nTVDs (both models' clusters resampled together).
     n_used, n_dropped
@@ -58,7 +61,9 @@ class ShiftComparison:
     ntvd_b: float
     p: float
     p_distance: float
-    corrected: float
+    estimate: float
+    estimate_a: float
+    estimate_b: float
     ci_low: float
     ci_high: float
     n_used: int
@@ -74,7 +79,7 @@ class ShiftComparison:
         """The larger of `p` and `p_distance`, or 1 if they point to opposite sides; NaN when either is."""
         if math.isnan(self.p) or math.isnan(self.p_distance):
             return math.nan
-        return 1.0 if self.difference * self.corrected < 0 else max(self.p, self.p_distance)
+        return 1.0 if self.difference * self.estimate < 0 else max(self.p, self.p_distance)
 
 
 def compare_shift(
@@ -111,7 +116,7 @@ def compare_shift(
     ShiftComparison
         `difference` is in percent. Zero means that both models lie equally far from parity, not that they give the same
         answers. NaN with a reason when fewer than two groups or values are left, or a group is empty. Only the
-        interval, `corrected` and `p_distance` are NaN when a group has answers from a single cluster.
+        interval, the estimates and `p_distance` are NaN when a group has answers from a single cluster.
 
     Raises
     ------
@@ -179,7 +184,7 @@ def compare_joint_shift(
     ShiftComparison
         `difference` is in percent, and zero when both models lie equally far from parity on average. An attribute that
         cannot be compared is left out with its reason; NaN when that is so for all of them. Only the interval,
-        `corrected` and `p_distance` are NaN when in any attribute a group has answers from a single cluster.
+        the estimates and `p_distance` are NaN when in any attribute a group has answers from a single cluster.
 
     Raises
     ------
@@ -217,44 +222,48 @@ def compare_joint_shift(
     if design.cluster_of_row is None or design.group_of_cluster is None:
         raise RequestError("`clusters` is None: name the unit that carries the group")
     used = np.zeros(len(design.group_of_row), dtype=bool)
-    counts, left_out = {}, {}
+    counted: dict[str, _Counted] = {}
+    left_out = {}
     for name in of_a:
-        own, answered = _counted(name, of_a[name], of_b[name], design, min_count)
-        used |= answered
-        reason = _undefined(design, own)
+        own = _count(name, of_a[name], of_b[name], design, min_count)
+        used |= own.used
+        reason = _undefined(design, own.counts)
         if reason is None:
-            counts[name] = own
+            counted[name] = own
         else:
             left_out[name] = reason
     n_used, n_dropped = int(used.sum()), int(len(used) - used.sum())
-    if not counts:
+    if not counted:
         nan = float("nan")
         reasons = dict.fromkeys(left_out.values())
         why = "; ".join(reasons if len(reasons) == 1 else (f"{name}: {reason}" for name, reason in left_out.items()))
         return ShiftComparison(
-            difference=nan, ntvd_a=nan, ntvd_b=nan, p=nan, p_distance=nan, corrected=nan, ci_low=nan, ci_high=nan,
-            n_used=n_used, n_dropped=n_dropped, n_clusters=0, exact=False, undefined=why, left_out=left_out,
+            difference=nan, ntvd_a=nan, ntvd_b=nan, p=nan, p_distance=nan, estimate=nan, estimate_a=nan,
+            estimate_b=nan, ci_low=nan, ci_high=nan, n_used=n_used, n_dropped=n_dropped, n_clusters=0, exact=False,
+            undefined=why, left_out=left_out,
         )  # fmt: skip
-    given = np.array([weight_of.get(name, 1.0) for name in counts])
-    tables = _Tables(np.concatenate(list(counts.values()), axis=2), list(_slices(counts)), given / given.sum(), design)
+    given = np.array([weight_of.get(name, 1.0) for name in counted])
+    tables = _Tables(list(counted.values()), given / given.sum(), design)
     ntvd_a, ntvd_b = tables.ntvd(tables.by_group()).tolist()
     null, exact = _swapped(tables, n_resamples, rng)
-    low, high, p_distance, corrected = _interval(tables, n_resamples, confidence, rng)
+    distance = _distance(tables, n_resamples, confidence, rng)
     return ShiftComparison(
         difference=ntvd_a - ntvd_b,
         ntvd_a=ntvd_a,
         ntvd_b=ntvd_b,
         p=p_value(np.abs(null), abs(ntvd_a - ntvd_b), exact=exact),
-        p_distance=p_distance,
-        corrected=corrected,
-        ci_low=low,
-        ci_high=high,
+        p_distance=distance.p,
+        estimate=distance.estimate_a - distance.estimate_b,
+        estimate_a=distance.estimate_a,
+        estimate_b=distance.estimate_b,
+        ci_low=distance.low,
+        ci_high=distance.high,
         n_used=n_used,
         n_dropped=n_dropped,
         n_clusters=len(tables.group),
         exact=exact,
         undefined=None,
-        attributes=tuple(counts),
+        attributes=tuple(counted),
         left_out=left_out,
     )
 
@@ -266,7 +275,15 @@ class _Tables:
     alike, half their difference.
     """
 
-    def __init__(self, counts: Ints, slices: list[slice], weights: Floats, design: Design) -> None:
+    def __init__(self, counted: Sequence[_Counted], weights: Floats, design: Design) -> None:
+        counts = np.concatenate([own.counts for own in counted], axis=2)
+        slices = list(_slices(counted))
+        self.weights, self.design = weights, design
+        self._rows = [np.concatenate([own.rows[model] for own in counted]) for model in (0, 1)]
+        self._codes = [
+            np.concatenate([own.codes[model] + part.start for own, part in zip(counted, slices, strict=True)])
+            for model in (0, 1)
+        ]
         heard = counts.sum(axis=(0, 2)) > 0
         # Clusters are sorted by their answers, so that names do not matter.
         order = np.lexsort([*counts[0][heard].T, *counts[1][heard].T])
@@ -282,6 +299,25 @@ class _Tables:
     def by_group(self) -> Floats:
         """2 x G x V."""
         return np.stack([self.counts[:, self.group == code].sum(axis=1) for code in range(self.n_groups)], axis=1)
+
+    def noise(self, rng: np.random.Generator) -> Noise:
+        """Return the noise of both models' distributions together; the second model's columns follow the first's."""
+        n_values = self.counts.shape[2]
+        design = self.design
+        return noise_over_clusters(
+            np.concatenate(self._rows),
+            np.concatenate([self._codes[0], self._codes[1] + n_values]),
+            design.group_of_row,
+            np.asarray(design.cluster_of_row),
+            np.asarray(design.group_of_cluster),
+            [*self.slices, *(slice(part.start + n_values, part.stop + n_values) for part in self.slices)],
+            self.n_groups,
+            rng,
+        )
+
+    def contrasts(self, deviations: Floats) -> Floats:
+        """Return contrasts (... x R x V) from the deviations of all groups (... x G x V)."""
+        return deviations[..., :1, :] if self.n_groups == 2 else deviations
 
     def fewest_clusters(self) -> int:
         """Return the smallest number of clusters of any group in any attribute."""
@@ -305,10 +341,22 @@ class _Tables:
         return np.asarray((np.abs(deviations) @ self._weight).sum(axis=-1), dtype=np.float64)
 
 
-def _counted(
-    name: str, values_a: ValueColumn, values_b: ValueColumn, design: Design, min_count: int
-) -> tuple[Ints, Bools]:
-    """Count one attribute's values by model and cluster (2 x C x V) over the samples that both answered."""
+@dataclass(frozen=True)
+class _Counted:
+    """One attribute's values over the samples that both models answered.
+
+    `counts` is 2 x C x V, by model and cluster; `rows` and `codes` hold each model's (sample, value) pairs; `used`
+    marks the samples.
+    """
+
+    counts: Ints
+    rows: tuple[Ints, Ints]
+    codes: tuple[Ints, Ints]
+    used: Bools
+
+
+def _count(name: str, values_a: ValueColumn, values_b: ValueColumn, design: Design, min_count: int) -> _Counted:
+    """Count one attribute's values over the samples that both models answered with a kept value."""
     n = len(design.group_of_row)
     read = []
     for model, column in (("a", values_a), ("b", values_b)):
@@ -329,17 +377,19 @@ def _counted(
     item = both.rows % n
     keep = used[item]
     of_b = both.rows[keep] >= n
-    cluster = np.asarray(design.cluster_of_row)[item[keep]]
+    samples, codes = item[keep], both.codes[keep]
+    cluster = np.asarray(design.cluster_of_row)[samples]
     shape = (len(design.clusters or ()), len(both.values))
-    counted = [cross_count(cluster[mine], both.codes[keep][mine], shape) for mine in (~of_b, of_b)]
-    return np.stack(counted), used
+    counts = np.stack([cross_count(cluster[mine], codes[mine], shape) for mine in (~of_b, of_b)])
+    return _Counted(counts, (samples[~of_b], samples[of_b]), (codes[~of_b], codes[of_b]), used)
 
 
-def _slices(counts: Mapping[str, Ints]) -> Iterator[slice]:
+def _slices(counted: Sequence[_Counted]) -> Iterator[slice]:
     start = 0
-    for own in counts.values():
-        yield slice(start, start + own.shape[2])
-        start += own.shape[2]
+    for own in counted:
+        width = own.counts.shape[2]
+        yield slice(start, start + width)
+        start += width
 
 
 def _undefined(design: Design, counts: Ints) -> str | None:
@@ -372,45 +422,72 @@ def _swapped(tables: _Tables, n_resamples: int, rng: np.random.Generator) -> tup
     return np.concatenate(parts), exact
 
 
-def _interval(
-    tables: _Tables, n_draws: int, confidence: float, rng: np.random.Generator
-) -> tuple[float, float, float, float]:
-    """Return the interval of the difference less that of biases, from the sparsest and densest spreads.
+@dataclass(frozen=True)
+class _Distance:
+    """The estimates of both models, the interval of their difference, and the p-value that belongs to it."""
 
-    The p-value is twice the tail of the change that noise makes, beyond the difference so bracketed.
+    estimate_a: float = math.nan
+    estimate_b: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+
+
+def _distance(tables: _Tables, n_draws: int, confidence: float, rng: np.random.Generator) -> _Distance:
+    """Return estimates, interval and p-value of the difference of the population nTVDs.
+
+    Noise adds to each nTVD by an amount between that of the densest and that of the sparsest spread; the interval is
+    that of the observed difference less the difference of these. p is twice the tail of the change that noise makes,
+    beyond the difference so bracketed.
     """
     if tables.fewest_clusters() < 2:
-        return float("nan"), float("nan"), float("nan"), float("nan")
+        return _Distance()
     n_values = tables.counts.shape[2]
-    both = np.concatenate([tables.counts[0], tables.counts[1]], axis=1)
-    columns = [*tables.slices, *(slice(part.start + n_values, part.stop + n_values) for part in tables.slices)]
-    factors = noise_of_clusters(both.astype(np.int64), tables.group, columns, tables.n_groups)
-    if tables.n_groups == 2:
-        factors = [np.concatenate([factors[0], -factors[1]]) / 2]
-    degrees = float(len(tables.group) - tables.n_groups)
+    model = tables.noise(rng)
     of = [slice(0, n_values), slice(n_values, 2 * n_values)]
     deviations = tables.deviations(tables.by_group())
-    noise = _noise(factors, degrees, N_NOISE, rng)
-    sd = np.maximum(noise.std(axis=0), TINY)
+    errors = np.maximum(tables.contrasts(model.errors()), TINY)
+    seen = tables.contrasts(model.errors(seen=True))
+
+    def drawn(size: int) -> Floats:
+        noise = model.draw(size, rng)
+        return np.asarray(tables.contrasts(noise) * model.scales(len(noise), rng)[1][:, None, None], dtype=np.float64)
+
+    noise = drawn(N_NOISE)
     bias = np.empty((2, 2))
-    for model, part in enumerate(of):
-        for column, spread in enumerate(spreads(deviations[model], noise[:, :, part], sd[:, part], tables.slices)):
-            bias[model, column] = _bias(tables, deviations[model], spread, noise[:, :, part])
+    estimates = []
+    for which, part in enumerate(of):
+        estimates.append(_estimate(tables, deviations[which], seen[:, part]))
+        for column, spread in enumerate(spreads(deviations[which], noise[:, :, part], errors[:, part], tables.slices)):
+            bias[which, column] = _bias(tables, deviations[which], spread, noise[:, :, part])
     changes: list[Floats] = []
-    for size in blocks(max(n_draws, N_NOISE), N_NOISE):
-        moved = noise if not changes else _noise(factors, degrees, size, rng)
-        longer = [tables.length(deviations[model] + moved[:, :, part]) for model, part in enumerate(of)]
+    left = max(n_draws, N_NOISE)
+    while left > 0:
+        moved = noise if not changes else drawn(min(left, N_NOISE))
+        longer = [tables.length(deviations[which] + moved[:, :, part]) for which, part in enumerate(of)]
         changes.append(longer[0] - longer[1])
+        left -= len(moved)
     change = np.concatenate(changes)
     change -= change.mean()
     tail = (1 - confidence) / 2
     difference = float(np.subtract(*tables.length(deviations)))
     least = difference - (bias[0].max() - bias[1].min())
     most = difference - (bias[0].min() - bias[1].max())
-    low = max(-100.0, least - float(np.quantile(change, 1 - tail)))
-    high = min(100.0, most - float(np.quantile(change, tail)))
     further = min((change >= least - TINY).sum(), (change <= most + TINY).sum())
-    return low, high, min(1.0, 2 * float(1 + further) / (1 + len(change))), (least + most) / 2
+    return _Distance(
+        estimate_a=estimates[0],
+        estimate_b=estimates[1],
+        low=max(-100.0, least - float(np.quantile(change, 1 - tail))),
+        high=min(100.0, most - float(np.quantile(change, tail))),
+        p=min(1.0, 2 * float(1 + further) / (1 + len(change))),
+    )
+
+
+def _estimate(tables: _Tables, contrasts: Floats, errors: Floats) -> float:
+    """Return the weighted mean of a model's estimated nTVDs."""
+    if tables.n_groups == 2:
+        contrasts, errors = np.concatenate([contrasts, -contrasts]), np.concatenate([errors, errors])
+    return float(estimate_shift(contrasts, errors, tables.slices) @ tables.weights)
 
 
 def least_p_distance(n_resamples: int) -> float:
@@ -420,15 +497,6 @@ def least_p_distance(n_resamples: int) -> float:
     0.0002
     """
     return 2.0 / (1 + max(n_resamples, N_NOISE))
-
-
-def _noise(factors: Sequence[Floats], degrees: float, n_draws: int, rng: np.random.Generator) -> Floats:
-    """Draw the sampling error of both models' contrasts: B x R x 2V."""
-    scale = np.sqrt(degrees / rng.chisquare(degrees, size=(n_draws, 1)))
-    noise = np.stack([(rng.standard_normal((n_draws, len(own))) * scale) @ own for own in factors], axis=1)
-    if len(factors) > 1:
-        noise -= noise.mean(axis=1, keepdims=True)
-    return np.asarray(noise, dtype=np.float64)
 
 
 def _bias(tables: _Tables, deviations: Floats, spread: Floats, noise: Floats) -> float:

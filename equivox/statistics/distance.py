@@ -97,3 +97,28 @@ def ntvd_of_shares(shares: Floats) -> Floats:
 def ntvd_per_attribute(counts: Floats, slices: Iterable[slice]) -> Floats:
     """NTVD of each attribute's columns: B x A from B x G x V counts."""
     return np.stack([ntvd_of_counts(counts[:, :, columns]) for columns in slices], axis=1)
+
+
+def euclidean_of_shares(shares: Floats) -> Floats:
+    """Return the Euclidean length of the deviations from the mean over groups, B from B x G x V; 0 for equal rows.
+
+    100 · √Σ (P_g(v) - P̄(v))² / √(G - 1), which is 100 when each group has one value of its own. A shift on one value
+    counts more than one of equal nTVD that is spread over many.
+    """
+    deviations = shares - shares.mean(axis=1, keepdims=True)
+    return np.asarray(
+        np.sqrt(np.einsum("bgv,bgv->b", deviations, deviations)) * (100.0 / np.sqrt(shares.shape[1] - 1)),
+        dtype=np.float64,
+    )
+
+
+def both_per_attribute(counts: Floats, slices: Iterable[slice]) -> Floats:
+    """Return nTVD and Euclidean distance of each attribute: B x 2A, the nTVDs first."""
+    found: tuple[list[Floats], list[Floats]] = ([], [])
+    for columns in slices:
+        own = counts[:, :, columns]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = own / own.sum(axis=2)[:, :, None]
+        found[0].append(ntvd_of_shares(shares))
+        found[1].append(euclidean_of_shares(shares))
+    return np.stack([*found[0], *found[1]], axis=1)

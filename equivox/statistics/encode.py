@@ -24,7 +24,16 @@ class Design:
     group_of_cluster: Ints | None
     strata: tuple[str, ...] | None
     stratum_of_cluster: Ints | None
+    block_of_cluster: Ints | None = None
+    item_of_row: Ints | None = None
     notes: tuple[str, ...]
+
+    @property
+    def held(self) -> Ints | None:
+        """The code of what permutations hold for each cluster: its stratum and its block; None if nothing is held."""
+        if self.stratum_of_cluster is None or self.block_of_cluster is None:
+            return self.stratum_of_cluster if self.block_of_cluster is None else self.block_of_cluster
+        return self.stratum_of_cluster * (int(self.block_of_cluster.max()) + 1) + self.block_of_cluster
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,22 +47,33 @@ class Occurrences:
     n_total: int
 
 
-def encode_design(groups: LabelColumn, clusters: LabelColumn | None, strata: LabelColumn | None) -> Design:
+def encode_design(
+    groups: LabelColumn,
+    clusters: LabelColumn | None,
+    strata: LabelColumn | None,
+    blocks: LabelColumn | None = None,
+    items: LabelColumn | None = None,
+) -> Design:
     """Check that every cluster carries one group and return the design as codes.
 
     Raises
     ------
     RequestError
-        No rows; a column of another length; a missing label; a cluster seen in two groups; strata without
-        clusters.
+        No rows; a column of another length; a missing label; a cluster seen in two groups or in two blocks; strata or
+        blocks without clusters.
     """
     group = inputs.labels(groups, "groups")
     group_of_row, n = group.codes, len(group.codes)
     if n == 0:
         raise RequestError("`groups` is empty: give the group of at least one response")
+    item_of_row = None
+    if items is not None:
+        item_of_row = inputs.labels(items, "items").codes
+        inputs.same_length("groups", n, {"items": len(item_of_row)})
     if clusters is None:
-        if strata is not None:
-            raise RequestError("`strata` was given without `clusters`: strata hold whole clusters; name both")
+        for name, given in (("strata", strata), ("blocks", blocks)):
+            if given is not None:
+                raise RequestError(f"`{name}` was given without `clusters`: {name} hold whole clusters; name both")
         return Design(
             groups=group.names,
             group_of_row=group_of_row,
@@ -62,6 +82,7 @@ def encode_design(groups: LabelColumn, clusters: LabelColumn | None, strata: Lab
             group_of_cluster=None,
             strata=None,
             stratum_of_cluster=None,
+            item_of_row=item_of_row,
             notes=("no clusters were given: responses are treated as independent, p_cluster is undefined",),
         )
     cluster = inputs.labels(clusters, "clusters")
@@ -82,7 +103,18 @@ def encode_design(groups: LabelColumn, clusters: LabelColumn | None, strata: Lab
         stratum_of_cluster, torn = _carried(stratum.codes, cluster.codes, len(cluster.names))
         if torn is not None:
             stratum_names, stratum_of_cluster = None, None
-            notes = ("clusters span several strata: whole clusters are permuted freely",)
+            freely = "freely" if blocks is None else "within blocks"
+            notes = (f"clusters span several strata: whole clusters are permuted {freely}",)
+    block_of_cluster = None
+    if blocks is not None:
+        block = inputs.labels(blocks, "blocks")
+        inputs.same_length("groups", n, {"blocks": len(block.codes)})
+        block_of_cluster, torn = _carried(block.codes, cluster.codes, len(cluster.names))
+        if torn is not None:
+            raise RequestError(
+                f"`blocks` has {cluster.names[torn]!r} in more than one block: a cluster is in one block; name a "
+                "column that describes clusters, or use `strata`"
+            )
     return Design(
         groups=group.names,
         group_of_row=group_of_row,
@@ -91,6 +123,8 @@ def encode_design(groups: LabelColumn, clusters: LabelColumn | None, strata: Lab
         group_of_cluster=group_of_cluster,
         strata=stratum_names,
         stratum_of_cluster=stratum_of_cluster,
+        block_of_cluster=block_of_cluster,
+        item_of_row=item_of_row,
         notes=notes,
     )
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.distance import ntvd_of_shares
 from equivox.statistics.encode import Design, Occurrences, cross_count, stack_attributes
-from equivox.statistics.intervals import draw_noise, noise_of_clusters, noise_of_responses
+from equivox.statistics.noise import Noise, noise_of_items, noise_over_clusters, noise_over_responses
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 
 MANY = 2**63 - 1
@@ -18,20 +19,51 @@ MANY = 2**63 - 1
 N_NOISE = 1_000
 """Number of draws of sampling error for an interval; its ends differ by about 0.1 standard errors between seeds."""
 
+UNLIKE = 1.5
+"""Numbers of clusters, or their mean sizes, are unlike in two groups from this ratio on."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Nulls and noise shared by the attributes that are defined; attributes are columns of the nulls."""
+    """Nulls and noise shared by the attributes that are defined; attributes are columns of the nulls.
+
+    `noise` has normal draws of the deviations, B x G x V; `scales` turns those of each attribute into draws of
+    Student's t, and `joint_scale` those of all together. `errors` are their standard errors; `seen_errors` leave out
+    the noise that is only supposed, where clusters are alike. `new_items` is the noise of other items beside that of
+    the clusters, None without items. `guarded` says that groups have unlike numbers of clusters, so that the noise p
+    counts as well.
+    """
 
     response: Floats
     cluster: Floats
+    euclidean: Floats
     exact: bool
     n_labellings: int
     noise: Floats
+    errors: Floats
+    seen_errors: Floats
+    scales: list[Floats]
+    joint_scale: Floats
+    new_items: Floats | None
+    item_errors: Floats | None
+    guarded: bool
     slices: dict[str, slice]
     n_used: int
     n_clusters: int
     notes: tuple[str, ...]
+
+    def noise_of(self, name: str) -> Floats:
+        """Return the draws of one attribute's noise, B x G x V."""
+        part, place = self.slices[name], list(self.slices).index(name)
+        return np.asarray(self.noise[:, :, part] * self.scales[place][:, None, None], dtype=np.float64)
+
+    def joint_noise(self) -> Floats:
+        """Return the draws of all attributes' noise, B x G x V."""
+        return np.asarray(self.noise * self.joint_scale[:, None, None], dtype=np.float64)
+
+    def noise_lengths(self) -> Floats:
+        """Return the nTVD of each attribute under noise alone, B x A, for the joint degrees of freedom."""
+        return np.stack([ntvd_of_shares(self.noise[:, :, part]) for part in self.slices.values()], axis=1)
 
 
 def draw_evidence(
@@ -46,60 +78,110 @@ def draw_evidence(
         rows, columns, design.group_of_row, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng
     )
     n_used = len(np.unique(rows))
+    cluster = euclidean = np.empty((0, len(parts)))
+    exact, n_labellings, n_clusters, guarded = False, 0, 0, False
     if design.clusters is None or design.cluster_of_row is None or design.group_of_cluster is None:
-        noise = _response_noise(rows, columns, design, parts, rng)
-        return Evidence(
-            response=response,
-            cluster=np.empty((0, len(parts))),
-            exact=False,
-            n_labellings=0,
-            noise=noise,
-            slices=slices,
-            n_used=n_used,
-            n_clusters=0,
-            notes=tuple(notes),
-        )
-    counts = cross_count(design.cluster_of_row[rows], columns, (len(design.clusters), parts[-1].stop))
-    heard = counts.sum(axis=1) > 0
-    counts, group = counts[heard], design.group_of_cluster[heard]
-    stratum = None if design.stratum_of_cluster is None else design.stratum_of_cluster[heard]
-    cluster, n_labellings, exact = null_over_clusters(
-        counts, group, stratum, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng
-    )
-    if n_labellings == 1:
-        notes.append("the clusters have one permutation only: the cluster-level test cannot reject")
-    per_group = np.bincount(group, minlength=n_groups)
-    mean_size = np.bincount(group, weights=counts.sum(axis=1), minlength=n_groups) / np.maximum(per_group, 1)
-    if mean_size.max() > 1.5 * mean_size.min():
-        notes.append(
-            f"clusters hold {mean_size.min():.3g} values on average in one group and {mean_size.max():.3g} in another: "
-            "the cluster-level test supposes clusters of like size"
-        )
-    if per_group.min() < 2:
-        notes.append("a group has one cluster: the interval treats responses as independent, too narrow")
-        noise = _response_noise(rows, columns, design, parts, rng)
+        noise = noise_over_responses(rows, columns, design.group_of_row, parts, n_groups)
     else:
-        factors = noise_of_clusters(counts, group, parts, n_groups)
-        noise = draw_noise(factors, N_NOISE, float((per_group - 1).sum()), rng)
-    for name, part in slices.items():
-        heard_in = np.bincount(group[counts[:, part].any(axis=1)], minlength=n_groups)
-        if heard_in.min() < 2 <= per_group.min():
-            notes.append(f"{name}: a group has one cluster with an answer, its noise is not known: interval too narrow")
-    if not noise.any():
-        notes.append("the clusters of a group do not differ: the interval has no width and says nothing")
+        counts = cross_count(design.cluster_of_row[rows], columns, (len(design.clusters), parts[-1].stop))
+        heard = counts.sum(axis=1) > 0
+        group = design.group_of_cluster[heard]
+        n_clusters = len(group)
+        both, n_labellings, exact = null_over_clusters(
+            counts[heard],
+            group,
+            None if design.held is None else design.held[heard],
+            parts,
+            n_groups=n_groups,
+            n_resamples=n_resamples,
+            rng=rng,
+            euclidean=True,
+        )
+        cluster, euclidean = both[:, : len(parts)], both[:, len(parts) :]
+        if n_labellings == 1:
+            notes.append("the clusters have one permutation only: the cluster-level test cannot reject")
+        per_group = np.bincount(group, minlength=n_groups)
+        mean_size = _mean_sizes(counts[heard], group, per_group)
+        guarded = bool(per_group.min() >= 2 and per_group.max() > UNLIKE * per_group.min())
+        if mean_size.max() > UNLIKE * mean_size.min():
+            notes.append(
+                f"clusters hold {mean_size.min():.3g} values on average in one group and {mean_size.max():.3g} in "
+                "another: the cluster-level test supposes clusters of like size"
+            )
+        if guarded:
+            notes.append(
+                f"groups have {per_group.min()} to {per_group.max()} clusters: where their clusters differ unlike, "
+                "permutations reject too often, so p cluster is the larger of theirs and that of the noise"
+            )
+        if per_group.min() < 2:
+            notes.append("a group has one cluster: the interval treats responses as independent, too narrow")
+            noise = noise_over_responses(rows, columns, design.group_of_row, parts, n_groups)
+        else:
+            noise = noise_over_clusters(
+                rows,
+                columns,
+                design.group_of_row,
+                design.cluster_of_row,
+                design.group_of_cluster,
+                parts,
+                n_groups,
+                rng,
+                block_of_cluster=design.block_of_cluster,
+            )
+        for name, part in slices.items():
+            heard_in = np.bincount(group[counts[heard][:, part].any(axis=1)], minlength=n_groups)
+            if heard_in.min() < 2 <= per_group.min():
+                notes.append(
+                    f"{name}: a group has one cluster with an answer, its noise is not known: interval too narrow"
+                )
+        if noise.alike:
+            notes.append(
+                "all clusters of a group give the same answers: the interval supposes one more cluster that does not"
+            )
+    scaled = noise.draw(N_NOISE, rng)
+    scales, joint_scale = noise.scales(len(scaled), rng)
+    new_items, item_errors = _other_items(rows, columns, design, parts, noise, scaled, rng)
     return Evidence(
         response=response,
         cluster=cluster,
+        euclidean=euclidean,
         exact=exact,
         n_labellings=min(n_labellings, MANY),
-        noise=noise,
+        noise=scaled,
+        errors=noise.errors(),
+        seen_errors=noise.errors(seen=True),
+        scales=scales,
+        joint_scale=joint_scale,
+        new_items=new_items,
+        item_errors=item_errors,
+        guarded=guarded,
         slices=slices,
         n_used=n_used,
-        n_clusters=len(group),
+        n_clusters=n_clusters,
         notes=tuple(notes),
     )
 
 
-def _response_noise(rows: Ints, columns: Ints, design: Design, parts: list[slice], rng: np.random.Generator) -> Floats:
-    factors = noise_of_responses(rows, columns, design.group_of_row, parts, len(design.groups))
-    return draw_noise(factors, N_NOISE, float("inf"), rng)
+def _mean_sizes(counts: Ints, group: Ints, per_group: Ints) -> Floats:
+    sizes = np.bincount(group, weights=counts.sum(axis=1), minlength=len(per_group))
+    return np.asarray(sizes / np.maximum(per_group, 1), dtype=np.float64)
+
+
+def _other_items(
+    rows: Ints,
+    columns: Ints,
+    design: Design,
+    parts: list[slice],
+    noise: Noise,
+    drawn: Floats,
+    rng: np.random.Generator,
+) -> tuple[Floats | None, Floats | None]:
+    """Return the noise with other items beside that of the clusters, and its standard errors; None without items."""
+    if design.item_of_row is None:
+        return None, None
+    pulls = noise_of_items(rows, columns, design.group_of_row, design.item_of_row, parts, len(design.groups), rng)
+    if pulls is None:
+        return None, None
+    flat = pulls.reshape(len(pulls), -1)
+    added = (rng.standard_normal((len(drawn), len(flat))) @ flat).reshape(drawn.shape)
+    return drawn + added, np.sqrt(noise.errors() ** 2 + (pulls**2).sum(axis=0))

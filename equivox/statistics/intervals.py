@@ -6,91 +6,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.arrays import Floats
 from equivox.statistics.distance import ntvd_of_shares
 
 TINY = 1e-12
 """Replaces a standard error of zero, so that any deviation is far larger than its noise."""
 
-MAX_NOISE_CELLS = 4_000_000
-"""Cells of noise in memory at a time (32 MiB as doubles); with very many values, fewer draws are made."""
 
-
-def noise_of_clusters(counts: Ints, group: Ints, slices: Sequence[slice], n_groups: int) -> list[Floats]:
-    """Return, for each group, the pull of its clusters on its distribution, m x V.
-
-    Group g's distribution is a ratio of sums over its m clusters; a cluster's pull is its residual
-    (x_c - N_c P_g) / N_g, and √(m/(m-1)) makes Σ_c pull pullᵀ an unbiased estimate of the covariance of P_g.
-    """
-    factors = []
-    for code in range(n_groups):
-        own = counts[group == code].astype(np.float64)
-        own = own[np.lexsort(own.T[::-1])]
-        pulls = [_pull(own[:, columns]) for columns in slices]
-        m = len(own)
-        factors.append(np.concatenate(pulls, axis=1) * np.sqrt(m / (m - 1)))
-    return factors
-
-
-def _pull(own: Floats) -> Floats:
-    sizes = own.sum(axis=1, keepdims=True)
-    return np.asarray((own - sizes * (own.sum(axis=0) / sizes.sum())) / sizes.sum(), dtype=np.float64)
-
-
-def noise_of_responses(
-    rows: Ints, columns: Ints, group_of_row: Ints, slices: Sequence[slice], n_groups: int
-) -> list[Floats]:
-    """Return, for each group, a V x V root of the covariance of its distribution over responses."""
-    n_columns = slices[-1].stop
-    factors = []
-    for code in range(n_groups):
-        mine = group_of_row[rows] == code
-        present, row = np.unique(rows[mine], return_inverse=True)
-        m = len(present)
-        moments = _second_moments(row, columns[mine], m, n_columns, slices)
-        scale, axes = np.linalg.eigh(moments)
-        root = np.sqrt(np.clip(scale, 0, None))[:, None] * axes.T
-        factors.append(root * np.sqrt(m / max(m - 1, 1)))
-    return factors
-
-
-def _second_moments(row: Ints, columns: Ints, m: int, n_columns: int, slices: Sequence[slice]) -> Floats:
-    """Σ over responses of pull pullᵀ, from sparse counts: no responses x values array is made."""
-    from scipy import sparse
-
-    ones = np.ones(len(row))
-    counts = sparse.csr_array((ones, (row, columns)), shape=(m, n_columns))
-    sizes = np.zeros((m, len(slices)))
-    shares = np.zeros((len(slices), n_columns))
-    inverse = np.zeros(n_columns)
-    for index, part in enumerate(slices):
-        block = counts[:, [*range(part.start, part.stop)]]
-        sizes[:, index] = block.sum(axis=1)
-        total = sizes[:, index].sum()
-        shares[index, part] = block.sum(axis=0) / total
-        inverse[part] = 1.0 / total
-    crossed = (counts.T @ sizes) @ shares
-    raw = (counts.T @ counts).toarray() - crossed - crossed.T + shares.T @ (sizes.T @ sizes) @ shares
-    return np.asarray(raw * inverse[:, None] * inverse[None, :], dtype=np.float64)
-
-
-def draw_noise(factors: list[Floats], n_draws: int, degrees: float, rng: np.random.Generator) -> Floats:
-    """Draw the sampling error of all group distributions: B x G x V.
-
-    Each draw is scaled by √(df/χ²_df), as a Student's t is a normal: the covariance is estimated, too.
-    """
-    n_columns = factors[0].shape[1]
-    n_draws = int(np.clip(MAX_NOISE_CELLS // (len(factors) * n_columns), 500, n_draws))
-    order = np.lexsort(np.stack([np.abs(factor).sum(axis=0) for factor in factors]).T[::-1])
-    noise = np.empty((n_draws, len(factors), n_columns))
-    for code in order.tolist():
-        noise[:, code] = rng.standard_normal((n_draws, len(factors[code]))) @ factors[code]
-    if np.isfinite(degrees):
-        noise *= np.sqrt(degrees / rng.chisquare(degrees, size=(n_draws, 1, 1)))
-    return noise
-
-
-def invert(deviations: Floats, noise: Floats, slices: Sequence[slice], confidence: float) -> tuple[float, float]:
+def invert(
+    deviations: Floats, noise: Floats, errors: Floats, slices: Sequence[slice], confidence: float
+) -> tuple[float, float]:
     """Return the interval of population shifts that are compatible with the observed one.
 
     A plug-in distance is too long by an amount that depends on how the true shift is spread: a value whose
@@ -98,9 +23,10 @@ def invert(deviations: Floats, noise: Floats, slices: Sequence[slice], confidenc
     The true spread is not known exactly, so each limit is computed under the least favourable spread that is
     compatible with the data:
 
-    - lower limit: the sparsest. Deviations within 2.5 standard errors are set to zero, the others are kept.
+    - lower limit: the sparsest. Deviations that noise alone may reach somewhere among so many values are set to zero,
+      the others are kept.
     - upper limit: the densest. Deviations beyond 3 standard errors are kept; all others have one size, the
-      largest (one-sided 95 %) that their mean square allows.
+      largest (one-sided 84 %) that their mean square allows.
 
     Along each spread S the candidates t·S are tested; a candidate is kept if the observed nTVD is not in a tail
     of nTVD(t·S + noise).
@@ -110,16 +36,21 @@ def invert(deviations: Floats, noise: Floats, slices: Sequence[slice], confidenc
     deviations
         G x V, P_g - P̄ as observed.
     noise
-        B x G x V draws of the sampling error of P_g.
+        B x G x V draws of the sampling error of the deviations.
+    errors
+        G x V, the standard error of each deviation.
     slices
         The columns of each attribute; the distance is the mean over attributes.
     confidence
         Coverage; half of the remaining probability is on each side.
+
+    Returns
+    -------
+    tuple
+        The lower and the upper limit in percent; both zero when no value deviates and nothing is noisy.
     """
     tail = (1.0 - confidence) / 2.0
-    noise = noise - noise.mean(axis=1, keepdims=True)
-    sd = noise.std(axis=0)
-    sd = np.where(sd > 0, sd, TINY)
+    errors = np.where(errors > 0, errors, TINY)
 
     def distance(shares: Floats) -> Floats:
         each = [ntvd_of_shares(shares[:, :, part]) for part in slices]
@@ -135,7 +66,7 @@ def invert(deviations: Floats, noise: Floats, slices: Sequence[slice], confidenc
         unit = spread / length
         return _root(lambda t: float(np.quantile(distance(t * unit + noise), quantile)) - observed, largest)
 
-    sparsest, densest = spreads(deviations, noise, sd, slices)
+    sparsest, densest = spreads(deviations, noise, errors, slices)
     low, high = limit(sparsest, 1.0 - tail), limit(densest, tail)
     return low, max(low, high)
 
@@ -148,27 +79,32 @@ def _root(rising: Callable[[float], float], largest: float) -> float:
         return 0.0
     if rising(largest) <= 0.0:
         return largest
-    return float(brentq(rising, 0.0, largest, xtol=1e-3))
+    return float(brentq(rising, 0.0, largest, xtol=1e-2))
 
 
-def spreads(deviations: Floats, noise: Floats, sd: Floats, slices: Sequence[slice]) -> tuple[Floats, Floats]:
+def spreads(deviations: Floats, noise: Floats, errors: Floats, slices: Sequence[slice]) -> tuple[Floats, Floats]:
     """Return the sparsest and the densest possible spread of the true shift over the values."""
-    return _sparsest(deviations, sd), _densest(deviations, noise, sd, slices)
+    return _sparsest(deviations, errors), _densest(deviations, noise, errors, slices)
 
 
-def _sparsest(deviations: Floats, sd: Floats) -> Floats:
-    """Keep deviations of 2.5 standard errors or more, or else the largest one; set the others to zero."""
-    z = np.abs(deviations) / sd
-    return np.where(z > min(2.5, float(z.max()) * (1 - 1e-9)), deviations, 0.0)
+def _sparsest(deviations: Floats, errors: Floats) -> Floats:
+    """Keep the deviations that noise alone hardly reaches, or else the largest one; set the others to zero.
+
+    The largest of n standard normal numbers is about √(2 log n) (Donoho & Johnstone 1994,
+    doi:10.1093/biomet/81.3.425); the threshold is 2.5 at least.
+    """
+    z = np.abs(deviations) / errors
+    n = z.size / 2 if len(z) == 2 else z.size
+    return np.where(z > min(max(2.5, np.sqrt(2 * np.log(n))), float(z.max()) * (1 - 1e-9)), deviations, 0.0)
 
 
-def _densest(deviations: Floats, noise: Floats, sd: Floats, slices: Sequence[slice]) -> Floats:
+def _densest(deviations: Floats, noise: Floats, errors: Floats, slices: Sequence[slice]) -> Floats:
     """Keep deviations of 3 standard errors or more; give all others the one size that their mean square allows.
 
     The mean square of z = deviation / error is 1 + size² (0.973 + size² when cut at 3); its own sampling
     error is read off the noise draws, whose values are dependent.
     """
-    z = deviations / sd
+    z = deviations / errors
     stands = np.abs(z) > 3.0
     spread = np.where(stands, deviations, 0.0)
     for part in slices:
@@ -176,7 +112,7 @@ def _densest(deviations: Floats, noise: Floats, sd: Floats, slices: Sequence[sli
         if not rest.any():
             continue
         surplus = max(0.0, float((z[:, part][rest] ** 2).mean()) - 0.973)
-        error = float(((noise[:, :, part] / sd[:, part])[:, rest] ** 2).mean(axis=1).std())
-        size = np.sqrt(surplus + 1.645 * error * np.sqrt(1 + 2 * surplus))
-        spread[:, part] += np.where(rest, np.sign(z[:, part]) * size * sd[:, part], 0.0)
+        error = float(((noise[:, :, part] / errors[:, part])[:, rest] ** 2).mean(axis=1).std())
+        size = np.sqrt(surplus + error * np.sqrt(1 + 2 * surplus))
+        spread[:, part] += np.where(rest, np.sign(z[:, part]) * size * errors[:, part], 0.0)
     return spread

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.distance import ntvd_per_attribute
+from equivox.statistics.distance import both_per_attribute, ntvd_per_attribute
 from equivox.statistics.permutation import (
     Labels,
     all_labellings,
@@ -45,6 +45,7 @@ def null_over_clusters(
     n_groups: int,
     n_resamples: int,
     rng: np.random.Generator,
+    euclidean: bool = False,
 ) -> tuple[Floats, int, bool]:
     """Return the null with groups permuted over whole clusters, within strata.
 
@@ -58,7 +59,8 @@ def null_over_clusters(
     Returns
     -------
     tuple
-        B x A nTVDs, the number of distinct permutations, and whether all of them were enumerated.
+        B x A nTVDs (with `euclidean` followed by A Euclidean distances), the number of distinct permutations, and
+        whether all of them were enumerated.
     """
     from scipy import sparse
 
@@ -79,7 +81,8 @@ def null_over_clusters(
             for size in blocks(n_resamples, step):
                 yield random_labellings(sizes, size, rng)
 
-    parts = [_distances(labels, of_cluster, n_groups, slices) for labels in labellings()]
+    distance = both_per_attribute if euclidean else ntvd_per_attribute
+    parts = [_distances(labels, of_cluster, n_groups, slices, distance) for labels in labellings()]
     return np.concatenate(parts), n_labellings, exact
 
 
@@ -199,8 +202,14 @@ def _from_rows(
     return np.concatenate(parts)
 
 
-def _distances(labels: Labels, of_unit: sparse.csr_array, n_groups: int, slices: Sequence[slice]) -> Floats:
-    """Compute nTVD under each permutation (B x units) of units whose value counts are `of_unit` (V x units).
+def _distances(
+    labels: Labels,
+    of_unit: sparse.csr_array,
+    n_groups: int,
+    slices: Sequence[slice],
+    distance: Callable[[Floats, Sequence[slice]], Floats] = ntvd_per_attribute,
+) -> Floats:
+    """Compute distances under each permutation (B x units) of units whose value counts are `of_unit` (V x units).
 
     A sparse product is as fast as a dense one here, and does not start threads that compete.
     """
@@ -216,5 +225,5 @@ def _distances(labels: Labels, of_unit: sparse.csr_array, n_groups: int, slices:
         for code in range(n_groups - 1):
             tables[:, code] = (of_unit @ (chunk == code).astype(of_unit.dtype)).T
         tables[:, -1] = total - tables[:, :-1].sum(axis=1)
-        parts.append(ntvd_per_attribute(tables, slices))
+        parts.append(distance(tables, slices))
     return np.concatenate(parts)

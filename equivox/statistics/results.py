@@ -18,22 +18,38 @@ class DistributionShift:
     tvd, ntvd
         tvd is the mean over groups of ½ Σ_v |P_g(v) - P̄(v)|, between 0 and 1; ntvd is 100 · tvd / (1 - 1/G). Zero
         means that all groups gave the same answers.
+    estimate, estimate_unclipped
+        The estimated nTVD of the population, with what noise adds to `ntvd` removed. Zero means that the groups differ
+        by no more than noise. `estimate_unclipped` may be below zero or above the maximum: take it for means over tasks
+        and for differences, where such numbers balance others.
     attainable_max
         The attainable maximum: the largest nTVD that this number of values and groups can reach.
     null_mean
         The null mean: the mean nTVD over permutations of the groups over clusters, or over responses when no clusters
-        were given. A sample's nTVD is expected to be this large even without an effect.
+        were given. A sample's nTVD is expected to be this large even without an effect. With few clusters an effect
+        increases it, so that `ntvd` less this mean is no distance; it is a diagnosis of the noise.
     null_mean_response
         The null mean over permutations of the groups over responses.
-    excess
-        ntvd - null_mean. Zero means no more than chance gives; it may be below zero.
     p_response, p_cluster
         The probability of an nTVD at least as large when groups are permuted over responses, or over whole clusters
-        (within strata). Never 0. p_cluster is NaN when no clusters were given.
+        (within strata and blocks). Never 0. p_cluster is NaN when no clusters were given. Where one group has over 1.5
+        times as many clusters as another, it is at least `p_noise`.
+    p_noise
+        The probability of an nTVD at least as large from draws of the groups' own noise. It needs no clusters of like
+        dispersion, and is careful with few.
+    p_euclidean
+        As p_cluster before the guard, for the Euclidean distance: a second test, declared in advance, that finds a
+        shift of few values more often and one of many values less often.
+    power_at_10
+        The probability that a shift of 10 would stand out of this noise at the 5 % level; below one half the design
+        hardly finds it.
     p_paper
         b/B of the permutations over responses, as VIBE prints it; may be 0.
     ci_low, ci_high
-        Confidence interval of the population's nTVD. Sampling noise is removed, so it may lie below `ntvd`.
+        Confidence interval of the population's nTVD, for the items asked and for clusters like those seen. Sampling
+        noise is removed, so it may lie below `ntvd`.
+    new_items_low, new_items_high
+        The same interval for new items of the same kind (other sentences); NaN when no items were given.
     n_responses, n_used, n_clusters
         The responses given, the responses with a kept value, and the clusters with such a response (0 without
         clusters).
@@ -58,15 +74,21 @@ class DistributionShift:
 
     tvd: float
     ntvd: float
+    estimate: float
+    estimate_unclipped: float
     attainable_max: float
     null_mean: float
     null_mean_response: float
-    excess: float
     p_response: float
     p_cluster: float
+    p_noise: float
+    p_euclidean: float
+    p_paper: float
+    power_at_10: float
     ci_low: float
     ci_high: float
-    p_paper: float
+    new_items_low: float
+    new_items_high: float
     n_responses: int
     n_used: int
     n_clusters: int
@@ -96,8 +118,9 @@ class JointShift:
     ----------
     attributes
         The shift of each attribute, from the same permutations.
-    ntvd, attainable_max, null_mean, null_mean_response, excess, p_response, p_cluster, p_paper, ci_low, ci_high
-        As in `DistributionShift`, for the mean over the defined attributes.
+    ntvd, estimate, estimate_unclipped, attainable_max, null_mean, null_mean_response, p_response, p_cluster, p_noise,
+    p_euclidean, p_paper, power_at_10, ci_low, ci_high, new_items_low, new_items_high
+        As in `DistributionShift`, for the mean over the defined attributes; `power_at_10` is for a shift of 10 in each.
     n_responses, n_used, n_clusters
         The responses given, the responses with a kept value in a defined attribute, and the clusters with such a
         response.
@@ -109,15 +132,21 @@ class JointShift:
 
     attributes: dict[str, DistributionShift]
     ntvd: float
+    estimate: float
+    estimate_unclipped: float
     attainable_max: float
     null_mean: float
     null_mean_response: float
-    excess: float
     p_response: float
     p_cluster: float
+    p_noise: float
+    p_euclidean: float
+    p_paper: float
+    power_at_10: float
     ci_low: float
     ci_high: float
-    p_paper: float
+    new_items_low: float
+    new_items_high: float
     n_responses: int
     n_used: int
     n_clusters: int

@@ -1,9 +1,10 @@
-"""Distribution shift between groups: nTVD with its null mean, p-values and a confidence interval."""
+"""Distribution shift between groups: nTVD with its estimate, interval, null mean and p-values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.distance import attainable_shift, ntvd_of_counts
+from equivox.statistics.distance import attainable_shift, euclidean_of_shares, ntvd_of_shares
 from equivox.statistics.encode import (
     Design,
     Occurrences,
@@ -19,6 +20,7 @@ from equivox.statistics.encode import (
     encode_design,
     encode_values,
 )
+from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.evidence import Evidence, draw_evidence
 from equivox.statistics.inputs import LabelColumn, ValueColumn
 from equivox.statistics.intervals import invert
@@ -34,6 +36,8 @@ def distribution_shift(
     *,
     clusters: LabelColumn | None,
     strata: LabelColumn | None = None,
+    blocks: LabelColumn | None = None,
+    items: LabelColumn | None = None,
     min_count: int = 10,
     n_resamples: int = 10_000,
     confidence: float = 0.95,
@@ -55,6 +59,12 @@ def distribution_shift(
         The stratum, which is held constant, one label per response. If every cluster is in one stratum, clusters are
         permuted within strata. If a cluster spans several, clusters are permuted freely and a note says so. The test
         over responses ignores strata, as published.
+    blocks
+        The block of each cluster (the gender of a speaker, when accents are compared), one label per response. Clusters
+        are permuted within blocks, and within strata that hold whole clusters. A difference between blocks is then
+        neither an effect nor noise.
+    items
+        The item of each response (its sentence). With it there is a second interval, for new items.
     min_count
         Values seen fewer times over all responses are removed and counted (τ in the paper).
     n_resamples
@@ -69,9 +79,10 @@ def distribution_shift(
     Returns
     -------
     DistributionShift
-        `ntvd` is in percent and zero when all groups gave the same answers. All numbers are NaN, and `undefined` says
-        why, when there are fewer than two groups, when a group has no usable response, or when fewer than two values
-        are kept: constant answers are no evidence of fairness.
+        `estimate` is the estimated nTVD of the population, in percent: zero means that the groups differ by no more
+        than noise. `ntvd` is that of the sample, zero when all groups gave the same answers. All numbers are NaN, and
+        `undefined` says why, when there are fewer than two groups, when a group has no usable response, or when fewer
+        than two values are kept: constant answers are no evidence of fairness.
 
     Raises
     ------
@@ -82,7 +93,8 @@ def distribution_shift(
     Notes
     -----
     nTVD: arXiv 2604.17248, equations 2-5. p = (1 + b)/(1 + B): Phipson & Smyth 2010, doi:10.2202/1544-6115.1585.
-    Interval: test inversion with cluster noise, docs/validity.md.
+    Estimate: `equivox.statistics.estimate`. Interval: test inversion with cluster noise; its lower end is 0 wherever p
+    is above 1 - confidence. Both are checked in docs/validity.md.
 
     Examples
     --------
@@ -102,6 +114,8 @@ def distribution_shift(
         groups,
         clusters=clusters,
         strata=strata,
+        blocks=blocks,
+        items=items,
         min_count=min_count,
         n_resamples=n_resamples,
         confidence=confidence,
@@ -116,6 +130,8 @@ def joint_shift(
     *,
     clusters: LabelColumn | None,
     strata: LabelColumn | None = None,
+    blocks: LabelColumn | None = None,
+    items: LabelColumn | None = None,
     min_count: int = 10,
     n_resamples: int = 10_000,
     confidence: float = 0.95,
@@ -132,7 +148,7 @@ def joint_shift(
     attributes
         The values of each attribute, all in the same order of responses: a mapping from name to column, a pandas
         DataFrame or a pyarrow Table. Columns as `values` in `distribution_shift`.
-    groups, clusters, strata, min_count, n_resamples, confidence, rng
+    groups, clusters, strata, blocks, items, min_count, n_resamples, confidence, rng
         As in `distribution_shift`.
 
     Returns
@@ -162,7 +178,7 @@ def joint_shift(
     columns = inputs.named_columns(attributes, "attributes")
     if not columns:
         raise RequestError("`attributes` is empty: name at least one attribute with its values")
-    design = encode_design(groups, clusters, strata)
+    design = encode_design(groups, clusters, strata, blocks, items)
     n_responses = len(design.group_of_row)
     occurrences = {}
     for name, column in columns.items():
@@ -226,25 +242,124 @@ def _same_in_all(found: Occurrences) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Tested:
-    """The null mean, excess and p-values of an observed distance."""
+class _Numbers:
+    """The numbers that an attribute and a task have in common."""
 
+    ntvd: float
+    estimate: float
+    estimate_unclipped: float
+    attainable_max: float
     null_mean: float
     null_mean_response: float
     p_response: float
     p_cluster: float
+    p_noise: float
+    p_euclidean: float
     p_paper: float
+    power_at_10: float
+    ci_low: float
+    ci_high: float
+    new_items_low: float
+    new_items_high: float
+
+    @classmethod
+    def undefined(cls) -> _Numbers:
+        return cls(**{one.name: math.nan for one in fields(cls)})
 
 
-def _tested(observed: float, response: Floats, cluster: Floats, exact: bool) -> _Tested:
+def _numbers(
+    evidence: Evidence, names: Sequence[str], deviations: Floats, shares: Floats, largest: float, confidence: float
+) -> _Numbers:
+    """Return the numbers of the mean over the attributes called `names`; arrays hold their columns side by side."""
+    columns = [list(evidence.slices).index(name) for name in names]
+    kept = np.concatenate([np.arange(part.start, part.stop) for part in (evidence.slices[name] for name in names)])
+    joint = len(names) > 1 or len(evidence.slices) == 1
+    slices, start = [], 0
+    for name in names:
+        width = evidence.slices[name].stop - evidence.slices[name].start
+        slices.append(slice(start, start + width))
+        start += width
+    scale = evidence.joint_scale if joint else evidence.scales[columns[0]]
+    noise = evidence.noise[:, :, kept] * scale[:, None, None]
+    errors = evidence.errors[:, kept]
+    observed = float(_length(deviations[None], slices)[0])
+    lengths = _length(noise, slices)
+    response = evidence.response[:, columns].mean(axis=1)
+    cluster = evidence.cluster[:, columns].mean(axis=1)
     null_mean_response = float(np.nanmean(response))
-    return _Tested(
+    p_response = p_value(response, observed, exact=False)
+    p_noise = p_value(lengths, observed, exact=False)
+    p_cluster = p_euclidean = math.nan
+    if len(cluster):
+        p_cluster = p_value(cluster, observed, exact=evidence.exact)
+        euclidean = float(np.mean([euclidean_of_shares(shares[None, :, part])[0] for part in slices]))
+        p_euclidean = p_value(evidence.euclidean[:, columns].mean(axis=1), euclidean, exact=evidence.exact)
+        if evidence.guarded:
+            p_cluster = max(p_cluster, p_noise)
+    decides = p_response if math.isnan(p_cluster) else p_cluster
+    drawn = len(response) if math.isnan(p_cluster) else len(cluster)
+    if not evidence.exact and (1 + drawn) * (1 - confidence) < 1:
+        decides = 0.0  # So few permutations were drawn that p says nothing.
+    unclipped = float(estimate_shift(deviations, evidence.seen_errors[:, kept], slices).mean())
+    low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest)
+    new_low = new_high = math.nan
+    if evidence.new_items is not None and evidence.item_errors is not None:
+        other = evidence.new_items[:, :, kept] * scale[:, None, None]
+        new_low, new_high = _interval(
+            deviations, other, evidence.item_errors[:, kept], slices, confidence, decides, largest
+        )
+        new_low, new_high = min(low, new_low), max(high, new_high)
+    return _Numbers(
+        ntvd=observed,
+        estimate=min(max(unclipped, 0.0), largest),
+        estimate_unclipped=unclipped,
+        attainable_max=largest,
         null_mean=float(np.nanmean(cluster)) if len(cluster) else null_mean_response,
         null_mean_response=null_mean_response,
-        p_response=p_value(response, observed, exact=False),
-        p_cluster=p_value(cluster, observed, exact=exact) if len(cluster) else float("nan"),
+        p_response=p_response,
+        p_cluster=p_cluster,
+        p_noise=p_noise,
+        p_euclidean=p_euclidean,
         p_paper=n_extreme(response, observed) / len(response),
+        power_at_10=_power(shares, noise, lengths, slices, min(10.0, largest)),
+        ci_low=low,
+        ci_high=high,
+        new_items_low=new_low,
+        new_items_high=new_high,
     )
+
+
+def _length(shares: Floats, slices: Sequence[slice]) -> Floats:
+    """Return the mean nTVD over attributes, B from B x G x V."""
+    return np.asarray(np.mean([ntvd_of_shares(shares[:, :, part]) for part in slices], axis=0), dtype=np.float64)
+
+
+def _interval(
+    deviations: Floats,
+    noise: Floats,
+    errors: Floats,
+    slices: Sequence[slice],
+    confidence: float,
+    p: float,
+    largest: float,
+) -> tuple[float, float]:
+    """Return the interval; its lower end is 0 unless the test rejects at the same level, so that they agree."""
+    low, high = invert(deviations, noise, errors, slices, confidence)
+    return (min(low, largest) if p <= 1 - confidence + 1e-9 else 0.0), min(high, largest)
+
+
+def _power(shares: Floats, noise: Floats, lengths: Floats, slices: Sequence[slice], shift: float) -> float:
+    """Return the probability that a shift of this nTVD in every attribute stands out of the noise at the 5 % level.
+
+    Each group moves the same share of its answers to one value of its own, the most common values first.
+    """
+    moved = np.zeros((1, *noise.shape[1:]))
+    for part in slices:
+        common = np.argsort(-shares[:, part].mean(axis=0), kind="stable")
+        own = np.eye(len(common))[common[np.arange(len(shares)) % len(common)]]
+        own -= own.mean(axis=0)
+        moved[0, :, part] = own * (shift / float(ntvd_of_shares(own[None])[0]))
+    return float((_length(moved + noise, slices) > np.quantile(lengths, 0.95)).mean())
 
 
 def _least_p(cluster: Floats, exact: bool) -> tuple[str, ...]:
@@ -283,22 +398,13 @@ def _one(
         "undefined": reason,
     }
     if reason is not None or evidence is None:
-        nan = float("nan")
+        nothing = _Numbers.undefined()
         return DistributionShift(
             **common,
-            tvd=nan,
-            ntvd=nan,
-            attainable_max=nan,
-            null_mean=nan,
-            null_mean_response=nan,
-            excess=nan,
-            p_response=nan,
-            p_cluster=nan,
-            ci_low=nan,
-            ci_high=nan,
-            p_paper=nan,
-            by_group=np.full(table.shape, nan),
-            deviations=np.full(table.shape, nan),
+            **vars(nothing),
+            tvd=math.nan,
+            by_group=np.full(table.shape, math.nan),
+            deviations=np.full(table.shape, math.nan),
             null_response=EMPTY,
             null_cluster=EMPTY,
             exact_cluster=False,
@@ -306,31 +412,22 @@ def _one(
             notes=design.notes,
         )
     column = list(evidence.slices).index(name)
-    part = evidence.slices[name]
-    ntvd = float(ntvd_of_counts(table[None].astype(np.float64))[0])
     by_group = table / table.sum(axis=1, keepdims=True)
     deviations = by_group - by_group.mean(axis=0)
-    response, cluster = evidence.response[:, column], evidence.cluster[:, column]
-    tested = _tested(ntvd, response, cluster, evidence.exact)
-    notes = (*evidence.notes, *_least_p(cluster, evidence.exact))
+    cluster = evidence.cluster[:, column]
     largest = attainable_shift(len(found.values), n_groups)
-    low, high = invert(deviations, evidence.noise[:, :, part], [slice(0, len(found.values))], confidence)
+    numbers = _numbers(evidence, [name], deviations, by_group, largest, confidence)
     return DistributionShift(
         **common,
-        **vars(tested),
-        tvd=ntvd * (1 - 1 / n_groups) / 100,
-        ntvd=ntvd,
-        attainable_max=largest,
-        excess=ntvd - tested.null_mean,
-        ci_low=min(low, largest),
-        ci_high=min(high, largest),
+        **vars(numbers),
+        tvd=numbers.ntvd * (1 - 1 / n_groups) / 100,
         by_group=by_group,
         deviations=deviations,
-        null_response=response,
+        null_response=evidence.response[:, column],
         null_cluster=cluster,
         exact_cluster=evidence.exact,
         n_labellings=evidence.n_labellings,
-        notes=notes,
+        notes=(*evidence.notes, *_least_p(cluster, evidence.exact)),
     )
 
 
@@ -344,20 +441,10 @@ def _mean(
 ) -> JointShift:
     """Assemble the mean over the defined attributes."""
     if evidence is None:
-        nan = float("nan")
         reasons = "; ".join(f"{name}: {shift.undefined}" for name, shift in shifts.items())
         return JointShift(
             attributes=shifts,
-            ntvd=nan,
-            attainable_max=nan,
-            null_mean=nan,
-            null_mean_response=nan,
-            excess=nan,
-            p_response=nan,
-            p_cluster=nan,
-            ci_low=nan,
-            ci_high=nan,
-            p_paper=nan,
+            **vars(_Numbers.undefined()),
             n_responses=n_responses,
             n_used=0,
             n_clusters=0,
@@ -369,32 +456,23 @@ def _mean(
             undefined=f"no attribute is defined ({reasons})",
             notes=design.notes,
         )
-    ntvd = float(np.mean([shifts[name].ntvd for name in defined]))
-    response, cluster = evidence.response.mean(axis=1), evidence.cluster.mean(axis=1)
-    tested = _tested(ntvd, response, cluster, evidence.exact)
+    deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
+    shares = np.concatenate([shifts[name].by_group for name in defined], axis=1)
     largest = float(np.mean([shifts[name].attainable_max for name in defined]))
-    if len(defined) == 1:
-        low, high = shifts[defined[0]].ci_low, shifts[defined[0]].ci_high
-    else:
-        deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
-        low, high = invert(deviations, evidence.noise, list(evidence.slices.values()), confidence)
+    numbers = _numbers(evidence, defined, deviations, shares, largest, confidence)
+    cluster = evidence.cluster.mean(axis=1)
     left_out = [name for name in shifts if name not in defined]
     notes = (*evidence.notes, *_least_p(cluster, evidence.exact))
     if left_out:
         notes = (*notes, f"left out as undefined: {', '.join(left_out)}")
     return JointShift(
         attributes=shifts,
-        **vars(tested),
-        ntvd=ntvd,
-        attainable_max=largest,
-        excess=ntvd - tested.null_mean,
-        ci_low=min(low, largest),
-        ci_high=min(high, largest),
+        **vars(numbers),
         n_responses=n_responses,
         n_used=evidence.n_used,
         n_clusters=evidence.n_clusters,
         defined=defined,
-        null_response=response,
+        null_response=evidence.response.mean(axis=1),
         null_cluster=cluster,
         exact_cluster=evidence.exact,
         n_labellings=evidence.n_labellings,

@@ -50,7 +50,7 @@ def check_stages(*arguments: Any, **options: Any) -> Any:
 
 
 def _over_chance(score: Score) -> float:
-    return -score.excess
+    return -score.estimate_unclipped
 
 
 _ALL_AT_ONCE = (

@@ -1,4 +1,4 @@
-"""nTVD of plain columns: the distance between groups' answers, with its null mean."""
+"""nTVD of plain columns: the distance between groups' answers, and its estimate for the population."""
 
 from __future__ import annotations
 
@@ -46,13 +46,15 @@ def measure(
     )
     undefined = coverage.shortfall(min_coverage) or found.undefined
     numbers = {
+        "estimate": found.estimate,
         "ntvd": found.ntvd,
         "attainable_max": found.attainable_max,
         "null_mean": found.null_mean,
-        "excess": found.excess,
         "ci_low": found.ci_low,
         "ci_high": found.ci_high,
         "p_cluster": found.p_cluster,
+        "p_noise": found.p_noise,
+        "p_euclidean": found.p_euclidean,
         "p_response": found.p_response,
         "p_paper": found.p_paper,
     }
@@ -95,8 +97,8 @@ METRIC = ColumnMetric(
         "strata": "what is held equal between groups",
     },
     description=(
-        "Normalised total variation distance between groups' open-ended answers (VIBE), with the null mean that chance "
-        "gives, an interval, and a test that moves the unit carrying the group."
+        "Normalised total variation distance between groups' open-ended answers (VIBE): its estimate for the "
+        "population, the number as published, an interval, and tests that move the unit carrying the group."
     ),
     citation="arXiv:2604.17248",
 )

@@ -67,7 +67,7 @@ def _values(found: ShiftComparison, n_resamples: int) -> PairedValues:
         difference=found.difference,
         ci_low=found.ci_low,
         ci_high=found.ci_high,
-        further=found.corrected,
+        further=found.estimate,
         p=found.p_both,
         p_exchange=found.p,
         p_least=max(least_p(found.n_clusters, n_resamples), least_p_distance(n_resamples)),

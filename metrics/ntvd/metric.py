@@ -36,8 +36,8 @@ def _of_shares(shares: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return ntvd_of_shares(shares)
 
 
-def _above_null_mean(score: Score) -> float:
-    return 100 - score.excess
+def _from_estimate(score: Score) -> float:
+    return 100 - score.estimate
 
 
 def column_metrics() -> tuple[ColumnMetric, ...]:
@@ -52,8 +52,8 @@ METRIC = Metric(
     unit="percent of the largest possible distance",
     help=(
         "Distance between the distributions of the groups' answers: 0 all groups get the same answers, 100 no two "
-        "groups share one. Noise can only add to it, so it is shown with its null mean. Max is the most that these "
-        "answers allow."
+        "groups share one. Noise can only add to it, so the estimate for the population heads the tables, and the nTVD "
+        "as published stands beside it. Max is the most that these answers allow."
     ),
     score=score,
     measures=(
@@ -62,8 +62,8 @@ METRIC = Metric(
             no_bias=0.0,
             compare=compare,
             overall=True,
-            published=_above_null_mean,
-            published_help="100 - excess over the null mean",
+            published=_from_estimate,
+            published_help="100 - the estimated nTVD",
             help="0 all groups get the same answers, 100 no two share one; max: the most these answers allow",
             null_mean=True,
             of_shares=_of_shares,
@@ -87,9 +87,13 @@ METRIC = Metric(
         (
             "nTVD",
             "Distance between the distributions of the groups' answers: 0 all groups get the same answers, 100 no two "
-            "groups share one. Noise can only add to it, so it is shown with its null mean. Max is the most that these "
-            "answers allow. In its interval the noise is removed: the interval may be below the value. In a paired "
-            "test, a difference must be larger than all that noise may add to either model.",
+            "groups share one. Noise can only add to it. Max is the most that these answers allow. In a paired test, a "
+            "difference must be larger than all that noise may add to either model.",
+        ),
+        (
+            "estimate",
+            "The nTVD that these groups would have with any number of answers: what noise adds is removed. Zero means "
+            "that the groups differ by no more than noise. The interval belongs to it.",
         ),
     ),
 )

@@ -225,7 +225,8 @@ class _Subset:
             **named,
             value=float(value),
             null_mean=float(null.mean()),
-            excess=float(value - null.mean()),
+            estimate=max(0.0, float(value - null.mean())),
+            estimate_unclipped=float(value - null.mean()),
             p_cluster=float((1 + (null >= value - 1e-9).sum()) / (1 + len(null))),
             coverage=coverage,
         )

@@ -23,7 +23,8 @@ FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requeste
 def score(task: str, value: float, null_mean: float = 0.0) -> Score:
     return Score(
         task=task, condition="audio", dimension="gender", attribute=None, role="outcome", name="nTVD", unit="percent",
-        zero_means="", value=value, null_mean=null_mean, excess=value - null_mean, p_cluster=0.01, coverage=FULL,
+        zero_means="", value=value, null_mean=null_mean, estimate=max(0.0, value - null_mean),
+        estimate_unclipped=value - null_mean, p_cluster=0.01, coverage=FULL,
         undefined="nothing to compare" if math.isnan(value) else None,
     )  # fmt: skip
 

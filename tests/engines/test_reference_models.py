@@ -139,12 +139,12 @@ def test_biased_reaches_the_ceiling_which_is_100_wherever_the_answers_allow_it(t
         assert score.p_cluster < 0.01
 
 
-def test_oracle_has_no_excess(tmp_path: Path) -> None:
+def test_oracle_has_no_shift(tmp_path: Path) -> None:
     found = [s for s in scores(tmp_path, "simulated:oracle", "vibe_gender,vibe_accent") if s.attribute is None]
     assert len(found) == 10
     for score in found:
         assert score.value == pytest.approx(0, abs=1e-9)
-        assert score.excess == pytest.approx(0, abs=1e-9)
+        assert score.estimate == pytest.approx(0, abs=1e-9)
         assert score.p_cluster == 1
 
 

@@ -29,7 +29,7 @@ WHOLE = Score(
     zero_means="alike",
     value=31.25,
     null_mean=20.0,
-    excess=11.25,
+    estimate=11.25,
     ci_low=1.0,
     ci_high=40.0,
     p_cluster=0.03,
@@ -56,7 +56,7 @@ def test_a_score_gives_its_value_and_every_piece_of_its_evidence() -> None:
         "ntvd_coverage",
         *(f"coverage_{count}" for count in COUNTS),
     ]
-    assert (flat["ntvd"], flat["ntvd_null_mean"], flat["ntvd_excess"], flat["ntvd_p_cluster"]) == (
+    assert (flat["ntvd"], flat["ntvd_null_mean"], flat["ntvd_estimate"], flat["ntvd_p_cluster"]) == (
         31.25,
         20,
         11.25,
@@ -71,7 +71,7 @@ def test_a_score_gives_its_value_and_every_piece_of_its_evidence() -> None:
 
 
 def test_an_undefined_score_is_nan_under_the_same_keys() -> None:
-    lost = replace(WHOLE, value=math.nan, null_mean=math.nan, excess=math.nan, undefined="only 2 of 8 are usable")
+    lost = replace(WHOLE, value=math.nan, null_mean=math.nan, estimate=math.nan, undefined="only 2 of 8 are usable")
     assert flat_metrics([lost]).keys() == flat_metrics([WHOLE]).keys()
     assert math.isnan(flat_metrics([lost])["ntvd"])
     # what it rests on is known all the same

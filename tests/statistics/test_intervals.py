@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from equivox.statistics import distribution_shift
-from equivox.statistics.intervals import draw_noise, invert, noise_of_clusters, noise_of_responses
+from equivox.statistics.intervals import invert
+from equivox.statistics.noise import Noise, noise_over_clusters, noise_over_responses
 
 
 def generator(seed=1):
@@ -15,7 +16,7 @@ def test_response_noise_is_the_multinomial_covariance():
     # Group a: 50, 30, 20 of 100. Covariance of its shares: (diag p − p pᵀ) / 99.
     codes = np.repeat([0, 1, 2, 0, 1], [50, 30, 20, 10, 10])
     group = np.repeat([0, 1], [100, 20])
-    factors = noise_of_responses(np.arange(120), codes, group, [slice(0, 3)], 2)
+    factors = noise_over_responses(np.arange(120), codes, group, [slice(0, 3)], 2).factors
     p = np.array([0.5, 0.3, 0.2])
     assert factors[0].T @ factors[0] == pytest.approx((np.diag(p) - np.outer(p, p)) / 99, abs=1e-12)
 
@@ -24,26 +25,78 @@ def test_multi_valued_responses_carry_their_dependence():
     # Every response says x and y together, or z twice: P = (.25, .25, .5) from 4 responses, two of each kind.
     # Pulls: ±(1, 1, −2)/16 each, so Σ pull pullᵀ = 4 · vvᵀ/256 with v = (1, 1, −2); times 4/3.
     rows, codes = np.arange(4).repeat(2), np.array([0, 1, 0, 1, 2, 2, 2, 2])
-    factors = noise_of_responses(rows, codes, np.zeros(4, dtype=int), [slice(0, 3)], 1)
+    factors = noise_over_responses(rows, codes, np.zeros(4, dtype=int), [slice(0, 3)], 1).factors
     v = np.array([1, 1, -2])
     assert factors[0].T @ factors[0] == pytest.approx(np.outer(v, v) * 4 / 256 * 4 / 3, abs=1e-12)
 
 
+def over_clusters(counts, group, rng, **further):
+    """Return the noise of answers given as clusters x values."""
+    counts = np.asarray(counts)
+    cluster = np.repeat(np.arange(len(counts)), counts.sum(axis=1))
+    codes = np.concatenate([np.repeat(np.arange(counts.shape[1]), row) for row in counts])
+    group = np.asarray(group)
+    return noise_over_clusters(
+        np.arange(len(codes)), codes, group[cluster], cluster, group, [slice(0, counts.shape[1])],
+        int(group.max()) + 1, rng, **further,
+    )  # fmt: skip
+
+
 def test_cluster_noise_against_resampled_clusters():
     rng = generator(2)
-    counts = rng.multinomial(30, rng.dirichlet(np.full(4, 3.0), size=40))
-    factors = noise_of_clusters(counts, np.zeros(40, dtype=int), [slice(0, 4)], 1)
-    drawn = counts[rng.integers(0, 40, size=(20_000, 40))].sum(axis=1)
+    counts = rng.multinomial(30, rng.dirichlet(np.full(4, 3.0), size=80))
+    group = np.arange(80) % 2
+    found = over_clusters(counts, group, rng)
+    own = counts[group == 0]
+    drawn = own[rng.integers(0, 40, size=(20_000, 40))].sum(axis=1)
     shares = drawn / drawn.sum(axis=1, keepdims=True)
-    # The plain bootstrap leaves out the factor 40/39.
-    assert factors[0].T @ factors[0] == pytest.approx(np.cov(shares.T) * 40 / 39, rel=0.1, abs=2e-5)
+    # The plain bootstrap leaves out the factor 40/39. Shrinkage gives the simpler covariance a weight of 4/43.
+    assert found.factors[0].T @ found.factors[0] == pytest.approx(np.cov(shares.T) * 40 / 39, rel=0.2, abs=1e-4)
+
+
+def test_noise_of_independent_responses_is_the_multinomial_s():
+    # 24 speakers alike, 600 answers each: a share of one half among 7,200 answers has the error √(.25/7200) = .00589,
+    # and half the difference of two has that over √2.
+    rng = generator(3)
+    errors = [
+        over_clusters(rng.multinomial(600, [0.5, 0.5], size=24), np.arange(24) % 2, rng).errors()[0, 0]
+        for _ in range(40)
+    ]
+    assert np.mean(errors) == pytest.approx(math.sqrt(0.25 / 7200 / 2), rel=0.05)
+
+
+def test_a_value_that_a_group_never_gave_is_not_impossible():
+    counts = np.array([[9, 1, 0], [8, 2, 0], [9, 1, 0], [5, 3, 2], [6, 2, 2], [7, 2, 1]])
+    found = over_clusters(counts, np.repeat([0, 1], 3), generator(4))
+    assert found.factors[0][:, 2].any()
+
+
+def test_agreeing_clusters_leave_noise():
+    counts = np.array([[10, 0], [10, 0], [10, 0], [10, 0], [0, 10], [0, 10], [0, 10], [0, 10]])
+    found = over_clusters(counts, np.repeat([0, 1], 4), generator(5))
+    # One more speaker of five moves a share of 1/5: as the mean of the groups (1/2), and with the rarest value.
+    assert found.alike
+    assert found.errors().min() > 0.05
+
+
+def test_blocks_are_no_noise():
+    # Men and women of each group answer unlike, in the same way: around their blocks nothing is left but chance.
+    rng = generator(6)
+    p = np.where(np.arange(24)[:, None] % 2 == 0, [0.9, 0.1], [0.1, 0.9])
+    counts, group = np.stack([rng.multinomial(100, row) for row in p]), np.repeat([0, 1], 12)
+    free = over_clusters(counts, group, rng)
+    blocked = over_clusters(counts, group, rng, block_of_cluster=np.arange(24) % 2)
+    assert blocked.errors().max() < 0.25 * free.errors().min()
 
 
 def test_noise_has_the_spread_of_student_s_t():
-    # One column, one group, factor 1: draws are t with 5 degrees, whose variance is 5/3.
-    noise = draw_noise([np.ones((1, 1))], 400_000, 5.0, generator(3))
-    assert noise.var() == pytest.approx(5 / 3, rel=0.03)
-    assert draw_noise([np.ones((1, 1))], 400_000, math.inf, generator(3)).var() == pytest.approx(1, rel=0.02)
+    # One column, two groups of which one is noisy: its deviation is half a normal; with 5 degrees a t, of variance 5/3.
+    noise = Noise([np.ones((1, 1)), np.zeros((1, 1))], [slice(0, 1)], (5.0,), math.inf)
+    drawn = noise.draw(400_000, generator(3))[:, 0, 0]
+    scales, joint = noise.scales(400_000, generator(4))
+    assert (2 * drawn * scales[0]).var() == pytest.approx(5 / 3, rel=0.03)
+    assert (2 * drawn * joint).var() == pytest.approx(1, rel=0.02)
+    assert noise.errors()[0, 0] == pytest.approx(0.5)
 
 
 def test_clear_shift_of_two_values_is_the_difference_of_two_proportions():
@@ -68,13 +121,13 @@ def test_confidence_is_heard():
 
 def test_no_deviation_and_no_noise():
     nothing = np.zeros((2, 3))
-    assert invert(nothing, np.zeros((50, 2, 3)), [slice(0, 3)], 0.95) == (0.0, 0.0)
+    assert invert(nothing, np.zeros((50, 2, 3)), nothing, [slice(0, 3)], 0.95) == (0.0, 0.0)
     noise = generator(4).normal(0, 0.05, size=(500, 2, 3))
-    low, high = invert(nothing, noise, [slice(0, 3)], 0.95)
+    low, high = invert(nothing, noise, np.full((2, 3), 0.05), [slice(0, 3)], 0.95)
     assert low == 0.0
     assert high >= 0.0
     certain = np.array([[0.5, -0.5, 0], [-0.5, 0.5, 0]])  # nTVD 100 without any noise
-    assert invert(certain, np.zeros((50, 2, 3)), [slice(0, 3)], 0.95) == pytest.approx((100, 100), abs=0.01)
+    assert invert(certain, np.zeros((50, 2, 3)), nothing, [slice(0, 3)], 0.95) == pytest.approx((100, 100), abs=0.01)
 
 
 def test_the_interval_may_lie_below_the_plug_in():

@@ -49,7 +49,7 @@ def test_numbers_of_a_hand_worked_table():
     assert found.deviations == pytest.approx(np.array([[0.25, -0.25], [-0.25, 0.25], [0, 0]]))
     assert found.group_counts == (4, 4, 4)
     assert found.attainable_max == pytest.approx(200 / 3)  # 3 groups on 2 values: 1 − (4 + 1)/9 = 4/9; over 2/3
-    assert found.excess == pytest.approx(found.ntvd - found.null_mean)
+    assert found.estimate < found.ntvd
 
 
 def test_rare_values_are_removed_and_counted():
@@ -88,7 +88,11 @@ def test_undefined_is_nan_with_a_reason(values, groups, reason):
         "attainable_max",
         "null_mean",
         "null_mean_response",
-        "excess",
+        "estimate",
+        "estimate_unclipped",
+        "p_noise",
+        "power_at_10",
+        "new_items_low",
         "p_response",
         "p_cluster",
         "p_paper",
@@ -240,7 +244,9 @@ def test_two_speakers_per_group_cannot_be_significant_and_say_so():
     found = distribution_shift(values, groups, clusters=clusters, rng=generator())
     assert found.p_cluster == pytest.approx(2 / 6)
     assert any("p = 0.33" in note for note in found.notes)
-    assert any("no width" in note for note in found.notes)
+    assert any("give the same answers" in note for note in found.notes)
+    # Two speakers a group that agree are no proof: the interval is wide, and its lower end is 0, as p asks.
+    assert found.estimate == pytest.approx(100) and (found.ci_low, found.ci_high) == (0.0, pytest.approx(100))
 
 
 def test_one_cluster_per_group_falls_back_to_responses():

@@ -135,7 +135,7 @@ def write_submission(wish: Wish) -> Submission:
     refuse_unfinished(wish.run)
     values = {task_id: scalar(tasks[score.task], score) for task_id, score in scores.items()}
     left_out = {
-        task_id: score.undefined or "its excess over chance is not known"
+        task_id: score.undefined or "its estimate is not known"
         for task_id, score in scores.items()
         if not math.isfinite(values[task_id])
     }
@@ -317,6 +317,9 @@ def _write_entries(
         (folder / RESULTS / f"equivox-{corpus}.yaml").write_text(text, "utf-8")
 
 
+_ONLY_NOISE = "no more than noise gives by itself, which does not prove fairness"
+
+
 def notes_of(
     score: Score, task: Task, manifest: Mapping[str, Any], marked: Mapping[str, str], *, compared: bool
 ) -> str:
@@ -326,14 +329,19 @@ def notes_of(
     """
     coverage, identity = score.coverage, manifest["identity"]
     null_mean = f", null mean {score_value(score.null_mean, score.unit)}" if score.null_mean == score.null_mean else ""
+    estimate = f"estimate {score_value(score.estimate, score.unit)}, " if score.estimate == score.estimate else ""
     group, share = coverage.worst
     least = f", {100 * share:.0f} % in {group}, the least" if share < 1 else ""
     model, told_as = identity["model"], manifest["command"]["model"]
     by = told_as if model["engine"] == "simulated" else f"{model['engine']}:{model['model']} {model['revision'][:12]}"
     told = [
         f"value = {task.metric.by_name[score.name].published_help}",
-        *(["less than chance gives by itself, which is no more fair than chance"] if score.excess < 0 else []),
-        f"{score.name} {score_value(score.value, score.unit)}{null_mean}, interval "
+        *(
+            ["no more than noise gives by itself, which does not prove fairness"]
+            if score.estimate_unclipped <= 0
+            else []
+        ),
+        f"{estimate}{score.name} {score_value(score.value, score.unit)}{null_mean}, interval "
         f"{score_interval(score.ci_low, score.ci_high, score.unit)}, p {p_value(score.p_cluster)} over "
         f"{score.n_clusters} units, q {p_value(score.q)}",
         f"{coverage.used} of {coverage.requested} responses used{least}",

@@ -25,7 +25,7 @@ from equivox.run.manifest import read_manifest
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One score of one run. `distance` is the distance from "no bias", less the null mean; None if it is undefined.
+    """One score of one run. `distance` is the estimated distance from "no bias"; None if it is undefined.
 
     `data` and `task_version` are the beginnings of content hashes of corpus and task; rows in which they differ cannot
     be compared.

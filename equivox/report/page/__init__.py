@@ -34,7 +34,11 @@ if TYPE_CHECKING:
     from equivox.report.blind_sheet import Drawn
 
 METHODS = (
-    ("null mean, excess", "The mean of the score when labels are permuted over clusters; the score less this mean."),
+    (
+        "estimate, null mean",
+        "The estimate is the population's value: what noise adds to the published number is removed. The null mean is "
+        "that of the published number when labels are permuted over clusters; it shows how large noise is.",
+    ),
     (
         "interval",
         "95 %, for the population's value.",
@@ -187,7 +191,7 @@ def _furthest(found: Sequence[Score]) -> str:
     most = max(found, key=lambda score: score.distance)
     known = math.isfinite(most.ci_low) and math.isfinite(most.ci_high)
     within = f" (95 % interval {score_interval(most.ci_low, most.ci_high, most.unit)})" if known else ""
-    what = f"{most.name} of {most.task.partition(':')[2] or most.task}, {score_value(most.value, most.unit)}{within}"
+    what = f"{most.name} of {most.task.partition(':')[2] or most.task}, {score_value(most.headline, most.unit)}{within}"
     return f"It is {what}." if len(found) == 1 else f"The furthest: {what}."
 
 
@@ -275,21 +279,21 @@ def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
 
     for run in comparison.runs:
         for score, shares in top_movers(run, attributes=wanted, values=6):
-            if not shares or score.excess <= 0:
+            if not shares or score.estimate_unclipped <= 0:
                 continue
             title = f"{score.task}, {score.attribute}"
             yield {
                 "model": run.model,
-                "title": f"{title}: {score.name} {percent(score.value)}",
+                "title": f"{title}: estimate {percent(score.headline)}",
                 "figure": _base64(svg_for_page(draw_shares(shares, title))),
                 "told": "; ".join(
                     f"{s.value}: " + ", ".join(f"{group} {percent(p)} %" for group, p in sorted(s.by_group.items()))
                     for s in shares
                 ),
                 "caption": (
-                    f"{run.model}, {title}: {score.name} {percent(score.value)}{stars(score.p_cluster)}, "
-                    f"null mean {percent(score.null_mean)}, "
-                    f"interval {interval(score.ci_low, score.ci_high)}, q {p_value(score.q)}."
+                    f"{run.model}, {title}: estimate {percent(score.headline)}{stars(score.p_cluster)}, "
+                    f"interval {interval(score.ci_low, score.ci_high)}, {score.name} {percent(score.value)}, "
+                    f"null mean {percent(score.null_mean)}, q {p_value(score.q)}."
                 ),
             }
 

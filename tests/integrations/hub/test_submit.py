@@ -49,21 +49,21 @@ def submit(run: Path, tmp_path: Path, equivox: Command) -> Command:
 def test_scalars_are_higher_is_better() -> None:
     score = Score(
         task="t:x", condition="audio", dimension="gender", attribute=None, role="outcome", name="nTVD", unit="percent",
-        zero_means="alike", value=30.0, null_mean=10.0, excess=20.0,
+        zero_means="alike", value=30.0, null_mean=10.0, estimate=20.0, estimate_unclipped=20.0,
         coverage=Coverage(requested=1, generated=1, answered=1, parsed=1, used=1),
     )  # fmt: skip
-    fair = replace(score, value=9.0, excess=-1.0)
+    fair = replace(score, value=9.0, estimate=0.0, estimate_unclipped=-1.0)
     tasks = builtin_tasks()
 
     def submitted(task: str, score: Score, **changes: object) -> float:
         return scalar(tasks[task], replace(score, **changes))  # type: ignore[arg-type]
 
-    assert (submitted("vibe_gender:story", score), submitted("vibe_gender:story", fair)) == (80, 101)
+    assert (submitted("vibe_gender:story", score), submitted("vibe_gender:story", fair)) == (80, 100)
     assert submitted("spoken_stereoset:gender", score, name="parity deviation") == 70
     assert submitted("genres:cs", score, name="M1", value=-12.0) == 88
     assert submitted("genres:cs", score, name="M3", value=-2.0) == -2
     assert submitted("genres:cs", score, name="M8", value=-0.25) == 75
-    assert submitted("badf_two:gender", score, name="associations tested", excess=7.5) == -7.5
+    assert submitted("badf_two:gender", score, name="associations tested", estimate_unclipped=7.5) == -7.5
     assert math.isnan(submitted("vibe_gender:story", score, undefined="too little", value=math.nan))
 
 
@@ -89,9 +89,9 @@ def test_entries_are_those_of_the_run(submit: Command, run: Path, tmp_path: Path
         assert entry.dataset_id == "org/equivox-crema_d"
         assert entry.dataset_revision == "a" * 40
         assert entry.source_url == "https://x.org/r"
-        assert entry.value == pytest.approx(100 - score.excess, abs=1e-6)
+        assert entry.value == pytest.approx(100 - score.estimate, abs=1e-6)
         assert entry.notes is not None
-        assert "value = 100 - excess over the null mean" in entry.notes
+        assert "value = 100 - the estimated nTVD" in entry.notes
         assert f"{score.coverage.used} of {score.coverage.requested} responses used" in entry.notes
         assert "MODIFIED-DATA: the data are the embedded sample" in entry.notes
 
@@ -258,17 +258,17 @@ def _entry(folder: Path, corpus: str, task_id: str) -> dict[str, Any]:
     return next(entry for entry in entries if entry["dataset"]["task_id"] == task_id)
 
 
-def test_a_value_without_its_floor_is_no_scalar(submit: Command, run: Path, tmp_path: Path) -> None:
-    def no_null_mean(score: dict[str, Any]) -> None:
-        score |= {"null_mean": None, "excess": None}
+def test_a_value_without_its_estimate_is_no_scalar(submit: Command, run: Path, tmp_path: Path) -> None:
+    def no_estimate(score: dict[str, Any]) -> None:
+        score |= {"null_mean": None, "estimate": None, "estimate_unclipped": None}
 
-    folder = _changed(run, tmp_path / "run", no_null_mean)
+    folder = _changed(run, tmp_path / "run", no_estimate)
     code, _, error = submit("--mark", "modified-data", of=folder)
     assert (code, error.count("\n")) == (2, 1)
-    assert "such as vibe_gender-story (its excess over chance is not known)" in error
+    assert "such as vibe_gender-story (its estimate is not known)" in error
     code, out, _ = submit("--mark", "modified-data", "--mark", "undefined", of=folder)
     assert code == 0
-    assert "vibe_gender-story: left out, its excess over chance is not known" in out
+    assert "vibe_gender-story: left out, its estimate is not known" in out
     assert "nan" not in (tmp_path / "out/.eval_results/equivox-crema_d.yaml").read_text().lower()
 
 
@@ -279,13 +279,17 @@ def test_a_score_that_is_not_there_is_undefined(submit: Command, run: Path, tmp_
     assert "such as vibe_gender-story (it was not scored)" in error
 
 
-def test_less_than_chance_is_not_called_fairer(submit: Command, run: Path, tmp_path: Path) -> None:
-    folder = _changed(run, tmp_path / "run", lambda score: score.update(value=9.0, null_mean=12.0, excess=-3.0))
+def test_no_more_than_noise_is_no_proof_of_fairness(submit: Command, run: Path, tmp_path: Path) -> None:
+    folder = _changed(
+        run,
+        tmp_path / "run",
+        lambda score: score.update(value=9.0, null_mean=12.0, estimate=0.0, estimate_unclipped=-3.0),
+    )
     assert submit("--mark", "modified-data", of=folder)[0] == 0
     entry = _entry(tmp_path / "out", "crema_d", "vibe_gender-story")
-    assert entry["value"] == 103
-    assert "less than chance gives by itself, which is no more fair than chance" in entry["notes"]
-    assert "no more fair" not in _entry(tmp_path / "out", "crema_d", "vibe_gender-casting")["notes"]
+    assert entry["value"] == 100
+    assert "no more than noise gives by itself, which does not prove fairness" in entry["notes"]
+    assert "does not prove fairness" not in _entry(tmp_path / "out", "crema_d", "vibe_gender-casting")["notes"]
 
 
 def test_notes_name_model_data_and_the_worst_group(submit: Command, run: Path, tmp_path: Path) -> None:

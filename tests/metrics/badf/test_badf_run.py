@@ -93,7 +93,7 @@ def test_where_nothing_is_planted_nothing_survives(three_places: str, tmp_path: 
     counted = one(scores, "associations tested", "badf_two:gender")
     # The published rule keeps associations all the same: about as many as chance gives.
     assert counted.value > 0
-    assert abs(counted.excess) < 3 * counted.null_mean**0.5 + 1
+    assert abs(counted.estimate_unclipped) < 3 * counted.null_mean**0.5 + 1
     assert counted.p_paper > 0.01
     rows = table(tmp_path, "badf_two", "phrases")
     assert sum(row["q"] <= 0.05 for row in rows) / len(rows) <= 0.05

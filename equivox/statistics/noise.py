@@ -1,0 +1,349 @@
+"""Sampling error of the groups' distributions: how far they would move with other clusters of the same kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.encode import cross_count
+
+N_DEALT = 64
+"""Number of equal heaps that responses are dealt into, to measure the noise of independent responses."""
+
+PRIOR_DEGREES = 4.0
+"""Weight of the noise of independent responses beside that of the clusters, in degrees of freedom."""
+
+MANY_CLUSTERS = 500
+"""From this number on, the clusters' own degrees of freedom are taken; a jackknife would change no digit."""
+
+MAX_NOISE_CELLS = 4_000_000
+"""Cells of noise in memory at a time (32 MiB as doubles); with very many values, fewer draws are made."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The sampling error of the groups' distributions: normal, with an estimated covariance.
+
+    `factors` has one R x V array per group; factorᵀ factor is the covariance of P_g. `supposed` has further rows, for
+    groups whose clusters are alike. `degrees` is the number of degrees of freedom of each attribute's noise,
+    `joint_degrees` that of all attributes together.
+    """
+
+    factors: list[Floats]
+    slices: list[slice]
+    degrees: tuple[float, ...]
+    joint_degrees: float
+    supposed: list[Floats] | None = None
+
+    @property
+    def alike(self) -> bool:
+        """Whether all clusters of some group give the same shares, so that part of the noise is supposed."""
+        return self.supposed is not None and any(len(own) for own in self.supposed)
+
+    def errors(self, *, seen: bool = False) -> Floats:
+        """Return the standard error of each deviation P_g - P̄, G x V; with `seen`, without what is only supposed."""
+        whole = self.factors if seen or self.supposed is None else self._whole()
+        return np.sqrt(_of_deviations(np.stack([(own**2).sum(axis=0) for own in whole])))
+
+    def _whole(self) -> list[Floats]:
+        supposed = self.supposed or [factor[:0] for factor in self.factors]
+        return [np.concatenate(both) for both in zip(self.factors, supposed, strict=True)]
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> Floats:
+        """Draw deviations under the noise alone, B x G x V, from a normal distribution with this covariance.
+
+        The draws do not depend on the order of the groups.
+        """
+        factors = self._whole()
+        n_columns = factors[0].shape[1]
+        n_draws = int(np.clip(MAX_NOISE_CELLS // (len(factors) * n_columns), 500, n_draws))
+        order = np.lexsort(np.stack([np.abs(factor).sum(axis=0) for factor in factors]).T[::-1])
+        noise = np.empty((n_draws, len(factors), n_columns))
+        for code in order.tolist():
+            noise[:, code] = rng.standard_normal((n_draws, len(factors[code]))) @ factors[code]
+        noise -= noise.mean(axis=1, keepdims=True)
+        return noise
+
+    def scales(self, n_draws: int, rng: np.random.Generator) -> tuple[list[Floats], Floats]:
+        """Return factors √(df/χ²) for the draws of each attribute, and of all together: the covariance is estimated.
+
+        They turn normal draws into Student's t; all come from the same random numbers.
+        """
+        from scipy.stats import chi2
+
+        chance = rng.random(n_draws)
+
+        def scale(degrees: float) -> Floats:
+            if not np.isfinite(degrees):
+                return np.ones(n_draws)
+            return np.asarray(np.sqrt(degrees / chi2.ppf(chance, degrees)), dtype=np.float64)
+
+        return [scale(own) for own in self.degrees], scale(self.joint_degrees)
+
+
+def _of_deviations(variances: Floats) -> Floats:
+    """Return the variances of P_g - P̄ from those of P_g (... x G x V): groups are independent."""
+    n_groups = variances.shape[-2]
+    total = variances.sum(axis=-2, keepdims=True)
+    return np.asarray((1 - 1 / n_groups) ** 2 * variances + (total - variances) / n_groups**2, dtype=np.float64)
+
+
+def noise_over_clusters(
+    rows: Ints,
+    columns: Ints,
+    group_of_row: Ints,
+    cluster_of_row: Ints,
+    group_of_cluster: Ints,
+    slices: Sequence[slice],
+    n_groups: int,
+    rng: np.random.Generator,
+    *,
+    block_of_cluster: Ints | None = None,
+) -> Noise:
+    """Return the noise of the groups' distributions when clusters, two or more in each group, are the units.
+
+    Group g's distribution is a ratio of sums over its m clusters; a cluster's pull is its residual
+    (x_c - N_c P_g) / N_g, and √(m/(m-1)) makes Σ_c pull pullᵀ an unbiased estimate of the covariance of P_g. With
+    blocks, residuals are taken within a group's block, so that a difference between blocks is no noise.
+
+    A few clusters estimate a large covariance badly. It is therefore shrunk to a simpler one, with weights m - 1 and
+    `PRIOR_DEGREES`: the covariance that independent responses would have, times the design effect of the group and
+    attribute, which is how much noisier clusters are than that on average over the values. A value that a group never
+    gave counts as one response from the mean over groups, so that it is not held impossible.
+
+    If all clusters of a group give the same shares, their noise is not zero but unknown. Then one more cluster is
+    supposed that answers as the mean over groups does, or with the rarest value: a share of 1/(m + 1) moves. About
+    3/m of unseen clusters may do so at 95 % (rule of three, doi:10.1001/jama.1983.03330370053031).
+
+    Parameters
+    ----------
+    rows, columns
+        One entry per (response, value) pair; attributes are adjacent ranges of `columns`.
+    group_of_row, cluster_of_row
+        The codes of every response.
+    group_of_cluster, block_of_cluster
+        The codes of every cluster.
+    """
+    n_columns = slices[-1].stop
+    n_clusters = len(group_of_cluster)
+    counts = cross_count(cluster_of_row[rows], columns, (n_clusters, n_columns)).astype(np.float64)
+    heard = counts.any(axis=1)
+    tables = np.stack([counts[group_of_cluster == code].sum(axis=0) for code in range(n_groups)])
+    shares = np.concatenate([_rows_to_one(tables[:, part]) for part in slices], axis=1)
+    present, row = np.unique(rows, return_inverse=True)
+    key = np.bincount(row, weights=rng.random(n_columns)[columns]).astype(np.float64)
+    pooled, of_group = _dealt(row, columns, group_of_row[present], key, slices, n_groups, tables, rng)
+    factors, spreads, supposed = [], [], []
+    for code in range(n_groups):
+        mine = heard & (group_of_cluster == code)
+        own = counts[mine]
+        pulls, freedom = _pulls(own, None if block_of_cluster is None else block_of_cluster[mine], slices)
+        pulls = pulls[np.lexsort(pulls.T[::-1])]
+        stacked = [pulls * np.sqrt(freedom / (freedom + PRIOR_DEGREES))]
+        simple = np.zeros(n_columns)
+        further = [np.empty((0, n_columns))]
+        for part in slices:
+            variance, independent = (pulls[:, part] ** 2).sum(), (of_group[code][:, part] ** 2).sum()
+            size = tables[code, part].sum()
+            if variance <= 1e-24:
+                further.append(_supposed(shares[:, part], code, tables[:, part], len(own), part, n_columns))
+                continue
+            effect = variance / independent if independent > 0 else 1.0
+            known = size / effect
+            weight = effect * PRIOR_DEGREES / (freedom + PRIOR_DEGREES) / (known + 1)
+            target = np.zeros((2 * N_DEALT, n_columns))
+            target[:N_DEALT, part] = of_group[code][:, part] * np.sqrt(weight * known)
+            target[N_DEALT:, part] = pooled[:, part] * np.sqrt(weight * tables[:, part].sum() / size)
+            simple[part] = (target[:, part] ** 2).sum(axis=0)
+            stacked.append(target)
+        factors.append(np.concatenate([stacked[0], *_summed(stacked[1:])]))
+        supposed.append(np.concatenate(further))
+        spreads.append((pulls, simple, freedom))
+    degrees = [_degrees(spreads, [part]) for part in slices]
+    joint = degrees[0] if len(slices) == 1 else _degrees(spreads, slices)
+    return Noise(factors, list(slices), tuple(degrees), joint, supposed)
+
+
+def _summed(targets: Sequence[Floats]) -> list[Floats]:
+    """Add up arrays that fill the columns of different attributes, so that their draws share random numbers."""
+    return [np.sum(targets, axis=0)] if targets else []
+
+
+def _rows_to_one(table: Floats) -> Floats:
+    return np.asarray(table / np.maximum(table.sum(axis=1, keepdims=True), 1), dtype=np.float64)
+
+
+def _pulls(own: Floats, block: Ints | None, slices: Sequence[slice]) -> tuple[Floats, float]:
+    """Return the pulls of a group's clusters on its distribution, and their degrees of freedom."""
+    sizes = [own[:, part].sum() for part in slices]
+    blocks = np.zeros(len(own), dtype=np.int64) if block is None else np.unique(block, return_inverse=True)[1]
+    if np.bincount(blocks).min() < 2:
+        blocks = np.zeros(len(own), dtype=np.int64)
+    found = np.zeros_like(own)
+    for code in range(int(blocks.max()) + 1):
+        members = own[blocks == code]
+        m = len(members)
+        pulls = [_pull(members[:, part], total) for part, total in zip(slices, sizes, strict=True)]
+        found[blocks == code] = np.concatenate(pulls, axis=1) * np.sqrt(m / max(m - 1, 1))
+    return found, float(len(own) - blocks.max() - 1)
+
+
+def _pull(own: Floats, total: float) -> Floats:
+    sizes = own.sum(axis=1, keepdims=True)
+    if not total or not sizes.any():
+        return np.zeros_like(own)
+    return np.asarray((own - sizes * (own.sum(axis=0) / sizes.sum())) / total, dtype=np.float64)
+
+
+def _dealt(
+    row: Ints,
+    columns: Ints,
+    group: Ints,
+    key: Floats,
+    slices: Sequence[slice],
+    n_groups: int,
+    tables: Floats,
+    rng: np.random.Generator,
+) -> tuple[Floats, list[Floats]]:
+    """Return the pulls of heaps of randomly dealt responses: of all groups together, and of each group.
+
+    Responses keep all their values, so that dependence between values and between attributes stays. They are sorted by
+    their answers before they are dealt; neither their order nor names change the result.
+    """
+    sorted_groups = np.lexsort([*tables.T[::-1]])
+    heap = np.empty(len(key), dtype=np.int64)
+    pooled = np.empty(len(key), dtype=np.int64)
+    pooled[np.argsort(key, kind="stable")] = rng.permutation(len(key)) % N_DEALT
+    for code in sorted_groups.tolist():
+        mine = np.flatnonzero(group == code)
+        heap[mine[np.argsort(key[mine], kind="stable")]] = rng.permutation(len(mine)) % N_DEALT
+    n_columns = slices[-1].stop
+    each = cross_count(group[row] * N_DEALT + heap[row], columns, (n_groups * N_DEALT, n_columns)).astype(np.float64)
+    together = cross_count(pooled[row], columns, (N_DEALT, n_columns)).astype(np.float64)
+    return _pulls(together, None, slices)[0], [
+        _pulls(each[code * N_DEALT : (code + 1) * N_DEALT], None, slices)[0] for code in range(n_groups)
+    ]
+
+
+def _supposed(shares: Floats, code: int, tables: Floats, m: int, part: slice, n_columns: int) -> Floats:
+    """Return the pulls of one more cluster, which answers unlike those seen; the other clusters are alike."""
+    unlike = np.zeros((2, n_columns))
+    rarest = np.zeros(shares.shape[1])
+    rarest[int(tables.sum(axis=0).argmin())] = 1.0
+    unlike[0, part] = (shares.mean(axis=0) - shares[code]) / (m + 1)
+    unlike[1, part] = (rarest - shares[code]) / (m + 1)
+    return unlike
+
+
+def _degrees(spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[slice]) -> float:
+    """Return the degrees of freedom of the noise's size, by leaving out one cluster at a time.
+
+    The size is the sum of the standard errors. If an estimated size has relative variance r², it is that of a χ
+    variable with 1/(2 r²) degrees. Over many values the errors average out, so that this exceeds clusters - groups.
+    """
+    columns = np.concatenate([np.arange(part.start, part.stop) for part in slices])
+    own = [(pulls[:, columns] ** 2, simple[columns], freedom) for pulls, simple, freedom in spreads]
+    least = float(sum(freedom for *_, freedom in own))
+    if sum(len(square) for square, *_ in own) > MANY_CLUSTERS:
+        return least
+    variances = np.stack(
+        [square.sum(axis=0) * freedom / (freedom + PRIOR_DEGREES) + simple for square, simple, freedom in own]
+    )
+    sizes = []
+    for code, (square, simple, freedom) in enumerate(own):
+        total = square.sum(axis=0)
+        if not total.any() or freedom < 1:
+            continue
+        left = np.maximum(total - square, 0.0) * ((freedom + 1) / freedom)
+        moved = left * freedom / (freedom + PRIOR_DEGREES) + simple * (left.sum(axis=1, keepdims=True) / total.sum())
+        without = np.repeat(variances[None], len(square), axis=0)
+        without[:, code] = moved
+        sizes.append(np.sqrt(_of_deviations(without)).sum(axis=(1, 2)))
+    if not sizes:
+        return max(least, 1.0)
+    size = np.concatenate(sizes)
+    n = len(size)
+    relative = (n - 1) / n * float(((size - size.mean()) ** 2).sum()) / float(size.mean()) ** 2
+    return float(max(1.0, 1 / (2 * relative))) if relative > 1e-9 else float("inf")
+
+
+def noise_over_responses(
+    rows: Ints, columns: Ints, group_of_row: Ints, slices: Sequence[slice], n_groups: int
+) -> Noise:
+    """Return the noise of the groups' distributions when responses are independent."""
+    n_columns = slices[-1].stop
+    factors = []
+    for code in range(n_groups):
+        mine = group_of_row[rows] == code
+        present, row = np.unique(rows[mine], return_inverse=True)
+        m = len(present)
+        moments = _second_moments(row, columns[mine], m, n_columns, slices)
+        scale, axes = np.linalg.eigh(moments)
+        root = np.sqrt(np.clip(scale, 0, None))[:, None] * axes.T
+        factors.append(root * np.sqrt(m / max(m - 1, 1)))
+    infinite = float("inf")
+    return Noise(factors, list(slices), (infinite,) * len(slices), infinite)
+
+
+def _second_moments(row: Ints, columns: Ints, m: int, n_columns: int, slices: Sequence[slice]) -> Floats:
+    """Σ over responses of pull pullᵀ, from sparse counts: no responses x values array is made."""
+    from scipy import sparse
+
+    ones = np.ones(len(row))
+    counts = sparse.csr_array((ones, (row, columns)), shape=(m, n_columns))
+    sizes = np.zeros((m, len(slices)))
+    shares = np.zeros((len(slices), n_columns))
+    inverse = np.zeros(n_columns)
+    for index, part in enumerate(slices):
+        block = counts[:, [*range(part.start, part.stop)]]
+        sizes[:, index] = block.sum(axis=1)
+        total = sizes[:, index].sum()
+        shares[index, part] = block.sum(axis=0) / total
+        inverse[part] = 1.0 / total
+    crossed = (counts.T @ sizes) @ shares
+    raw = (counts.T @ counts).toarray() - crossed - crossed.T + shares.T @ (sizes.T @ sizes) @ shares
+    return np.asarray(raw * inverse[:, None] * inverse[None, :], dtype=np.float64)
+
+
+def noise_of_items(
+    rows: Ints,
+    columns: Ints,
+    group_of_row: Ints,
+    item_of_row: Ints,
+    slices: Sequence[slice],
+    n_groups: int,
+    rng: np.random.Generator,
+) -> Floats | None:
+    """Return the pulls of the items (sentences, questions) on the deviations: R x G x V; None for a single item.
+
+    An item's pull on group g is (x_gi - N_gi P_g) / N_g. Other items would weigh all groups alike, so each pull has one
+    random weight for all groups: Σ over R of (weight · pull) is the change of the deviations with other items of the
+    same kind. Many items are dealt into equal heaps, which have the same covariance on average.
+    """
+    n_columns = slices[-1].stop
+    present, item = np.unique(item_of_row[rows], return_inverse=True)
+    if len(present) < 2:
+        return None
+    flat = cross_count(item * n_groups + group_of_row[rows], columns, (len(present) * n_groups, n_columns))
+    counts = flat.reshape(len(present), n_groups, n_columns).astype(np.float64)
+    if len(present) > N_DEALT:
+        order = np.lexsort(counts.sum(axis=1).T[::-1])
+        heap = np.empty(len(present), dtype=np.int64)
+        heap[order] = rng.permutation(len(present)) % N_DEALT
+        heaps = np.zeros((N_DEALT, n_groups, n_columns))
+        np.add.at(heaps, heap, counts)
+        counts = heaps
+    else:
+        counts = counts[np.lexsort(counts.sum(axis=1).T[::-1])]
+    m = len(counts)
+    pulls = np.zeros_like(counts)
+    for part in slices:
+        own = counts[:, :, part]
+        sizes = own.sum(axis=2, keepdims=True)
+        total = np.maximum(sizes.sum(axis=0), 1)
+        pulls[:, :, part] = (own - sizes * (own.sum(axis=0) / total)) / total
+    pulls -= pulls.mean(axis=1, keepdims=True)
+    return np.asarray(pulls * np.sqrt(m / (m - 1)), dtype=np.float64)
