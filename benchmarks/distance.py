@@ -218,8 +218,8 @@ def summary(found: Sequence[Found]) -> Iterator[str]:
             width = np.mean([(one.high - one.low).mean() for one in own])
             yield (
                 f"Intervals {name}: cover {covered.mean():.1f} % on average, {covered.min():.1f} to "
-                f"{covered.max():.1f} % per population ({(covered < 92).sum()} below 92, {(covered > 99.5).sum()} above 99.5, of "
-                f"{len(own)}); mean width {width:.1f}."
+                f"{covered.max():.1f} % per population ({(covered < 92).sum()} below 92, "
+                f"{(covered > 99.5).sum()} above 99.5, of {len(own)}); mean width {width:.1f}."
             )
     against = 100 * np.array([one.contradictions for one in found])
     yield f"Interval and test contradict each other in {against.mean():.1f} % of samples, {against.max():.1f} at most."

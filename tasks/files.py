@@ -9,6 +9,8 @@ where: {split: test}         # optional: only rows with these values
 values: {gender: [female, male]}    # optional: all values of a column; any other is refused
 cluster: speaker             # optional: the unit that carries the group
 strata: text                 # optional: the columns held equal between groups
+blocks: gender               # optional: what describes a cluster and is held where clusters are permuted
+items: text                  # optional: what is asked about, for an interval that holds for new items
 prompts: [story, advisory]   # optional: prompts of VIBE; all five by default, none if there are questions
 questions:                   # optional: custom prompts
   - name: referral
@@ -110,6 +112,8 @@ class TaskFile(BaseModel):
     values: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
     cluster: str = "speaker"
     strata: Names = ()
+    blocks: Names = ()
+    items: Names = ()
     prompts: Names = ()
     questions: tuple[QuestionField, ...] = ()
     card: str = ""
@@ -164,6 +168,8 @@ def _tasks(declared: TaskFile, path: Path) -> list[Task]:
             data=data,
             group=declared.group,
             strata=declared.strata,
+            blocks=declared.blocks,
+            items=declared.items,
             cluster=declared.cluster,
             card=card,
         )
@@ -198,6 +204,8 @@ def _question_task(declared: TaskFile, question: QuestionField, family: str, dat
         group=declared.group,
         cluster=declared.cluster,
         strata=declared.strata,
+        blocks=declared.blocks,
+        items=declared.items,
         annotation=AnnotationScheme(
             attributes=attributes,
             instructions=question.instructions,

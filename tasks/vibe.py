@@ -133,6 +133,8 @@ def vibe_task(
     data: DataSource,
     group: tuple[str, ...],
     strata: tuple[str, ...],
+    blocks: tuple[str, ...] = (),
+    items: tuple[str, ...] = ("sentence",),
     cluster: str = "speaker",
     card: str = __doc__,
 ) -> Task:
@@ -146,16 +148,18 @@ def vibe_task(
         group=group,
         cluster=cluster,
         strata=strata,
+        blocks=blocks,
+        items=items,
         annotation=AnnotationScheme(attributes=ATTRIBUTES[prompt], examples=EXAMPLES[prompt]),
         metric=METRIC,
     )
 
 
 TASKS: tuple[Task, ...] = tuple(
-    vibe_task(family, prompt, data=data, group=group, strata=strata)
-    for family, data, group, strata in (
-        ("vibe_gender", CREMA_D, ("gender",), ("sentence", "emotion")),
-        ("vibe_accent", L2_ARCTIC, ("accent",), ("sentence",)),
+    vibe_task(family, prompt, data=data, group=group, strata=strata, blocks=blocks)
+    for family, data, group, strata, blocks in (
+        ("vibe_gender", CREMA_D, ("gender",), ("sentence", "emotion"), ()),
+        ("vibe_accent", L2_ARCTIC, ("accent",), ("sentence",), ("gender",)),
     )
     for prompt in PROMPTS
 )

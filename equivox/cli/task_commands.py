@@ -59,6 +59,8 @@ def describe(task: Task) -> dict[str, Any]:
         "dimension": list(task.group),
         "cluster": task.cluster,
         "strata": list(task.strata),
+        "blocks": list(task.blocks),
+        "items": list(task.items),
         "media": [vars(medium) for medium in task.media],
         "prompt": task.prompt.identity,
         "sampling": vars(task.sampling),
@@ -72,6 +74,7 @@ def describe(task: Task) -> dict[str, Any]:
 
 def _card(task: Task) -> str:
     strata = f", {' × '.join(task.strata)} held equal" if task.strata else ""
+    strata += f", permuted within {' × '.join(task.blocks)}" if task.blocks else ""
     s = task.sampling
     decoding = "greedy" if s.temperature == 0 else f"temperature {s.temperature}, top-p {s.top_p}, top-k {s.top_k}"
     media = ", ".join(f"one {medium.kind}" for medium in task.media) or "none"

@@ -35,6 +35,8 @@ class Labels:
     groups: tuple[str, ...]
     cluster: str
     stratum: str
+    block: str = ""
+    item: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -51,6 +51,8 @@ class Row:
     group: str
     cluster: str
     stratum: str
+    block: str = ""
+    item: str = ""
     status: str
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     key: str = ""
@@ -91,7 +93,8 @@ class Samples:
     source
         The parquet file of the task, or an Arrow table of the same columns: `key`, `sample_id`, `repeat`, `group`,
         `cluster`, `stratum`, `status`, `metadata.NAME`, `status.SEGMENT`, `values.ATTRIBUTE` and
-        `values.SEGMENT.ATTRIBUTE` (lists of texts; null where the segment was not annotated).
+        `values.SEGMENT.ATTRIBUTE` (lists of texts; null where the segment was not annotated); `block` and `item` where
+        they are known.
     counts_as
         For open attributes: attribute → wording → the wording that it counts as.
     others
@@ -148,6 +151,20 @@ class Samples:
     def strata(self) -> EncodedLabels:
         """The stratum of each sample."""
         return self.label("stratum")
+
+    @cached_property
+    def blocks(self) -> EncodedLabels | None:
+        """The block of each sample's cluster; None where the table has no such column, or no text in it."""
+        return self._if_told("block")
+
+    @cached_property
+    def items(self) -> EncodedLabels | None:
+        """The item of each sample, such as its sentence; None where the table has no such column, or no text in it."""
+        return self._if_told("item")
+
+    def _if_told(self, column: str) -> EncodedLabels | None:
+        found = self.label(column) if column in self.columns else None
+        return found if found is not None and any(found.names) else None
 
     @cached_property
     def status(self) -> EncodedLabels:
@@ -231,6 +248,8 @@ class Samples:
                 group=columns["group"][number],
                 cluster=columns["cluster"][number],
                 stratum=columns["stratum"][number],
+                block=columns["block"][number] if "block" in columns else "",
+                item=columns["item"][number] if "item" in columns else "",
                 status=status,
                 values=found[WHOLE].values if WHOLE in found else {},
                 key=key,
@@ -291,7 +310,7 @@ def samples_table(rows: Sequence[Row]) -> pa.Table:
 
     columns: dict[str, Any] = {
         name: [getattr(row, name) for row in rows]
-        for name in ("key", "sample_id", "repeat", "group", "cluster", "stratum", "status")
+        for name in ("key", "sample_id", "repeat", "group", "cluster", "stratum", "block", "item", "status")
     }
     for name in dict.fromkeys(name for row in rows for name in row.metadata):
         columns[f"{_METADATA}{name}"] = [row.metadata.get(name) for row in rows]

@@ -209,6 +209,11 @@ class Task:
         The column of the unit that carries the group.
     strata
         The columns that are held equal between groups.
+    blocks
+        The columns that describe a cluster and are held where clusters are permuted, such as the gender of a speaker
+        when accents are compared. The test and the interval then ignore differences between blocks.
+    items
+        The columns of what was asked about (the sentence); with them, scores have a second interval, for new items.
     compares
         The dimension that is compared within each response; `group` is empty then.
     metadata
@@ -236,6 +241,8 @@ class Task:
     metric: Metric = field(repr=False)
     media: tuple[Media, ...] = (AUDIO,)
     strata: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
     sampling: Sampling = GREEDY
     compares: str = ""
     metadata: tuple[str, ...] = ()

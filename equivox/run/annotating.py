@@ -210,7 +210,8 @@ class _Stage:
                 status, kept = task.annotation.sample(task, row.metadata, row.text, row.done)
                 statuses.append(status)
                 segments.append(kept)
-        kept_columns = ["key", "sample_id", "repeat", "group", "cluster", "stratum", *names]
+        described = ("key", "sample_id", "repeat", "group", "cluster", "stratum", "block", "item")
+        kept_columns = [*(name for name in described if name in plan.column_names), *names]
         table = plan.select(kept_columns).append_column("status", pa.array(statuses, pa.string()).dictionary_encode())
         if ended.null_count < len(ended):
             table = table.append_column(ENDED, ended.dictionary_encode())

@@ -349,7 +349,10 @@ def _expanded(
     """
     import numpy as np
 
-    names = ("key", "task", "sample_id", "condition", "group", "cluster", "stratum", "repeat", "seed", "media_sha256")
+    names = (
+        *("key", "task", "sample_id", "condition", "group", "cluster", "stratum", "block", "item"),
+        *("repeat", "seed", "media_sha256"),
+    )
     columns: dict[str, list[Any]] = {name: [] for name in names}
     kept = list(
         dict.fromkeys(
@@ -375,6 +378,8 @@ def _expanded(
                 one.group,
                 one.labels.cluster,
                 one.labels.stratum,
+                one.labels.block,
+                one.labels.item,
                 repeat,
                 own_seed,
                 media,
@@ -437,6 +442,8 @@ def _columns(task: Task, corpus: Corpus, seed: int) -> list[str]:
         *task.group,
         task.cluster,
         *task.strata,
+        *task.blocks,
+        *task.items,
         *task.metadata,
         *(n for n in placeholders(task) if n not in filled_in),
     ]
@@ -524,6 +531,8 @@ def _ask(
         groups=groups,
         cluster=_text(sample, (task.cluster,)),
         stratum=_text(sample, task.strata),
+        block=_text(sample, task.blocks),
+        item=_text(sample, task.items),
         metadata={**kept, **presentation},
     )
     filled = {**sample.columns, **presentation}

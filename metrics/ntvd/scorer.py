@@ -188,6 +188,8 @@ def _design(task: Task, samples: Samples, options: ScoringOptions, mask: NDArray
     return {
         "clusters": samples.clusters.take(mask),
         "strata": samples.strata.take(mask) if task.strata else None,
+        "blocks": samples.blocks.take(mask) if samples.blocks else None,
+        "items": samples.items.take(mask) if samples.items else None,
         "n_resamples": options.n_resamples,
         "confidence": options.confidence,
         "rng": np.random.default_rng(seed),

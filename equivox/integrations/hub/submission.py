@@ -336,11 +336,7 @@ def notes_of(
     by = told_as if model["engine"] == "simulated" else f"{model['engine']}:{model['model']} {model['revision'][:12]}"
     told = [
         f"value = {task.metric.by_name[score.name].published_help}",
-        *(
-            ["no more than noise gives by itself, which does not prove fairness"]
-            if score.estimate_unclipped <= 0
-            else []
-        ),
+        *([_ONLY_NOISE] if score.estimate_unclipped <= 0 else []),
         f"{estimate}{score.name} {score_value(score.value, score.unit)}{null_mean}, interval "
         f"{score_interval(score.ci_low, score.ci_high, score.unit)}, p {p_value(score.p_cluster)} over "
         f"{score.n_clusters} units, q {p_value(score.q)}",
