@@ -115,6 +115,8 @@ class Score:
         The p-value that decides, by permuting labels over clusters.
     p_euclidean
         The second test, declared in advance: it finds a shift of few values more often; NaN where there is none.
+    p_every_value
+        The p-value over clusters with rare values included, which `value` leaves out; NaN where none was left out.
     q
         p_cluster after Benjamini-Hochberg over its family; NaN until a run is complete.
     coverage
@@ -147,6 +149,7 @@ class Score:
     p_paper: float = NAN
     p_cluster: float = NAN
     p_euclidean: float = NAN
+    p_every_value: float = NAN
     q: float = NAN
     family_size: int = 0
     n_clusters: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -24,7 +25,7 @@ _METRIC_NOTE = (
 def evidence_columns(value: str, *, null_mean: bool) -> list[str]:
     """Return the headings of `evidence`; `value` is the name of the published number."""
     if null_mean:
-        return ["estimate", "interval", value, "max", "null mean", *_TESTED]
+        return ["estimate", "interval", value, "max", "null mean", "rare", *_TESTED]
     return [value, "no bias", "interval", *_TESTED]
 
 
@@ -33,7 +34,8 @@ def evidence(score: Score, *, null_mean: bool) -> list[str]:
     interval = score_interval(score.ci_low, score.ci_high, score.unit)
     if null_mean:
         numbers = (score.value, score.attainable_max, score.null_mean)
-        middle = [interval, *(score_value(number, score.unit) for number in numbers)]
+        rare = DASH if math.isnan(score.removed_share) else f"{100 * score.removed_share:.0f} %"
+        middle = [interval, *(score_value(number, score.unit) for number in numbers), rare]
     else:
         middle = [score_value(score.target, score.unit), interval]
     return [
@@ -164,12 +166,26 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
         f"{meaning}"
         f"estimate: the population's {name}, with what noise adds removed; interval: 95 %, for the same; {name}: as "
         "published;\nnull mean: that of the permutations, a diagnosis of the noise.\n"
+        "They speak of clusters like these, asked about these items with this prompt."
+        f"{_new_items(rows)}\n"
         f"p cluster: labels permuted over {_range(clusters)} clusters (* < 0.05, ** < 0.001); q: after "
         "Benjamini–Hochberg.\n"
         "p paper: labels permuted over responses, as published; it takes differences between clusters for bias.\n"
-        f"Values seen fewer than {_range({score.min_count for _, score in rows})} times are set aside; used: "
-        "usable, of all requested."
+        f"rare: the share of values set aside because they were seen fewer than "
+        f"{_range({score.min_count for _, score in rows})} times; used: usable, of all requested."
     )
+
+
+def _new_items(rows: Rows) -> str:
+    """Return in words how much wider the intervals are for other items; empty if that is not known."""
+    wider = [
+        (score.new_items_high - score.new_items_low) - (score.ci_high - score.ci_low)
+        for _, score in rows
+        if math.isfinite(score.new_items_high)
+    ]
+    if not wider:
+        return ""
+    return f" For other items of the same kind the intervals are up to {percent(max(wider))} points wider."
 
 
 def _range(numbers: Iterable[int]) -> str:

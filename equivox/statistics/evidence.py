@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.distance import ntvd_of_shares
+from equivox.statistics.distance import ntvd_of_shares, ntvd_per_attribute
 from equivox.statistics.encode import Design, Occurrences, cross_count, stack_attributes
 from equivox.statistics.noise import Noise, noise_of_items, noise_over_clusters, noise_over_responses
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
+from equivox.statistics.permutation import p_value
 
 MANY = 2**63 - 1
 """The largest count of permutations that is reported; larger ones do not fit into file formats."""
@@ -160,6 +161,39 @@ def draw_evidence(
         n_clusters=n_clusters,
         notes=tuple(notes),
     )
+
+
+N_EVERY_VALUE = 999
+"""Permutations for the test over all values at most; there may be thousands of rare ones."""
+
+
+def p_of_every_value(
+    occurrences: Mapping[str, Occurrences], design: Design, n_resamples: int, rng: np.random.Generator
+) -> dict[str, float]:
+    """Return the p-value over clusters of each attribute with all its values, and under "" that of their mean.
+
+    It is empty without clusters.
+    """
+    if design.cluster_of_row is None or design.group_of_cluster is None or not occurrences:
+        return {}
+    rows, columns, slices = stack_attributes(occurrences)
+    parts = list(slices.values())
+    counts = cross_count(design.cluster_of_row[rows], columns, (len(design.group_of_cluster), parts[-1].stop))
+    heard = counts.any(axis=1)
+    group, n_groups = design.group_of_cluster[heard], len(design.groups)
+    null, _, exact = null_over_clusters(
+        counts[heard],
+        group,
+        None if design.held is None else design.held[heard],
+        parts,
+        n_groups=n_groups,
+        n_resamples=min(n_resamples, N_EVERY_VALUE),
+        rng=rng,
+    )
+    tables = np.stack([counts[heard][group == code].sum(axis=0) for code in range(n_groups)]).astype(np.float64)
+    observed = ntvd_per_attribute(tables[None], parts)[0]
+    found = {name: p_value(null[:, place], float(observed[place]), exact=exact) for place, name in enumerate(slices)}
+    return {**found, "": p_value(null.mean(axis=1), float(observed.mean()), exact=exact)}
 
 
 def _mean_sizes(counts: Ints, group: Ints, per_group: Ints) -> Floats:

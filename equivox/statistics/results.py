@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from equivox.statistics.arrays import Floats
@@ -70,6 +71,10 @@ class DistributionShift:
         The reason why the numbers are NaN; None when they are defined.
     notes
         Remarks on how the numbers were computed.
+    p_every_value
+        As p_cluster before the guard, over all values, those seen fewer than `min_count` times included; from 999
+        permutations at most. A shift that is spread over many rare values shows here alone. NaN without clusters; NaN
+        also if no value was removed, since it would say the same.
     """
 
     tvd: float
@@ -105,6 +110,7 @@ class DistributionShift:
     n_labellings: int
     undefined: str | None
     notes: tuple[str, ...]
+    p_every_value: float = math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +132,9 @@ class JointShift:
         response.
     defined
         The names of the attributes in the mean.
-    null_response, null_cluster, exact_cluster, n_labellings, undefined, notes
+    removed_share
+        The mean over the defined attributes of the share of values that were removed as rare.
+    null_response, null_cluster, exact_cluster, n_labellings, undefined, notes, p_every_value
         As in `DistributionShift`.
     """
 
@@ -157,3 +165,5 @@ class JointShift:
     n_labellings: int
     undefined: str | None
     notes: tuple[str, ...]
+    p_every_value: float = math.nan
+    removed_share: float = math.nan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from equivox.statistics.encode import (
     encode_values,
 )
 from equivox.statistics.estimate import estimate_shift
-from equivox.statistics.evidence import Evidence, draw_evidence
+from equivox.statistics.evidence import Evidence, draw_evidence, p_of_every_value
 from equivox.statistics.inputs import LabelColumn, ValueColumn
 from equivox.statistics.intervals import invert
 from equivox.statistics.permutation import n_extreme, p_value
@@ -180,12 +180,13 @@ def joint_shift(
         raise RequestError("`attributes` is empty: name at least one attribute with its values")
     design = encode_design(groups, clusters, strata, blocks, items)
     n_responses = len(design.group_of_row)
-    occurrences = {}
+    occurrences, every_value = {}, {}
     for name, column in columns.items():
         argument = "values" if list(columns) == ["values"] else f"attributes[{name!r}]"
         values = inputs.values(column, argument)
         inputs.same_length("groups", n_responses, {argument: values.n_rows})
         occurrences[name] = encode_values(values, min_count)
+        every_value[name] = encode_values(values, 1)
     tables = {
         name: cross_count(design.group_of_row[found.rows], found.codes, (len(design.groups), len(found.values)))
         for name, found in occurrences.items()
@@ -195,11 +196,22 @@ def joint_shift(
     evidence = (
         draw_evidence({name: occurrences[name] for name in defined}, design, n_resamples, rng) if defined else None
     )
+    rare = any(occurrences[name].removed for name in defined)
+    of_all = p_of_every_value({name: every_value[name] for name in defined}, design, n_resamples, rng) if rare else {}
     shifts = {
-        name: _one(name, design, occurrences[name], tables[name], reasons[name], evidence, confidence)
+        name: replace(
+            _one(name, design, occurrences[name], tables[name], reasons[name], evidence, confidence),
+            p_every_value=of_all.get(name, math.nan),
+        )
         for name in columns
     }
-    return _mean(shifts, defined, design, evidence, confidence, n_responses)
+    mean = _mean(shifts, defined, design, evidence, confidence, n_responses)
+    removed = [shifts[name].removed_share for name in defined]
+    return replace(
+        mean,
+        p_every_value=of_all.get("", math.nan),
+        removed_share=float(np.mean(removed)) if removed else math.nan,
+    )
 
 
 def _undefined(design: Design, found: Occurrences, table: Ints, min_count: int) -> str | None:

@@ -6,7 +6,8 @@ refusals. Echo attributes are scored and never averaged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,9 @@ _DESCRIPTION = {
     "unit": "percent of the largest possible distance",
     "zero_means": "every group gets the same distribution of answers",
 }
+
+
+_LEVEL = 0.05
 
 
 def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
@@ -152,17 +156,17 @@ def _attribute_score(
     reason = shortfall or (shift.undefined if shift else "no response could be used")
     defined = shift if reason is None else None
     worst_low, worst_high = _worst_case(samples, values, attribute, coverage, shift)
-    return Score(
+    score = Score(
         **_identity(task, attribute.name, attribute.role),
         **(_numbers(defined) if defined else {}),
         worst_low=worst_low,
         worst_high=worst_high,
         min_count=min_count,
-        removed_share=shift.removed_share if shift else float("nan"),
         mover=_mover(defined) if defined else None,
         coverage=coverage,
         undefined=reason,
     )
+    return score if defined or shift is None else replace(score, removed_share=shift.removed_share)
 
 
 def _refusal(task: Task, samples: Samples, options: ScoringOptions, attribute: Attribute) -> Score:
@@ -219,11 +223,23 @@ def _numbers(shift: DistributionShift | JointShift) -> dict[str, Any]:
         "p_paper": shift.p_paper,
         "p_cluster": shift.p_cluster,
         "p_euclidean": shift.p_euclidean,
+        "p_every_value": shift.p_every_value,
+        "removed_share": shift.removed_share,
         "new_items_low": shift.new_items_low,
         "new_items_high": shift.new_items_high,
         "n_clusters": shift.n_clusters,
-        "notes": shift.notes,
+        "notes": (*shift.notes, *_second_thoughts(shift)),
     }
+
+
+def _second_thoughts(shift: DistributionShift | JointShift) -> Iterator[str]:
+    """Yield a note for each further test that finds a difference where the first does not."""
+    if not shift.p_cluster > _LEVEL:
+        return
+    if shift.p_euclidean <= _LEVEL:
+        yield "the second test (p euclidean), for shifts of few values, finds a difference that the first does not"
+    if shift.p_every_value <= _LEVEL:
+        yield "with rare values included (p every value) there is a difference that the common values do not show"
 
 
 def _worst_case(
