@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.distance import ntvd_of_shares, ntvd_per_attribute
+from equivox.statistics.distance import ntvd_per_attribute
 from equivox.statistics.encode import Design, Occurrences, cross_count, stack_attributes
 from equivox.statistics.noise import Noise, noise_of_items, noise_over_clusters, noise_over_responses
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
@@ -32,7 +32,7 @@ class Evidence:
     Student's t, and `joint_scale` those of all together. `errors` are their standard errors; `seen_errors` leave out
     the noise that is only supposed, where clusters are alike. `new_items` is the noise of other items beside that of
     the clusters, None without items. `guarded` says that groups have unlike numbers of clusters, so that the noise p
-    counts as well.
+    counts as well. `alike` says that all clusters of a group agree, so that part of the noise is supposed.
     """
 
     response: Floats
@@ -48,23 +48,11 @@ class Evidence:
     new_items: Floats | None
     item_errors: Floats | None
     guarded: bool
+    alike: bool
     slices: dict[str, slice]
     n_used: int
     n_clusters: int
     notes: tuple[str, ...]
-
-    def noise_of(self, name: str) -> Floats:
-        """Return the draws of one attribute's noise, B x G x V."""
-        part, place = self.slices[name], list(self.slices).index(name)
-        return np.asarray(self.noise[:, :, part] * self.scales[place][:, None, None], dtype=np.float64)
-
-    def joint_noise(self) -> Floats:
-        """Return the draws of all attributes' noise, B x G x V."""
-        return np.asarray(self.noise * self.joint_scale[:, None, None], dtype=np.float64)
-
-    def noise_lengths(self) -> Floats:
-        """Return the nTVD of each attribute under noise alone, B x A, for the joint degrees of freedom."""
-        return np.stack([ntvd_of_shares(self.noise[:, :, part]) for part in self.slices.values()], axis=1)
 
 
 def draw_evidence(
@@ -156,6 +144,7 @@ def draw_evidence(
         new_items=new_items,
         item_errors=item_errors,
         guarded=guarded,
+        alike=noise.alike,
         slices=slices,
         n_used=n_used,
         n_clusters=n_clusters,

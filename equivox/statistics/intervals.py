@@ -68,7 +68,9 @@ def invert(
 
     sparsest, densest = spreads(deviations, noise, errors, slices)
     low, high = limit(sparsest, 1.0 - tail), limit(densest, tail)
-    return low, max(low, high)
+    # An observed distance below nearly all of noise would leave nothing: the interval is never narrower than the noise.
+    lengths = distance(noise)
+    return low, max(high, low + float(np.quantile(lengths, 1.0 - tail) - np.quantile(lengths, 0.5)))
 
 
 def _root(rising: Callable[[float], float], largest: float) -> float:

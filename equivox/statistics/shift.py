@@ -314,6 +314,8 @@ def _numbers(
         decides = 0.0  # So few permutations were drawn that p says nothing.
     unclipped = float(estimate_shift(deviations, evidence.seen_errors[:, kept], slices).mean())
     low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest)
+    if evidence.alike:
+        high = max(high, min(largest, float(np.quantile(lengths, confidence))))
     new_low = new_high = math.nan
     if evidence.new_items is not None and evidence.item_errors is not None:
         other = evidence.new_items[:, :, kept] * scale[:, None, None]

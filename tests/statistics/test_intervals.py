@@ -76,6 +76,11 @@ def test_agreeing_clusters_leave_noise():
     found = over_clusters(counts, np.repeat([0, 1], 4), generator(5))
     # One more speaker of five moves a share of 1/5: as the mean of the groups (1/2), and with the rarest value.
     assert found.alike
+    # Where all agree on everything, the distance is 0 and the interval is not.
+    values, speakers = [["x"], ["y"]] * 12, np.arange(12).repeat(2)
+    same = distribution_shift(values, speakers % 2, clusters=speakers, min_count=1, rng=generator())
+    assert (same.ntvd, same.estimate, same.ci_low) == (0, 0, 0)
+    assert 5 < same.ci_high < 50
     assert found.errors().min() > 0.05
 
 

@@ -1,0 +1,158 @@
+"""Blocks, unlike groups, other items, rare values, the second test, and the power of a design."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from equivox.core.errors import RequestError
+from equivox.statistics import distribution_shift
+
+
+def generator(seed=1):
+    return np.random.default_rng(seed)
+
+
+def answers(p, responses, rng):
+    """Draw `responses` codes from each row of p; return them with the row that each is from."""
+    codes = np.concatenate([rng.choice(len(row), size=responses, p=row) for row in p])
+    return codes, np.arange(len(p)).repeat(responses)
+
+
+def spoken(n_groups, per_group, gender_shift, group_shift, correlation, rng):
+    """Speakers, half of them women, whose answers differ by gender, by group and by person."""
+    speakers = np.arange(n_groups * per_group)
+    group, gender = speakers // per_group, speakers % 2
+    p = np.full((len(speakers), 8), 1 / 8)
+    p *= 1 - gender_shift - group_shift
+    p[speakers, gender] += gender_shift
+    p[speakers, 2 + group % 6] += group_shift
+    drawn = rng.gamma(p * (1 - correlation) / correlation) + 1e-300
+    codes, speaker = answers(drawn / drawn.sum(axis=1, keepdims=True), 60, rng)
+    return codes, group[speaker], speaker, gender[speaker]
+
+
+def test_permutations_stay_within_blocks():
+    # Groups a, b and blocks m, f with one speaker each: each block has 2 permutations, together 4, of which the two
+    # that exchange nothing or everything give the observed distance.
+    speakers = np.array(["s1", "s2", "s3", "s4"]).repeat(5)
+    groups, blocks = np.array(["a", "b", "a", "b"]).repeat(5), np.array(["m", "m", "f", "f"]).repeat(5)
+    values = np.array(["x", "y", "x", "y"]).repeat(5)
+    found = distribution_shift(values, groups, clusters=speakers, blocks=blocks, min_count=1, rng=generator())
+    assert (found.n_labellings, found.exact_cluster, found.p_cluster) == (4, True, 0.5)
+
+
+def test_a_gender_difference_hides_no_accent_difference():
+    # Six accents of two women and two men, an accent shift of 15 beside a gender shift of 50.
+    free, blocked = [], []
+    for seed in range(12):
+        rng = generator([2, seed])
+        codes, group, speaker, gender = spoken(6, 4, 0.5, 0.15, 0.01, rng)
+        for found, blocks in ((free, None), (blocked, gender)):
+            one = distribution_shift(codes, group, clusters=speaker, blocks=blocks, n_resamples=199, rng=rng)
+            found.append(one.p_cluster <= 0.05)
+    assert sum(blocked) >= 10
+    assert sum(free) <= 4
+
+
+def test_what_blocks_may_not_be():
+    with pytest.raises(RequestError, match="`blocks` has 's1' in more than one block"):
+        distribution_shift(["x", "y"], ["a", "a"], clusters=["s1", "s1"], blocks=["m", "f"], rng=generator())
+    with pytest.raises(RequestError, match="`blocks` was given without `clusters`"):
+        distribution_shift(["x", "y"], ["a", "b"], clusters=None, blocks=["m", "f"], rng=generator())
+
+
+def test_few_varied_speakers_against_many_alike():
+    # No effect: 12 speakers who differ widely, 60 who hardly do. Permutations alone reject most of these.
+    plain, guarded = [], []
+    for seed in range(20):
+        rng = generator([3, seed])
+        group = np.repeat([0, 1], [12, 60])
+        p = np.stack([rng.dirichlet(np.full(6, 1 / 6) * ((1 - r) / r)) for r in np.where(group == 0, 0.2, 0.02)])
+        codes, speaker = answers(p, 40, rng)
+        found = distribution_shift(codes, group[speaker], clusters=speaker, n_resamples=199, rng=rng)
+        observed = found.ntvd - 1e-9 * found.ntvd
+        plain.append((1 + (found.null_cluster >= observed).sum()) / 200 <= 0.05)
+        guarded.append(found.p_cluster <= 0.05)
+        assert found.p_cluster >= found.p_noise
+        assert any("unlike" in note for note in found.notes)
+    assert sum(plain) >= 10
+    assert sum(guarded) <= 3
+
+
+def test_sentences_that_speak_to_one_group():
+    # No effect on average, but each of 12 sentences draws another answer from each group.
+    held, other = [], []
+    for seed in range(15):
+        rng = generator([4, seed])
+        tilt = rng.dirichlet(np.full(5, 4.0), size=(2, 12))
+        speakers = np.arange(60)
+        group = speakers % 2
+        p = tilt[group].reshape(-1, 5)
+        codes, cell = answers(p, 1, rng)
+        speaker, item = cell // 12, cell % 12
+        found = distribution_shift(
+            codes, group[speaker], clusters=speaker, items=item, min_count=1, n_resamples=199, rng=rng
+        )
+        assert found.new_items_low <= found.ci_low and found.ci_high <= found.new_items_high
+        held.append(found.ci_low == 0)
+        other.append(found.new_items_low == 0)
+    assert sum(held) <= 9
+    assert sum(other) >= 13
+
+
+def test_one_item_gives_no_second_interval():
+    found = distribution_shift(
+        ["x", "y"] * 8, ["a", "b"] * 8, clusters=np.arange(16), items=["i"] * 16, min_count=1, rng=generator()
+    )
+    assert np.isnan(found.new_items_high)
+
+
+def test_rare_values_show_in_a_test_of_their_own():
+    # Each group has 100 values of its own, none seen ten times, beside one common value.
+    rng = generator(5)
+    speaker = np.arange(24).repeat(40)
+    group = speaker % 2
+    codes = np.where(rng.random(len(speaker)) < 0.5, 0, 1 + rng.integers(0, 100, len(speaker)) + 100 * group)
+    found = distribution_shift(codes, group, clusters=speaker, min_count=10, rng=rng, n_resamples=999)
+    assert found.undefined is not None or found.removed_share > 0.4
+    codes = np.where((codes == 0) & (rng.random(len(codes)) < 0.5), 999, codes)
+    found = distribution_shift(codes, group, clusters=speaker, min_count=10, rng=rng, n_resamples=999)
+    assert found.removed_share == pytest.approx(0.5, abs=0.1)
+    assert found.p_cluster > 0.05
+    assert found.p_every_value == pytest.approx(0.001)
+
+
+def test_euclidean_p_against_every_permutation():
+    rng = generator(6)
+    speaker = np.arange(6).repeat(10)
+    group = speaker % 2
+    codes = rng.integers(0, 4, size=60) * (rng.random(60) < 0.8)
+
+    def length(members):
+        mine = np.isin(speaker, members)
+        a, b = (np.bincount(codes[rows], minlength=4) / rows.sum() for rows in (mine, ~mine))
+        return np.sqrt(((a - b) ** 2).sum())
+
+    null = [length(members) for members in itertools.combinations(range(6), 3)]
+    found = distribution_shift(codes, group, clusters=speaker, min_count=1, rng=rng)
+    assert found.p_euclidean == pytest.approx(np.mean(np.array(null) >= length((0, 2, 4)) - 1e-9))
+
+
+def test_power_grows_with_the_design():
+    powers = []
+    for n_clusters, responses in ((8, 10), (16, 20), (91, 200)):
+        rng = generator(7)
+        codes, speaker = answers(np.full((n_clusters, 10), 0.1), responses, rng)
+        found = distribution_shift(codes, speaker % 2, clusters=speaker, min_count=1, n_resamples=1, rng=rng)
+        powers.append(found.power_at_10)
+    assert 0.05 < powers[0] < powers[1] < powers[2]
+    assert powers[2] > 0.99
+
+
+def test_without_a_shift_power_is_the_level():
+    # The power for a shift of 0 would be 5 %; that for 10 is above it even in a design of eight responses.
+    found = distribution_shift(
+        ["x", "y"] * 4, ["a", "a", "b", "b"] * 2, clusters=np.arange(8), min_count=1, rng=generator()
+    )
+    assert 0.04 < found.power_at_10 < 0.3
