@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from equivox.core.scores import Score
 
 EVIDENCE = (
-    "null_mean",
     "estimate",
+    "null_mean",
     "attainable_max",
     "ci_low",
     "ci_high",
