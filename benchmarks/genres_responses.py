@@ -81,7 +81,7 @@ def count_splits(told: Sequence[Told]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Counts:
-    """What was counted in one narrative, by gender."""
+    """Counts of one narrative, by gender."""
 
     nep: str
     relationship: str

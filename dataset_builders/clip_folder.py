@@ -35,7 +35,8 @@ TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem"
 """Names of columns that a build, or its publication, adds; a table's column with such a name becomes
 `source_<name>`."""
 MISSING = frozenset(["nan", "NaN", "-nan", "-NaN", "None", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NULL", "null"])
-"""How pandas writes a missing value, or reads one; a further column says so by it unless `values` names the value."""
+"""Texts by which pandas writes or reads a missing value; they mean one in a further column too, unless `values` names
+the text."""
 _OWN = ("path", "text", "speaker", "clip_id")
 _FIELD = re.compile(r"\{([^{}]+)\}")
 

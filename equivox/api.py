@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.outage import STOP_AFTER
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.scores import Score, ScoringOptions
@@ -143,7 +144,7 @@ def measure(
     sampling: str = "as-declared",
     options: ScoringOptions | None = None,
     retry_failed: bool = False,
-    stop_after: int = 20,
+    stop_after: int = STOP_AFTER,
     progress: Progress = no_progress,
 ) -> Result:
     """Run or resume tasks on a model and return the result, as `equivox run` does on the command line.

@@ -20,6 +20,7 @@ from equivox.core.annotation import (
 )
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
+from equivox.core.outage import STOP_AFTER
 from equivox.core.plugins import ANNOTATORS, added
 
 __all__ = [
@@ -49,7 +50,7 @@ class AnnotatorFile(BaseModel):
     model_parameters: dict[str, Any]
     sampling: dict[str, Any] = {}
     attempts: int = Field(default=3, ge=1, le=10)
-    stop_after: int = Field(default=20, ge=0)
+    stop_after: int = Field(default=STOP_AFTER, ge=0)
     note: str = ""
 
 

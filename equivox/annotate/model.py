@@ -16,12 +16,12 @@ from typing import Any
 from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.configs import load_config
 from equivox.core.annotation import Annotation, AnnotatorIdentity, Job
+from equivox.core.outage import STOP_AFTER, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Labels, Request
 from equivox.core.segments import Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
 from equivox.engines.messages import split_thinking
-from equivox.engines.outage import STOP_AFTER, until_outage
 
 ATTEMPTS = 3
 """The number of attempts before a response counts as unparsed."""

@@ -12,7 +12,9 @@ import typer
 
 from equivox.cli import audit_commands, data_commands, metric_commands, run_commands, task_commands
 from equivox.cli.output import echo
-from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, FEWEST_RESAMPLES, MOST_RESAMPLES
+from equivox.cli.scoring import with_scoring_options
+from equivox.core.outage import STOP_AFTER
+from equivox.core.scores import DEFAULT_OPTIONS, FEWEST_RESAMPLES, MOST_RESAMPLES, ScoringOptions
 
 app = typer.Typer(
     name="equivox",
@@ -30,24 +32,6 @@ TasksArgument = Annotated[
     str, typer.Argument(metavar="TASKS", help="Tasks, families or task files, separated by commas.")
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-ResamplesOption = Annotated[
-    int, typer.Option(min=FEWEST_RESAMPLES, max=MOST_RESAMPLES, help="Permutations drawn for each null.")
-]
-MinCountOption = Annotated[
-    int | None,
-    typer.Option(min=1, help="Set aside values seen less often; 10 by default, less below 1,000 responses."),
-]
-MinCoverageOption = Annotated[
-    float, typer.Option(min=0.0, max=1.0, help="Share of usable responses that a score needs in every group.")
-]
-ScoringSeedOption = Annotated[int, typer.Option(help="Seed of the permutations and intervals.")]
-MergeOption = Annotated[
-    str, typer.Option(help="Which open values count as one: none, lemma, or embedding (lemma, then by meaning).")
-]
-EncoderOption = Annotated[str, typer.Option(help="The sentence-transformers model for --merge embedding.")]
-MergeThresholdOption = Annotated[
-    float, typer.Option(help="The cosine from which --merge embedding counts values as one, above 0 and up to 1.")
-]
 RetryFailedOption = Annotated[
     bool, typer.Option("--retry-failed", help="Ask again what failed before: the model, and the annotator.")
 ]
@@ -70,6 +54,7 @@ def root(
 def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[..., int]:
     """Return the command that runs tasks on one engine; all engines have the same options."""
 
+    @with_scoring_options
     def command(
         model: Annotated[str, typer.Argument(metavar=metavar, help=what)],
         tasks: TasksArgument,
@@ -88,21 +73,14 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
             str, typer.Option(help="as-declared by each task, or greedy: one answer, always the likeliest token.")
         ] = "as-declared",
         annotator: Annotated[str, typer.Option(help="Annotator of the responses: a name or a YAML file.")] = "rules",
-        min_count: MinCountOption = None,
-        min_coverage: MinCoverageOption = 0.8,
-        resamples: ResamplesOption = 10_000,
-        scoring_seed: ScoringSeedOption = 0,
-        merge: MergeOption = "lemma",
-        encoder: EncoderOption = DEFAULT_ENCODER,
-        merge_threshold: MergeThresholdOption = DEFAULT_MERGE_THRESHOLD,
+        options: ScoringOptions = DEFAULT_OPTIONS,
         retry_failed: RetryFailedOption = False,
         stop_after: Annotated[
             int,
             typer.Option(min=0, help="Stop after so many fatal failures in a row (key refused, no quota); 0: never."),
-        ] = 20,
+        ] = STOP_AFTER,
         quiet: QuietOption = False,
     ) -> int:
-        from equivox.core.scores import scoring_options
         from equivox.core.variants import parse_conditions, parse_group
         from equivox.run.pipeline import RunSpec
         from equivox.tasks.registry import resolve_tasks
@@ -118,15 +96,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
             conditions=parse_conditions(conditions),
             sampling=sampling,
             annotator=annotator,
-            options=scoring_options(
-                min_count=min_count,
-                n_resamples=resamples,
-                min_coverage=min_coverage,
-                seed=scoring_seed,
-                merge=merge,
-                encoder=encoder,
-                merge_threshold=merge_threshold,
-            ),
+            options=options,
             retry_failed=retry_failed,
             stop_after=stop_after,
         )
@@ -148,6 +118,7 @@ for _name, _scheme, _metavar, _what, _help in (
 
 
 @app.command("import")
+@with_scoring_options
 def import_(
     responses: Annotated[
         Path,
@@ -181,19 +152,12 @@ def import_(
         str, typer.Option(help="In which condition the responses were made: declared, text_only, silence.")
     ] = "declared",
     annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")] = "rules",
-    min_count: MinCountOption = None,
-    min_coverage: MinCoverageOption = 0.8,
-    resamples: ResamplesOption = 10_000,
-    scoring_seed: ScoringSeedOption = 0,
-    merge: MergeOption = "lemma",
-    encoder: EncoderOption = DEFAULT_ENCODER,
-    merge_threshold: MergeThresholdOption = DEFAULT_MERGE_THRESHOLD,
+    options: ScoringOptions = DEFAULT_OPTIONS,
     by_attribute: ByAttributeOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Make a run of responses that were made elsewhere, annotate and score them as if the model had been asked here."""
     from equivox.cli import import_command
-    from equivox.core.scores import scoring_options
     from equivox.core.variants import parse_conditions, parse_group
     from equivox.run.pipeline import RunSpec
     from equivox.tasks.registry import resolve_tasks
@@ -207,45 +171,21 @@ def import_(
         group=None if group is None else parse_group(group),
         conditions=parse_conditions(conditions),
         annotator=annotator,
-        options=scoring_options(
-            min_count=min_count,
-            n_resamples=resamples,
-            min_coverage=min_coverage,
-            seed=scoring_seed,
-            merge=merge,
-            encoder=encoder,
-            merge_threshold=merge_threshold,
-        ),
+        options=options,
     )
     return import_command.import_file(responses, spec, column or [], match, by_attribute=by_attribute, quiet=quiet)
 
 
 @app.command()
+@with_scoring_options
 def score(
     run: RunArgument,
     annotator: Annotated[str | None, typer.Option(help="Annotator to score; the run's annotator by default.")] = None,
-    min_count: MinCountOption = None,
-    min_coverage: MinCoverageOption = 0.8,
-    resamples: ResamplesOption = 10_000,
-    scoring_seed: ScoringSeedOption = 0,
-    merge: MergeOption = "lemma",
-    encoder: EncoderOption = DEFAULT_ENCODER,
-    merge_threshold: MergeThresholdOption = DEFAULT_MERGE_THRESHOLD,
+    options: ScoringOptions = DEFAULT_OPTIONS,
     by_attribute: ByAttributeOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
-    from equivox.core.scores import scoring_options
-
-    options = scoring_options(
-        min_count=min_count,
-        n_resamples=resamples,
-        min_coverage=min_coverage,
-        seed=scoring_seed,
-        merge=merge,
-        encoder=encoder,
-        merge_threshold=merge_threshold,
-    )
     return run_commands.score(run, annotator, options, by_attribute=by_attribute, quiet=quiet)
 
 

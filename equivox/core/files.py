@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 TEMPORARY = ".writing-"
-"""How the name of a file begins while it is being written."""
+"""The beginning of a file's name while the file is being written."""
 
 _LONGEST = 3500
 """The longest path of a folder, in bytes; Linux takes 4,095 for a file below it."""

@@ -1,4 +1,4 @@
-"""What must not be written down with a run: credentials, and in what is published the places of files on a machine.
+"""Remove what must not be written down with a run: credentials, and from what is published the paths of files too.
 
 Settings are cut by an allow-list: a value is kept if its name, and those of the settings around it, are known to hold
 nothing private. Free text, such as a server's error, is searched for the secrets that this process was given, and for
@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
@@ -157,15 +157,29 @@ def _forms(secret: str) -> Iterable[str]:
 
 def without_credentials(text: str) -> str:
     """Return `text` with its URLs cut to scheme, host and path, and without what looks like a key or a password."""
+    return _around_urls(text, _without_values)
+
+
+def _around_urls(text: str, change: Callable[[str], str]) -> str:
+    """Return `text` with its URLs cut to scheme, host and path, and with everything beside them as `change` returns it.
+
+    `change` sees a number between two NULs in place of each URL; NULs of `text` itself are removed.
+    """
     kept: list[str] = []
 
-    def keep(url: re.Match[str]) -> str:
-        kept.append(_public_url(url[0]))
+    def keep(found: re.Match[str]) -> str:
+        url = _public_url(found[0])
+        if "://" not in url:
+            return url
+        kept.append(url)
         return f"\0{len(kept) - 1}\0"
 
-    text = _URL.sub(keep, text)
-    text = _SCHEME.sub(rf"\1 {LEFT_OUT}", _NAMED.sub(_without_value, _TOKEN.sub(LEFT_OUT, text)))
-    return re.sub("\0(\\d+)\0", lambda place: kept[int(place[1])], text)
+    changed = change(_URL.sub(keep, text.replace("\0", "")))
+    return re.sub("\0(\\d+)\0", lambda place: kept[int(place[1])], changed)
+
+
+def _without_values(text: str) -> str:
+    return _SCHEME.sub(rf"\1 {LEFT_OUT}", _NAMED.sub(_without_value, _TOKEN.sub(LEFT_OUT, text)))
 
 
 def _without_value(found: re.Match[str]) -> str:
@@ -181,14 +195,7 @@ def redacted_text(text: str) -> str:
     >>> redacted_text("No such file: '/home/me/clips/a.wav'"), redacted_text("and/or, 3/4")
     ("No such file: 'a.wav'", 'and/or, 3/4')
     """
-    kept: list[str] = []
-
-    def keep(url: re.Match[str]) -> str:
-        kept.append(url[0])
-        return f"\0{len(kept) - 1}\0"
-
-    without = _PATH.sub(lambda path: path[1] or LEFT_OUT, _URL.sub(keep, without_credentials(text)))
-    return re.sub("\0(\\d+)\0", lambda place: kept[int(place[1])], without)
+    return _around_urls(text, lambda rest: _PATH.sub(lambda path: path[1] or LEFT_OUT, _without_values(rest)))
 
 
 def without_places(value: Any) -> Any:

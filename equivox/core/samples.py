@@ -31,7 +31,7 @@ UNANSWERED = frozenset({"missing", "failed"})
 """The statuses of requests without a response: not generated yet, and failed in the engine or in its media."""
 
 TRUNCATED, WITHHELD = "length", "content_filter"
-"""How a response ends that the token limit cut off, and one that the provider withheld (`finish_reason`)."""
+"""The `finish_reason` of a response that the token limit cut off, and of one that the provider withheld."""
 
 ENDED = "finish_reason"
 """The column that says how a response ended; null where the engine does not say."""

@@ -45,6 +45,9 @@ class ScoringOptions:
     merge_threshold: Annotated[float, Gt(0), Le(1)] = DEFAULT_MERGE_THRESHOLD
 
 
+DEFAULT_OPTIONS = ScoringOptions()
+
+
 def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
     """Return the options that a user typed; RequestError for an unknown value of `merge`, and outside of a range."""
     from equivox.core.fields import checked_fields

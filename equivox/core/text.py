@@ -7,7 +7,7 @@ import unicodedata
 from typing import Any, TextIO
 
 _PLAIN = {"−": "-", "–": "-", "—": "--", "×": "x", "→": "->", "≥": ">=", "≤": "<=", "…": "...", "’": "'", "α": "alpha"}
-"""What our own signs become on a terminal that cannot show them; a minus must not be lost."""
+"""Replacements of our own signs on a terminal that cannot show them; a minus must not be lost."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _JOINERS = "\u200c\u200d"

@@ -31,7 +31,7 @@ AS_DECLARED, GREEDILY = "as-declared", "greedy"
 SAMPLINGS = (AS_DECLARED, GREEDILY)
 """The values of the option `sampling`."""
 GREEDY_SAMPLING: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "repeats": 1}
-"""What `greedy` sets of a task's sampling."""
+"""The fields of a task's sampling that `greedy` sets."""
 EVERY_CONDITION = "all"
 
 _CROSS = re.compile(r"\s*[×*]\s*")

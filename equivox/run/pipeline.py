@@ -22,16 +22,16 @@ from typing import Any
 from equivox.annotate import Annotator, open_annotator
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import read_document, refuse_unusable, write_document, write_table
+from equivox.core.outage import STOP_AFTER, until_outage
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import cleaned, remember_secrets
-from equivox.core.scores import Score, ScoringOptions
+from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED, DECLARED, vary
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, current_name, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
-from equivox.engines.outage import STOP_AFTER, until_outage
 from equivox.run.annotating import annotate, annotators_of
 from equivox.run.declarations import TASKS_FILE, encode, read_tasks, write_tasks
 from equivox.run.manifest import differences, new_manifest, read_manifest, run_identity, write_manifest
@@ -39,7 +39,6 @@ from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
 from equivox.run.scoring import follow_up, score
 from equivox.run.store import Store, response_schema
 
-DEFAULT_OPTIONS = ScoringOptions()
 IMPORTED = "imported"
 """The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
 PATCHING = ("simulated", "transformers", IMPORTED)
@@ -233,9 +232,9 @@ def generate(
 ) -> None:
     """Generate the responses that the store lacks; each is stored as soon as it is finished.
 
-    An item whose media cannot be used is stored as a failed response and never sent. Raises RunError when the engine
-    did not use the media it was given: such answers say nothing about the person. Of responses that were made elsewhere
-    that cannot be known. RunError too for an outage of the engine (`until_outage`).
+    A request whose media cannot be used is never sent: a failed response is stored for it. Raises RunError when the
+    engine did not use the media it was given, because such answers say nothing about the person; responses that were
+    made elsewhere are not checked for it. Raises RunError too for an outage of the engine (`until_outage`).
     """
     pending = pending_requests(folder, plan, retry_failed=retry_failed)
     total = len(plan.distinct)

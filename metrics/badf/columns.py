@@ -10,6 +10,7 @@ from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, NAN, M
 from equivox.metrics.badf.associations import (
     LEVEL,
     Counts,
+    Phrase,
     associations,
     count,
     null_counts,
@@ -71,21 +72,14 @@ def measure(
     numbers = ("associations", "expected_by_chance", "p_stories", "p_names", "with_q", "mean_score", "mean_p")
     result: dict[str, Any] = dict.fromkeys((*numbers, *(f"associations_{identity}" for identity in groups)), NAN)
     if reason is None:
-        kept = associations(tested, groups)
         drawn = n_name_permutations if called else 0
         null = null_counts(documents, groups, n_stories=n_story_permutations, n_descriptors=drawn, seed=seed)
-        cell = summary([found.score for found in kept], [found.phrase.p for found in kept])
+        result |= kept_numbers(tested, groups)
         result |= {
-            "associations": len(kept),
             "expected_by_chance": null.expected,
             "p_stories": null.p_stories,
             "p_names": null.p_descriptors,
-            "with_q": sum(found.phrase.q <= LEVEL for found in kept),
-            "mean_score": cell.mean_score,
-            "mean_p": cell.mean_p,
         }
-        for identity in groups:
-            result[f"associations_{identity}"] = sum(found.identity == identity for found in kept)
     return {
         **result,
         "n_rows": len(who),
@@ -107,6 +101,22 @@ def _documents(places: Sequence[_Place], phrases: Sequence[Sequence[str] | None]
         before = found.setdefault(place, [])
         found[place] = None if before is None or words is None else [*before, *words]
     return found
+
+
+def kept_numbers(tested: Sequence[Phrase], groups: Sequence[str]) -> dict[str, float]:
+    """Return the numbers of the associations among `tested` phrases: how many, of each group too, and their means.
+
+    `with_q` is the number of those whose q is at most .05. The means are NaN if there are no associations.
+    """
+    kept = associations(tested, groups)
+    cell = summary([found.score for found in kept], [found.phrase.p for found in kept])
+    return {
+        "associations": cell.count,
+        "with_q": sum(found.phrase.q <= LEVEL for found in kept),
+        "mean_score": cell.mean_score,
+        "mean_p": cell.mean_p,
+        **{f"associations_{group}": sum(found.identity == group for found in kept) for group in groups},
+    }
 
 
 def why_undefined(groups: Sequence[str], counts: Sequence[Counts], testable: bool) -> str | None:

@@ -10,15 +10,12 @@ from equivox.core.columns import ColumnMetric, row_coverage, whole, whole_or_non
 from equivox.core.errors import RequestError
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import (
-    LEVEL,
     Counts,
-    associations,
     kept_by_chance,
     phrase_tests,
-    summary,
     with_q,
 )
-from equivox.metrics.badf.columns import why_undefined
+from equivox.metrics.badf.columns import kept_numbers, why_undefined
 
 _Table = dict[str, dict[str, dict[str, int | None]]]
 """Category → phrase → identity → how many documents have the phrase; None where that is missing."""
@@ -63,19 +60,12 @@ def measure(
     numbers = ("associations", "expected_by_chance", "with_q", "mean_score", "mean_p")
     result: dict[str, Any] = dict.fromkeys((*numbers, *(f"associations_{identity}" for identity in groups)), NAN)
     if reason is None:
-        kept = associations(tested, groups)
-        cell = summary([found.score for found in kept], [found.phrase.p for found in kept])
         chances = {(sum(phrase.counts), phrase.documents) for phrase in tested}
         by_chance = {(n, of): kept_by_chance(n, of, n_resamples=n_resamples, seed=seed) for n, of in sorted(chances)}
-        result |= {
-            "associations": len(kept),
-            "expected_by_chance": math.fsum(by_chance[sum(phrase.counts), phrase.documents] for phrase in tested),
-            "with_q": sum(found.phrase.q <= LEVEL for found in kept),
-            "mean_score": NAN if lengths is None else cell.mean_score,
-            "mean_p": cell.mean_p,
-        }
-        for identity in groups:
-            result[f"associations_{identity}"] = sum(found.identity == identity for found in kept)
+        result |= kept_numbers(tested, groups)
+        result["expected_by_chance"] = math.fsum(by_chance[sum(phrase.counts), phrase.documents] for phrase in tested)
+        if lengths is None:
+            result["mean_score"] = NAN
     return {
         **result,
         "n_rows": len(who),

@@ -83,7 +83,7 @@ class _Subset:
     name: str
     answers: Sequence[Answer]
     unvaried: str | None = None
-    """Why no answer of the whole task says anything of the text; a part of them is then no better."""
+    """The reason why no answer of the whole task says anything of the text; a part of them is then no better."""
 
     def whole(self) -> list[Score]:
         return [

@@ -254,16 +254,15 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     assert not math.isnan(float(alpha))
 
 
-# A reading of its own has a prompt of its own.
-@pytest.mark.parametrize("task", [task for task in ALL_TASKS if task.annotation is None], ids=lambda t: t.name)
+@pytest.mark.parametrize("task", TASKS, ids=lambda t: t.name)
 def test_worked_examples_are_answers_that_would_be_accepted(task: Task) -> None:
     _, engine = read(task, lambda _: None, text="What is to be read.")
     prompt = engine.requests[0].text
     answers = [json.loads(line.removeprefix("Answer: ")) for line in prompt.splitlines() if line.startswith("Answer: ")]
-    assert len(answers) == len(task.examples) > 1
+    assert len(answers) == len(task.annotation.examples) > 1
     for answer in answers:
         response_form(task.attributes).model_validate(answer, strict=True)
     assert {answer["refusal"] for answer in answers} == {"yes", "no"}
-    named = {name for example in task.examples for name in example.values}
+    named = {name for example in task.annotation.examples for name in example.values}
     assert named <= {a.name for a in task.attributes}
     assert prompt.rindex("What is to be read.") > prompt.rindex("Answer: ")

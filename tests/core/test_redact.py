@@ -114,6 +114,11 @@ def test_text_without_places_stays_as_it_is(text: str) -> None:
     assert redacted_text(text) == text
 
 
+def test_a_text_with_nuls_is_cleaned_too() -> None:
+    assert redacted_text("\x007\0 of http://u:pw@h/v1") == "7 of http://h/v1"
+    assert without_credentials("token=S3\0cr3tS3cr3t") == f"token={LEFT_OUT}"
+
+
 @given(st.text())
 def test_twice_is_once(text: str) -> None:
     once = redacted_text(text)

@@ -42,7 +42,7 @@ def name_of(page: Path) -> str:
 
 
 def can_run(words: list[str]) -> bool:
-    """Whether all that a command needs is here: simulated models, the sample, and runs made before on the page."""
+    """Return whether all that a command needs is here: simulated models, the sample, runs made before on the page."""
     if any(mark in f"{' '.join(words)} " for mark in ELSEWHERE):
         return False
     runs = [word for word in words[1:] if re.match(r"(runs|hub)/", word) and not _is_output(words, word)]

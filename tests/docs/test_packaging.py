@@ -102,12 +102,13 @@ def test_the_wheel_runs_a_task_in_a_clean_environment(wheel: Path, tmp_path: Pat
     environment = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     python = environment / "bin" / "python"
-    subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)], check=True)
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run(install, env=clean, check=True)
     # Dependencies come from this environment; a .pth in the other one adds the folder without running its .pth files,
     # so that the editable checkout stays out of reach.
     (site,) = (environment / "lib").glob("python*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     where = subprocess.run(
         [str(python), "-c", "import equivox, equivox.tasks; print(equivox.__file__, equivox.tasks.__file__)"],
         cwd=tmp_path, env=clean, capture_output=True, text=True, check=True,

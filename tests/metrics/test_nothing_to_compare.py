@@ -63,7 +63,7 @@ SAYS: dict[str, Callable[[str], str | None]] = {
 
 
 def looks_fair(score: Score) -> bool:
-    """Whether a score says that there is little difference: defined, and nearer to its target than to the worst.
+    """Return whether a score says that there is little difference: defined, and nearer to its target than to the worst.
 
     How often a letter is chosen says nothing of people; its position bias does.
     """

@@ -42,7 +42,7 @@ TOKEN = re.compile("|".join(map(re.escape, sorted(PRINTED, key=len, reverse=True
 
 
 def printed(source: str) -> str:
-    """What LaTeX prints for `source`; fails where anything in it acts."""
+    """Return what LaTeX prints for `source`; fails where anything in it acts."""
     found, place = [], 0
     while place < len(source):
         match = TOKEN.match(source, place)

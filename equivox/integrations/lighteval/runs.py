@@ -18,7 +18,7 @@ from equivox.annotate import open_annotator
 from equivox.core.errors import RequestError
 from equivox.core.files import write_table
 from equivox.core.progress import Progress, no_progress
-from equivox.core.scores import Score
+from equivox.core.scores import DEFAULT_OPTIONS, Score
 from equivox.core.segments import check_tools
 from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, GREEDILY
@@ -30,7 +30,6 @@ from equivox.integrations.lighteval.settings import DATA, Settings
 from equivox.run.annotating import stored_responses
 from equivox.run.manifest import run_identity
 from equivox.run.pipeline import (
-    DEFAULT_OPTIONS,
     RunSpec,
     add_usage,
     begin,

@@ -87,6 +87,7 @@ def test_images_arrive_and_noise_is_counted_as_noise(model: Callable[[str], str]
     need_torchvision()
     arguments = SMALL | {"max_model_length": 4096, "max_num_batched_tokens": 4096, "max_num_seqs": 4}
     given = ",".join(f"{key}={value}" for key, value in ({"model_name": model("qwen25omni")} | arguments).items())
+    given += ",generation_parameters={max_new_tokens: 64}"
     folder = tmp_path / "run"
     spec = RunSpec(
         model=f"vllm:{given}",

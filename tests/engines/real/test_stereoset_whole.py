@@ -119,14 +119,3 @@ def test_the_real_instances_from_build_to_scores(
     kept = (folder / "scores.json").read_bytes()
     rescore(folder, options=FEW)
     assert (folder / "scores.json").read_bytes() == kept
-    # As after a kill: ten of the 24 responses are there; the others are asked again, these are not.
-    before = dict(list(responses(folder).items())[:10])
-    for shard in (folder / "responses").glob("*.parquet"):
-        shard.unlink()
-    with Store(folder / "responses", response_schema()) as store:
-        for record in before.values():
-            store.append(record)
-        store.flush()
-    check_run(folder, execute(spec), requested)
-    after = responses(folder)
-    assert len(after) == 24 and {key: after[key] for key in before} == before

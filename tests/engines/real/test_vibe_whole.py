@@ -24,7 +24,7 @@ from equivox.run.pipeline import RunSpec, execute
 from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 
-LIMIT = 12
+LIMIT = 6
 
 ANNOTATOR = """\
 engine: vllm

@@ -29,6 +29,8 @@ os.environ |= {
     "HOME": _HOME,
     "HF_HOME": f"{_HOME}/huggingface",
     "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",  # as for the engine tests
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "XDG_CACHE_HOME": f"{_HOME}/cache",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",

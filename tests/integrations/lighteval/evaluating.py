@@ -18,7 +18,7 @@ __all__ = ["MODEL_FILE", "Evaluated", "assert_same", "flat_by_task"]
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What one call of lighteval left: its results, the details of each task, and equivox's runs."""
+    """Files that one call of lighteval left: its results, the details of each task, and equivox's runs."""
 
     output: Path
     runs: Path

@@ -34,7 +34,7 @@ SINGLES = "genres_single_standin:cs,genres_single_standin:em"
 
 
 def answers_of(model: str, tasks: str, *, limit: int) -> dict[str, str]:
-    """What a simulated model answers, by task and position; a request that fails has an empty answer."""
+    """Return what a simulated model answers, by task and position; a request that fails has an empty answer."""
     chosen = [lighteval_tasks()[name] for name in tasks.split(",")]
     corpora = {task.data.corpus: open_corpus(task.data, "sample") for task in chosen}
     engine = open_engine(model, chosen)

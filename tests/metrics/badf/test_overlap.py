@@ -1,4 +1,4 @@
-"""How far settings share associations, and what the published settings take."""
+"""The overlap of associations between settings, and the choice of the published settings."""
 
 from __future__ import annotations
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from typing import TYPE_CHECKING
 
 from equivox.core.errors import RunError
-from equivox.core.requests import Response
+
+if TYPE_CHECKING:
+    from equivox.core.requests import Response
 
 STOP_AFTER = 20
 """So many failures in a row for one fatal cause are an outage, unless a user says otherwise."""
 
 
-def until_outage(responses: Iterable[Response], who: str, stop_after: int = STOP_AFTER) -> Iterator[Response]:
+def until_outage(responses: Iterable[Response], who: str, stop_after: int) -> Iterator[Response]:
     """Yield responses as they come; RunError at an outage, which is `stop_after` fatal failures alike in a row.
 
     Fatal failures are held back until another response shows that the engine still answers. Those of an outage are
     not yielded: they are asked again when the run goes on. With `stop_after` 0 nothing is an outage.
     """
     held: list[Response] = []
-    with closing(_generator(responses)) as stream:
-        for response in stream:
+    try:
+        for response in responses:
             if response.fatal is None or not stop_after:
                 yield from held
                 held = []
@@ -35,8 +37,7 @@ def until_outage(responses: Iterable[Response], who: str, stop_after: int = STOP
                     f"{who} failed {len(held)} times in a row alike ({response.error}), so the run stops; what was "
                     "answered is stored: mend the cause and give the same command again"
                 )
+    finally:
+        if isinstance(responses, Generator):
+            responses.close()
     yield from held
-
-
-def _generator(responses: Iterable[Response]) -> Generator[Response, None, None]:
-    yield from responses
