@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError
 from equivox.core.task import Task
-from equivox.tasks import badf, genres, spoken_stereoset, vibe
+from equivox.tasks import badf, genres, spoken_stereoset, vibe, vibe_paraphrased
 
-ALL_TASKS: tuple[Task, ...] = (*vibe.TASKS, *spoken_stereoset.TASKS, *genres.TASKS, *badf.TASKS)
+ALL_TASKS: tuple[Task, ...] = (
+    *vibe.TASKS,
+    *vibe_paraphrased.TASKS,
+    *spoken_stereoset.TASKS,
+    *genres.TASKS,
+    *badf.TASKS,
+)
 """Every built-in task, in the order in which `equivox tasks list` shows them."""
 
 OPEN_FAMILIES: Mapping[str, Callable[[str, str], Task]] = {

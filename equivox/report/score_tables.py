@@ -68,7 +68,7 @@ def attribute_tables(run: ComparedRun) -> list[Table]:
     rows = [(run, score) for score in run.scores if not score.is_whole]
     found = []
     for (dimension, name), own in _by_name([row for row in rows if _mean(row)]):
-        lines = [[s.task, _attribute(s), *evidence(s, null_mean=True), _mover(s)] for _, s in own]
+        lines = [[s.task, s.subset or _attribute(s), *evidence(s, null_mean=True), _mover(s)] for _, s in own]
         found.append(
             Table(
                 caption=f"{dimension}: by attribute",
