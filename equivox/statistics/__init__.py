@@ -28,6 +28,7 @@ from equivox.statistics.comparison import ShiftComparison, compare_joint_shift, 
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
 from equivox.statistics.distance import attainable_shift, ntvd
+from equivox.statistics.families import Hierarchy, adjust_hierarchy
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
 from equivox.statistics.mean_difference import MeanDifference, mean_difference
 from equivox.statistics.multiplicity import Family, adjust
@@ -51,6 +52,7 @@ __all__ = [
     "EncodedLabels",
     "EncodedValues",
     "Family",
+    "Hierarchy",
     "JointShift",
     "LeastP",
     "MeanDifference",
@@ -65,6 +67,7 @@ __all__ = [
     "TotalsComparison",
     "WithinStrata",
     "adjust",
+    "adjust_hierarchy",
     "association_scores",
     "association_test",
     "association_within_strata",

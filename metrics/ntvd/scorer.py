@@ -7,6 +7,7 @@ refusals. Echo attributes are scored and never averaged.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,9 +48,26 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []
     refusals = [_refusal(task, samples, options, a) for a in task.attributes if a.role == "refusal"]
-    scores = [whole, *outcomes, *echo_scores, *refusals]
+    scores = _with_least_p(task, samples, options, [whole, *outcomes, *echo_scores, *refusals])
     min_counts = {score.attribute: score.min_count for score in scores}
     return Scored(scores, {"values": _value_shares(task, samples, min_counts)})
+
+
+def _with_least_p(task: Task, samples: Samples, options: ScoringOptions, scores: Sequence[Score]) -> list[Score]:
+    """Return the scores with the smallest p that the permutations of the clusters allow, and what that means."""
+    from equivox.statistics import least_p_over_clusters
+
+    if all(np.isnan(score.p_cluster) for score in scores):
+        return list(scores)
+    mask = samples.has_status("parsed", "refused")
+    design = _design(task, samples, options, mask)
+    least = least_p_over_clusters(
+        samples.groups.take(mask), design["clusters"], design["strata"], n_resamples=options.n_resamples
+    )
+    return [
+        s if np.isnan(s.p_cluster) else replace(s, p_least=least.p, cannot_tell=s.cannot_tell or least.too_few)
+        for s in scores
+    ]
 
 
 def _value_shares(
