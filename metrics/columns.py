@@ -127,7 +127,7 @@ def concept_associations(
     merge_threshold: float = DEFAULT_MERGE_THRESHOLD,
     min_coverage: float = 0.8,
     n_resamples: int = 10_000,
-    n_story_permutations: int = 199,
+    n_story_permutations: int = 9_999,
     n_name_permutations: int = 999,
     seed: int = 0,
 ) -> dict[str, Any]:

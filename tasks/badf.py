@@ -3,14 +3,16 @@
 Data:       a grid of names and places that is written down (`dataset_builders/badf.py`); nothing is downloaded. A grid
             of one's own is a YAML file (`--data GRID.yaml`).
 Paper:      BADF, arXiv 2508.01412, sections 3 and 4 and appendices C to H.
-Departs:    In addition to the published, uncorrected p: an exact or permutation p for small counts, q over everything
-            tested, an effect size, and the count that chance gives. Phrases are written in lower case without a leading
-            article, once per story. Wordings are merged by lemma unless `--merge embedding` is given (the paper merges
-            by meaning at 0.63). Unparsed stories are counted, never taken for stories without phrases.
+Departs:    In addition to the published, uncorrected p: p by permutation within stories of two characters, an exact p
+            for small counts, q over everything tested, an effect size, and the count that chance gives. Phrases are
+            written in lower case without a leading article, once per story. Wordings are merged by lemma unless
+            `--merge embedding` is given (the paper merges by meaning at 0.63). Unparsed stories are counted, never
+            taken for stories without phrases.
 Cannot say: which names carry an identity for whom: ten names stand for two genders, two for each other identity, and
-            p-values over stories speak of these names alone. The annotator is told the descriptors, so that its own
-            associations may enter. With more than two identities the score compares with the
-            least; an association there says that an identity is not the least, `residual` says whether it stands out.
+            p-values over stories speak of these names alone. They decide where there are too few names for a p over
+            names, and the finding is then labelled "for these names". The annotator is told the descriptors, so that
+            its own associations may enter. With more than two identities the score compares with the least; an
+            association there says that an identity is not the least, `residual` says whether it stands out.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from rich.console import Console
 from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
 from equivox.cli.output import console
 from equivox.compare.agreement import agreement
-from equivox.compare.runs import ComparedRun, run_metrics
+from equivox.compare.runs import ComparedRun, run_metrics, shown_together
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.report.numbers import DASH, interval
@@ -33,8 +33,9 @@ def finished_run(folder: Path, model: str, scores: Sequence[Score]) -> ComparedR
 
 
 def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> int:
-    """Print scores, losses and folders of `runs`; return 1 if a task's score is undefined."""
+    """Print scores, losses and folders of `runs`, with q over all of them; return 1 if a task's score is undefined."""
     out = console()
+    runs = shown_together(runs)
     for tables in task_tables(runs):
         print_tables(out, tables)
     failed = 0

@@ -47,7 +47,7 @@ class PairedTest:
         p-value of models that answer alike within clusters, a stronger claim; `p` is never below it. NaN if `p` tests
         the same.
     q
-        p after Benjamini and Hochberg over all pairs and tasks of one measure and condition.
+        p after Benjamini and Yekutieli over all pairs, tasks, measures and conditions that are shown together.
     p_least
         The smallest p that this number of clusters and resamples can give for any answers.
     n_samples, n_clusters
@@ -131,12 +131,11 @@ def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed
 def _with_q(tests: Sequence[PairedTest]) -> list[PairedTest]:
     from equivox.statistics import adjust
 
-    families: dict[tuple[str, str, bool], dict[str, float]] = {}
-    for place, test in enumerate(tests):
-        families.setdefault((test.condition, test.metric, test.is_overall), {})[str(place)] = test.p
-    q: dict[str, float] = {}
-    for (condition, metric, _), members in families.items():
-        q |= adjust(members, family=f"{metric}, pairs of models × tasks, condition {condition}").q
+    if not tests:
+        return []
+    # Pairs that share a model depend on each other in both directions, so Benjamini and Hochberg have no proof.
+    members = {str(place): test.p for place, test in enumerate(tests)}
+    q = adjust(members, family="pairs of models × tasks × measures × conditions", method="by").q
     return [replace(test, q=q[str(place)]) for place, test in enumerate(tests)]
 
 

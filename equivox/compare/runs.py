@@ -20,6 +20,7 @@ from equivox.core.scores import NAN, Score
 from equivox.engines import model_label
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
+from equivox.run.q_values import with_common_q
 from equivox.run.scoring import families, read_records, read_scores
 
 CORRELATED = 4
@@ -78,7 +79,7 @@ def open_comparison(folders: Sequence[Path]) -> Comparison:
         runs.append(
             ComparedRun(name, folder, str(manifest["command"]["annotator"]), read_scores(folder), run_metrics(folder))
         )
-    return Comparison(_with_common_q(runs), _caveats(runs, manifests))
+    return Comparison(shown_together(runs), _caveats(runs, manifests))
 
 
 def run_metrics(folder: Path) -> dict[str, Metric]:
@@ -89,11 +90,10 @@ def run_metrics(folder: Path) -> dict[str, Metric]:
         return {}
 
 
-def _with_common_q(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
-    from equivox.run.q_values import with_q
-
-    every = iter(with_q([score for run in runs for score in run.scores]))
-    return [replace(run, scores=[next(every) for _ in run.scores]) for run in runs]
+def shown_together(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
+    """Return the runs with q over all of their scores together."""
+    found = with_common_q([run.scores for run in runs])
+    return [replace(run, scores=scores) for run, scores in zip(runs, found, strict=True)]
 
 
 def _caveats(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -234,6 +234,11 @@ class Measure:
         per draw); None if it is not such a function. It propagates an annotator's error.
     power
         Whether `equivox power` estimates what a design can detect with it.
+    p_cluster, p_these
+        The headings of a score's two p-values, which say what each speaks of. Without a heading of `p_these` the
+        metric has only `p_cluster`.
+    p_help
+        A sentence about these two, shown below tables.
     """
 
     name: str
@@ -249,6 +254,9 @@ class Measure:
     null_mean: bool = False
     of_shares: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] | None = field(default=None, repr=False)
     power: bool = False
+    p_cluster: str = "p cluster"
+    p_these: str = ""
+    p_help: str = ""
 
 
 CorpusFacts = Callable[

@@ -16,6 +16,9 @@ from equivox.core.errors import RequestError, nearest
 
 NAN = math.nan
 
+LEVEL = 0.05
+"""The level of every decision: stars, marks and sentences need a q below it."""
+
 DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD = "sentence-transformers/all-mpnet-base-v2", 0.63
 """The encoder and the threshold for merging open values by meaning: those of BADF."""
 
@@ -115,13 +118,29 @@ class Score:
     p_paper
         The p-value as published, by permuting labels over responses. For comparison only.
     p_cluster
-        The p-value that decides, by permuting labels over clusters.
+        The p-value by permuting labels over clusters: it speaks of the groups, with clusters that were not seen.
     p_euclidean
         The second test, declared in advance: it finds a shift of few values more often; NaN where there is none.
     p_every_value
         The p-value over clusters with rare values included, which `value` leaves out; NaN where none was left out.
+    p_these
+        The p-value over the responses of exactly these clusters: it speaks of these clusters alone. NaN if the metric
+        has none.
+    p_decides
+        The p-value that decides if `p_cluster` cannot be small; NaN if `p_cluster` decides.
+    holds_for
+        What a finding by `p_decides` holds for, such as "these names"; empty if `p_cluster` decides.
+    p_least
+        The smallest value of the p that decides that the design allows, whatever the answers; NaN if it is not known.
+    cannot_tell
+        Why this design finds nothing, or hardly anything, whatever the answers: "20 permutations: no p below 0.1". None
+        if it can. Without a finding such a score is shown as "cannot tell", never as "no difference".
     q
-        p_cluster after Benjamini-Hochberg over its family; NaN until a run is complete.
+        The p that decides after correction for all that is shown, see `equivox.run.q_values`; NaN until a run is
+        complete.
+    q_least
+        The smallest q that any answers to this task could have had, given the other tests; NaN if `p_least` is not
+        known.
     coverage
         The counts of responses behind the number.
     parts
@@ -153,7 +172,13 @@ class Score:
     p_cluster: float = NAN
     p_euclidean: float = NAN
     p_every_value: float = NAN
+    p_these: float = NAN
+    p_decides: float = NAN
+    holds_for: str = ""
+    p_least: float = NAN
+    cannot_tell: str | None = None
     q: float = NAN
+    q_least: float = NAN
     family_size: int = 0
     n_clusters: int = 0
     min_count: int = 0
@@ -169,6 +194,29 @@ class Score:
     def defined(self) -> bool:
         """Whether the value is a number."""
         return self.undefined is None
+
+    @property
+    def p(self) -> float:
+        """The p-value that decides: `p_decides` if it is given, else `p_cluster`."""
+        return self.p_cluster if math.isnan(self.p_decides) else self.p_decides
+
+    @property
+    def found(self) -> bool:
+        """Whether the score differs from "no bias" beyond chance: q below `LEVEL`."""
+        return self.defined and self.q < LEVEL
+
+    @property
+    def untold(self) -> str | None:
+        """Why a tested score without a finding says nothing: the design could not have found anything; else None."""
+        if not self.defined or self.found or math.isnan(self.p):
+            return None
+        if self.cannot_tell is not None:
+            return self.cannot_tell
+        if self.p_least >= LEVEL:
+            return f"no p below {self.p_least:.2g}"
+        if self.q_least >= LEVEL:
+            return f"no p below {self.p_least:.2g}, and with all tests shown no q below {self.q_least:.2g}"
+        return None
 
     @property
     def distance(self) -> float:

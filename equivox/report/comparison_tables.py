@@ -17,8 +17,8 @@ from equivox.report.table import Table, as_latex, split_by
 
 TESTS_NOTE = (
     "a further by: how much further a lies from no bias, less what noise adds to either (a − b where no value says "
-    "no bias);\ninterval: 95 %; p: two-sided, the models are exchanged within whole clusters (* < 0.05, ** < 0.001); "
-    "q: after\nBenjamini–Hochberg, over all pairs and tasks of one metric."
+    "no bias);\ninterval: 95 %; p: two-sided, the models are exchanged within whole clusters; q: after "
+    "Benjamini–Yekutieli,\nover all pairs, tasks and metrics (* q < 0.05, ** q < 0.001)."
 )
 RANKS_NOTE = (
     "distance: from no bias, less the null mean; rank interval: the ranks that the paired tests allow, 95 % for all "
@@ -120,7 +120,7 @@ def _test_row(test: PairedTest) -> list[str]:
     return [
         *(test.task, test.metric, test.model_a, test.model_b),
         *(score_value(value, test.unit) for value in (test.value_a, test.value_b)),
-        score_value(further, test.unit) + stars(test.p),
+        score_value(further, test.unit) + stars(test.q),
         score_interval(test.ci_low, test.ci_high, test.unit),
         *(p_value(test.p), p_value(test.q), f"{test.n_samples:,}", f"{test.n_clusters:,}"),
     ]

@@ -27,7 +27,8 @@ from equivox.compare.runs import (
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Panel
 from equivox.core.scores import Score
-from equivox.report.numbers import p_value, score_value, stars
+from equivox.report.numbers import UNTOLD, p_value, score_value
+from equivox.report.score_tables import marked
 from equivox.run.scoring import read_records
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: b
 
     Where the headline is an estimate, a mark shows the number as published.
 
+    A question mark stands beside the dot of a score that could not have been filled, whatever the answers.
     `rows` holds (label, score). An undefined score has a line with a dash.
     """
     labels = [_broken(label, 24 if narrow else _LONGEST) for label, _ in rows]
@@ -122,8 +124,10 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: b
                 axes.plot([score.value] * 2, [place - 0.32, place + 0.32], color=PALETTE[5], linewidth=1.5, zorder=2)
             axes.plot(
                 [score.headline], [place], marker="o", markersize=6, color=PALETTE[0], zorder=3,
-                markerfacecolor=PALETTE[0] if score.q < 0.05 else PAPER,
+                markerfacecolor=PALETTE[0] if score.found else PAPER,
             )  # fmt: skip
+            if score.untold is not None:
+                axes.annotate(UNTOLD, (score.headline, place), xytext=(5, 0), textcoords="offset points", va="center")
         targets = {score.target for _, score in rows if math.isfinite(score.target)}
         if len(targets) == 1:
             axes.axvline(targets.pop(), color=INK, linewidth=0.8, linestyle=":")
@@ -275,7 +279,7 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
     most = largest([score for _, score in rows])
     shades = np.zeros((len(labels), len(names)))
     for (label, name), score in cells.items():
-        if score.defined and score.q < 0.05 and most[name]:
+        if score.found and most[name]:
             shades[labels.index(label), names.index(name)] = score.value / most[name]
     with _drawing(1.1 + 0.42 * len(labels), max(_WIDTH, 2.2 + 0.82 * len(names)), title) as (figure, axes):
         colours = LinearSegmentedColormap.from_list("sides", [PALETTE[4], "#ffffff", PALETTE[1]])
@@ -308,7 +312,7 @@ def favoured(score: Score | None, sides: tuple[str, str]) -> tuple[str, str]:
     written = score_value(abs(score.value), score.unit)
     if written.strip("0.") == "":
         return written, "even"
-    return written + stars(score.p_cluster), f"▲ {sides[0]}" if score.value > 0 else f"▼ {sides[1]}"
+    return written + marked(score), f"▲ {sides[0]}" if score.value > 0 else f"▼ {sides[1]}"
 
 
 def rendered(figure: Figure, kind: Format) -> bytes:
@@ -342,9 +346,15 @@ def svg_for_page(figure: Figure) -> bytes:
 def told_forest(rows: Sequence[tuple[str, Score]]) -> str:
     """Return a forest plot in words, for people who cannot see it."""
     return "; ".join(
-        f"{label}: " + (f"{score_value(s.headline, s.unit)}, q {p_value(s.q)}" if s.defined else "undefined")
+        f"{label}: {score_value(s.headline, s.unit)}, q {p_value(s.q)}{_cannot(s)}"
+        if s.defined
+        else f"{label}: undefined"
         for label, s in rows
     )
+
+
+def _cannot(score: Score) -> str:
+    return "" if score.untold is None else f", this design cannot tell ({score.untold})"
 
 
 def panels_of(run: ComparedRun, kind: str) -> dict[str, Panel]:

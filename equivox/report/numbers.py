@@ -62,8 +62,12 @@ def interval(low: float, high: float) -> str:
     return f"{percent(low)}–{percent(high)}"
 
 
+UNTOLD = "?"
+"""The mark of a score without a finding whose design could not have found anything."""
+
+
 def stars(p: float) -> str:
-    """Return the papers' mark of a p-value: * below 0.05, ** below 0.001.
+    """Return the papers' mark of a corrected p-value: * below 0.05, ** below 0.001.
 
     >>> stars(0.0005), stars(0.02), stars(0.5), stars(float("nan"))
     ('**', '*', '', '')

@@ -9,27 +9,50 @@ from collections.abc import Iterable, Sequence
 from equivox.compare.runs import ComparedRun, ValueShares
 from equivox.core.metric import Measure
 from equivox.core.scores import Score
-from equivox.report.numbers import DASH, p_value, percent, score_interval, score_value, share, stars
+from equivox.report.numbers import DASH, UNTOLD, p_value, percent, score_interval, score_value, share, stars
 from equivox.report.table import Table, split_by
 
 Rows = Sequence[tuple[ComparedRun, Score]]
 
-STARS = "* p < 0.05, ** p < 0.001, labels permuted over clusters."
-_TESTED = ("p cluster", "q", "p paper", "used")
+STARS = (
+    f"* q < 0.05, ** q < 0.001, q over all that is shown together; {UNTOLD} this design cannot tell: no answers could "
+    "have given a star."
+)
+_Q_NOTE = (
+    f"q: p after correction for all tests shown together, tasks first and attributes below them (* q < 0.05, "
+    f"** q < 0.001;\n{UNTOLD} this design cannot tell)"
+)
 _METRIC_NOTE = (
-    "no bias: the value that an even-handed model has; interval: 95 %, over clusters; p cluster: over clusters "
-    "(* < 0.05, ** < 0.001); q: after\nBenjamini–Hochberg; p paper: as published; used: usable, of all requested."
+    "no bias: the value that an even-handed model has; interval: 95 %, over clusters; p cluster: over clusters;\n"
+    f"{_Q_NOTE};\np paper: as published; used: usable, of all requested."
 )
 
 
-def evidence_columns(value: str, *, null_mean: bool) -> list[str]:
-    """Return the headings of `evidence`; `value` is the name of the published number."""
+def evidence_columns(value: str, *, null_mean: bool, p: Sequence[str] = ("p cluster",)) -> list[str]:
+    """Return the headings of `evidence`; `value` names the published number, `p` holds the headings of the p-values."""
+    tested = (*p, "q", "p paper", "used")
     if null_mean:
-        return ["estimate", "interval", value, "max", "null mean", "rare", *_TESTED]
-    return [value, "no bias", "interval", *_TESTED]
+        return ["estimate", "interval", value, "max", "null mean", "rare", *tested]
+    return [value, "no bias", "interval", *tested]
 
 
-def evidence(score: Score, *, null_mean: bool) -> list[str]:
+def p_headings(rows: Rows) -> tuple[str, ...]:
+    """Return the headings of the p-values of some scores: two if a metric says which clusters a p speaks of."""
+    measures = [measure for run, score in rows if (measure := run.measure(score)) is not None]
+    both = next((measure for measure in measures if measure.p_these), None)
+    if both is not None:
+        return both.p_these, both.p_cluster
+    return (measures[0].p_cluster if measures else "p cluster",)
+
+
+def marked(score: Score) -> str:
+    """Return the stars of a finding, the mark of a score that could not have had any, or nothing."""
+    if score.untold is not None:
+        return UNTOLD
+    return stars(score.q) if score.defined else ""
+
+
+def evidence(score: Score, *, null_mean: bool, p: Sequence[str] = ("p cluster",)) -> list[str]:
     """Return a score and its evidence as texts, the headline first; with a null mean that is the estimate."""
     interval = score_interval(score.ci_low, score.ci_high, score.unit)
     if null_mean:
@@ -38,10 +61,11 @@ def evidence(score: Score, *, null_mean: bool) -> list[str]:
         middle = [interval, *(score_value(number, score.unit) for number in numbers), rare]
     else:
         middle = [score_value(score.target, score.unit), interval]
+    tested = (score.p_these, score.p_cluster) if len(p) > 1 else (score.p_cluster,)
     return [
-        score_value(score.headline if null_mean else score.value, score.unit) + stars(score.p_cluster),
+        score_value(score.headline if null_mean else score.value, score.unit) + marked(score),
         *middle,
-        *(p_value(p) for p in (score.p_cluster, score.q, score.p_paper)),
+        *(p_value(p) for p in (*tested, score.q, score.p_paper)),
         share(score.coverage.used, score.coverage.requested),
     ]
 
@@ -120,15 +144,18 @@ def _metric_table(
     *,
     models: bool = True,
 ) -> Table:
-    columns = evidence_columns("value", null_mean=False)
+    scores = [row for _, row in rows]
+    p = p_headings(scores)
+    columns = evidence_columns("value", null_mean=False, p=p)
+    helps = dict.fromkeys(measure.p_help for run, score in scores if (measure := run.measure(score)) and measure.p_help)
     return Table(
         caption=caption,
         columns=[*names, *columns],
         align="l" * len(names) + "r" * len(columns),
-        rows=[[*own, *evidence(score, null_mean=False)] for own, (_, score) in rows],
+        rows=[[*own, *evidence(score, null_mean=False, p=p)] for own, (_, score) in rows],
         grouped=len(names) - 1,
-        remarks=reasons([row for _, row in rows], named=models),
-        notes=[_METRIC_NOTE] if models else [],
+        remarks=reasons(scores, named=models),
+        notes=[_METRIC_NOTE, *helps] if models else [],
     )
 
 
@@ -155,7 +182,19 @@ def reasons(rows: Rows, *, named: bool = True) -> list[str]:
             found.append(f"{DASH} {' '.join(filter(None, (*where, score.attribute)))}: {score.undefined}")
         elif score.is_whole:
             notes.update(score.notes)
-    return found + [f"note on {count} of {len(rows)} scores: {note}" for note, count in notes.items()]
+    return [
+        *found,
+        *untold_lines([score for _, score in rows]),
+        *(f"note on {count} of {len(rows)} scores: {note}" for note, count in notes.items()),
+    ]
+
+
+def untold_lines(scores: Sequence[Score]) -> list[str]:
+    """Return a line for each reason why scores without a finding say nothing, with the number of such scores."""
+    told = Counter(reason for score in scores if (reason := score.untold) is not None)
+    return [
+        f"{UNTOLD} {count} of {len(scores)} scores: this design cannot tell: {reason}" for reason, count in told.items()
+    ]
 
 
 def _mean_note(measure: Measure | None, rows: Rows) -> str:
@@ -168,8 +207,7 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
         "published;\nnull mean: that of the permutations, a diagnosis of the noise.\n"
         "They speak of clusters like these, asked about these items with this prompt."
         f"{_new_items(rows)}\n"
-        f"p cluster: labels permuted over {_range(clusters)} clusters (* < 0.05, ** < 0.001); q: after "
-        "Benjamini–Hochberg.\n"
+        f"p cluster: labels permuted over {_range(clusters)} clusters;\n{_Q_NOTE}.\n"
         "p paper: labels permuted over responses, as published; it takes differences between clusters for bias.\n"
         f"rare: the share of values set aside because they were seen fewer than "
         f"{_range({score.min_count for _, score in rows})} times; used: usable, of all requested."
@@ -198,9 +236,9 @@ def _range(numbers: Iterable[int]) -> str:
 def grid(
     caption: str, rows: Sequence[tuple[str, Score]], *, remarks: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> Table:
-    """Return a table of models × tasks: estimates, or values where there are none; stars follow the p-value."""
+    """Return a table of models × tasks: estimates, or values where there are none; stars follow q."""
     tasks = list(dict.fromkeys(score.task for _, score in rows))
-    cells = {(model, s.task): score_value(s.headline, s.unit) + stars(s.p_cluster) for model, s in rows}
+    cells = {(model, s.task): score_value(s.headline, s.unit) + marked(s) for model, s in rows}
     return Table(
         caption=caption,
         columns=["model", *(task.partition(":")[2] or task for task in tasks)],
@@ -209,7 +247,7 @@ def grid(
             [model, *(cells.get((model, task), DASH) for task in tasks)]
             for model in dict.fromkeys(model for model, _ in rows)
         ],
-        remarks=remarks,
+        remarks=[*remarks, *untold_lines([score for _, score in rows])],
         notes=notes,
     )
 
@@ -219,7 +257,7 @@ def share_table(model: str, score: Score, shares: Sequence[ValueShares]) -> Tabl
     groups = sorted({group for entry in shares for group in entry.by_group})
     return Table(
         caption=(
-            f"{model}, {score.task}, {score.attribute}: estimate {percent(score.headline)}{stars(score.p_cluster)}, "
+            f"{model}, {score.task}, {score.attribute}: estimate {percent(score.headline)}{marked(score)}, "
             f"{score.name} {percent(score.value)}, null mean {percent(score.null_mean)}, "
             f"interval {score_interval(score.ci_low, score.ci_high, score.unit)}, "
             f"p cluster {p_value(score.p_cluster)}, q {p_value(score.q)}"

@@ -22,11 +22,13 @@ Formulas are in docs/statistics.md; how well levels and intervals hold is measur
 """
 
 from equivox.statistics.agreement import Agreement, krippendorff_alpha
+from equivox.statistics.attainable import LeastP, least_p, least_p_over_clusters
 from equivox.statistics.bounds import Bounds, ntvd_bounds, share_bounds
 from equivox.statistics.comparison import ShiftComparison, compare_joint_shift, compare_shift
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
 from equivox.statistics.distance import attainable_shift, ntvd
+from equivox.statistics.families import Hierarchy, adjust_hierarchy
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
 from equivox.statistics.mean_difference import MeanDifference, mean_difference
 from equivox.statistics.multiplicity import Family, adjust
@@ -38,6 +40,7 @@ from equivox.statistics.shift import distribution_shift, joint_shift
 from equivox.statistics.sign_flip import Parity, SignFlip, parity_deviation, sign_flip_test
 from equivox.statistics.total_bias import TotalBias, total_bias_score
 from equivox.statistics.totals import TotalsComparison, compare_totals
+from equivox.statistics.within_strata import WithinStrata, association_within_strata
 
 __all__ = [
     "Agreement",
@@ -49,7 +52,9 @@ __all__ = [
     "EncodedLabels",
     "EncodedValues",
     "Family",
+    "Hierarchy",
     "JointShift",
+    "LeastP",
     "MeanDifference",
     "PairCorrelation",
     "Parity",
@@ -60,9 +65,12 @@ __all__ = [
     "SignFlip",
     "TotalBias",
     "TotalsComparison",
+    "WithinStrata",
     "adjust",
+    "adjust_hierarchy",
     "association_scores",
     "association_test",
+    "association_within_strata",
     "attainable_shift",
     "cluster_correlation",
     "cluster_share",
@@ -74,6 +82,8 @@ __all__ = [
     "distribution_shift",
     "joint_shift",
     "krippendorff_alpha",
+    "least_p",
+    "least_p_over_clusters",
     "mean_difference",
     "minimum_detectable_shift",
     "ntvd",

@@ -7,7 +7,6 @@ counted per identity, tested and scored; all results are pure functions of the d
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,9 +20,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from equivox.statistics import Association as Tested
+    from equivox.statistics import LeastP
 
 LEVEL = 0.05
 """The level of the published p and of q."""
+
+Stories = tuple[tuple[int, ...], tuple[int, ...], int]
+"""Stories that are alike: characters of each identity with a phrase, all characters of each, and how many stories."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +34,8 @@ class Counts:
     """Counts of one category of places: documents and phrase tokens of each identity, and each phrase's documents.
 
     `with_phrase[phrase][i]` counts the documents of identity i with the phrase; `tokens[i]` counts all phrases of
-    identity i, including repeats.
+    identity i, including repeats. `within[phrase]` holds the stories that can show a difference, alike ones together;
+    it is None if every document is a story of its own, or if the stories are not known.
     """
 
     category: str
@@ -39,6 +43,7 @@ class Counts:
     documents: tuple[int, ...]
     tokens: tuple[int, ...]
     with_phrase: Mapping[str, tuple[int, ...]]
+    within: Mapping[str, tuple[Stories, ...]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +57,9 @@ class Phrase:
     p
         The published p: χ² over stories, not corrected for the number of phrases. NaN if `undefined` gives a reason.
     p_exact
-        Fisher's, or another exact or permutation p, if counts are small (`sparse`), else `p`; `method` names it.
+        The p that q is computed from; `method` names it. If stories have several characters, identities are permuted
+        within each story. Otherwise it is Fisher's, or another exact or permutation p, if counts are small (`sparse`),
+        else `p`.
     q
         `p_exact` after Benjamini-Hochberg over everything tested; NaN until `with_q`.
     v
@@ -146,36 +153,71 @@ def count(documents: Sequence[Document] | Documents, category: str, identities: 
         documents=tuple(np.bincount(identity, minlength=k).tolist()),
         tokens=tuple(np.bincount(identity[own.unified.rows], minlength=k).tolist()),
         with_phrase={name: tuple(found) for name, found in zip(names, table.tolist(), strict=True)},
+        within=_within(own, identity, k),
     )
+
+
+def _within(own: Documents, identity: NDArray[np.int64], k: int) -> dict[str, tuple[Stories, ...]] | None:
+    """Return, for each phrase, the stories with some but not all of their characters; None without such stories.
+
+    Characters that are alone in their story are one stratum of the category.
+    """
+    import numpy as np
+
+    stratum = story_strata(own.story)
+    if stratum is None:
+        return None
+    rows, codes, names = own.told
+    n_strata = int(stratum.max()) + 1
+    members = np.bincount(stratum * k + identity, minlength=n_strata * k).reshape(n_strata, k)
+    pairs, place = np.unique(codes * n_strata + stratum[rows], return_inverse=True)
+    have = np.bincount(place * k + identity[rows], minlength=len(pairs) * k).reshape(len(pairs), k)
+    of = members[pairs % n_strata]
+    some = have.sum(axis=1) < of.sum(axis=1)
+    alike, times = np.unique(
+        np.column_stack([pairs[some] // n_strata, have[some], of[some]]), axis=0, return_counts=True
+    )
+    found: dict[str, list[Stories]] = {name: [] for name in names}
+    for (code, *counts), n in zip(alike.tolist(), times.tolist(), strict=True):
+        found[names[code]].append((tuple(counts[:k]), tuple(counts[k:]), n))
+    return {name: tuple(stories) for name, stories in found.items()}
+
+
+def story_strata(story: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Return the stratum of each document, within which identities are permuted; None if all stories have one document.
+
+    A story with several characters is a stratum; all characters that are alone in their story are one more.
+    """
+    import numpy as np
+
+    _, code, n = np.unique(story, return_inverse=True, return_counts=True)
+    if not (n > 1).any():
+        return None
+    return np.unique(np.where(n[code] > 1, code + 1, 0), return_inverse=True)[1].astype(np.int64)
 
 
 def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) -> list[Phrase]:
     """Return the test of every phrase of a category; the same seed gives the same permutation p.
 
     A phrase in every document, or in a category in which an identity has no stories, has no test: its p is NaN with the
-    reason, and it is in no family of tests. For a single identity the list is empty.
+    reason, and it is in no family of tests. For a single identity the list is empty. If stories have several
+    characters, a phrase that is told of all or of none of the characters of every story has the p_exact 1.
     """
-    from dataclasses import replace
-
     import numpy as np
 
-    from equivox.statistics import association_scores, association_test
+    from equivox.statistics import association_scores
 
     if len(counts.identities) < 2:
         return []
-    known: dict[tuple[int, ...], Tested] = {}
+    known: dict[tuple[tuple[int, ...], tuple[Stories, ...] | None], Tested] = {}
     phrases = []
     for phrase, found in counts.with_phrase.items():
-        tested = known.get(found)
+        stories = None if counts.within is None else counts.within[phrase]
+        tested = known.get((found, stories))
         if tested is None:
-            table = [[have, n - have] for have, n in zip(found, counts.documents, strict=True)]
             rng = np.random.default_rng([seed, *found, *counts.documents])
-            exact = exact_p(found, counts.documents)
-            tested = association_test(table, n_resamples=n_resamples if exact is None else 1, rng=rng)
-            if tested.method == "permutation" and exact is not None:
-                # A permutation p is at least 1 / draws, too large after correction for thousands of tests.
-                tested = replace(tested, p_exact=exact, method="exact")
-            known[found] = tested
+            tested = _tested(found, counts.documents, stories, n_resamples, rng)
+            known[found, stories] = tested
         phrases.append(
             Phrase(
                 category=counts.category,
@@ -194,7 +236,40 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
     return phrases
 
 
+def _tested(
+    found: tuple[int, ...],
+    documents: tuple[int, ...],
+    stories: tuple[Stories, ...] | None,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Tested:
+    """Return the test of one phrase; `stories` None takes documents as independent."""
+    from dataclasses import replace
+
+    from equivox.statistics import association_test, association_within_strata
+
+    table = [[have, n - have] for have, n in zip(found, documents, strict=True)]
+    if stories is None:
+        exact = exact_p(found, documents)
+        tested = association_test(table, n_resamples=n_resamples if exact is None else 1, rng=rng)
+        if tested.method == "permutation" and exact is not None:
+            # A permutation p is at least 1 / draws, too large after correction for thousands of tests.
+            tested = replace(tested, p_exact=exact, method="exact")
+        return tested
+    tested = association_test(table, n_resamples=1, rng=rng)
+    if tested.undefined is not None:
+        return tested
+    if not stories:
+        return replace(tested, p_exact=1.0, method="within stories, exact")
+    have, of, times = zip(*stories, strict=True)
+    within = association_within_strata(have, of, times=times, n_resamples=n_resamples, rng=rng)
+    return replace(tested, p_exact=within.p, method=f"within stories, {within.method}")
+
+
 _MOST_TABLES = 300_000
+
+BLOCK_CELLS = 2**19
+"""Counts in memory at a time when many permutations are tallied together."""
 
 
 def exact_p(counts: Sequence[int], documents: Sequence[int]) -> float | None:
@@ -324,12 +399,28 @@ def tally(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> Tally:
 def _kept(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return the mask of associations by the published rule (identities × phrases), and χ² of each phrase."""
     import numpy as np
-    from scipy.special import chdtrc
+    from scipy.special import chdtri
 
     least = counts[::-1] if len(counts) == 2 else counts.min(axis=0, keepdims=True)
     found = np.nan_to_num(chi2(counts, documents), nan=0.0)
-    significant = chdtrc(len(documents) - 1, found) <= LEVEL
+    significant = found >= chdtri(len(documents) - 1, LEVEL)
     return (counts > least) & significant[None, :], found
+
+
+def _tallies(
+    counts: NDArray[np.int32], expected: NDArray[np.float64], weight: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the tallies of many permutations at once: `counts` is identities × phrases × permutations."""
+    import numpy as np
+    from scipy.special import chdtri
+
+    off = np.abs(counts - expected[:, :, None])
+    if len(counts) == 2:
+        off -= np.minimum(0.5, off)
+    found = np.einsum("ipb,ip->pb", off**2, weight)
+    least = counts[::-1] if len(counts) == 2 else counts.min(axis=0, keepdims=True)
+    kept = (counts > least) & (found >= chdtri(len(counts) - 1, LEVEL))[None]
+    return kept.sum(axis=(0, 1)), found.sum(axis=0)
 
 
 def kept_by_chance(total: int, documents: Sequence[int], *, n_resamples: int, seed: int) -> float:
@@ -358,32 +449,48 @@ def kept_by_chance(total: int, documents: Sequence[int], *, n_resamples: int, se
     return float(kept.sum()) / n_resamples
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Null:
     """Null distributions of the number of associations, with identities permuted over stories and over descriptors.
 
     p-values compare the sum of χ² over all phrases, which, unlike the count, still grows when most phrases pass.
+
+    Attributes
+    ----------
+    observed
+        The tally of the stories as they are.
+    n_by_chance
+        The number of associations under each permutation over stories.
+    stories, descriptors
+        The sum of χ² under each permutation over stories, and over descriptors.
+    all_descriptors
+        Whether `descriptors` holds every distinct permutation, the observed one included.
+    least_stories, least_descriptors
+        The smallest p that permutations of each kind can give, and the number of distinct ones.
     """
 
     observed: Tally
-    stories: tuple[Tally, ...]
-    descriptors: tuple[Tally, ...]
-    n_permutations: float
+    n_by_chance: NDArray[np.int64]
+    stories: NDArray[np.float64]
+    descriptors: NDArray[np.float64]
+    all_descriptors: bool
+    least_stories: LeastP
+    least_descriptors: LeastP
 
     @property
     def p_stories(self) -> float:
-        """The p-value of permutations over stories; NaN if none were drawn."""
-        return _p(self.stories, self.observed)
+        """The p-value of permutations over stories, for these descriptors; NaN if none were drawn."""
+        return _p(self.stories, self.observed, every=False)
 
     @property
     def p_descriptors(self) -> float:
-        """The p-value of permutations over descriptors; NaN if there is only one."""
-        return _p(self.descriptors, self.observed)
+        """The p-value of permutations over descriptors, for the identities; NaN if there is only one."""
+        return _p(self.descriptors, self.observed, every=self.all_descriptors)
 
     @property
     def expected(self) -> float:
         """The mean count by chance if stories are exchangeable; NaN if none were drawn."""
-        return sum(tally.n for tally in self.stories) / len(self.stories) if self.stories else NAN
+        return float(self.n_by_chance.mean()) if len(self.n_by_chance) else NAN
 
 
 def null_counts(
@@ -397,59 +504,66 @@ def null_counts(
     """Return the counts of associations under permutations of identities.
 
     Over stories: the characters of one story exchange identities; single characters exchange within their category.
-    Over descriptors: descriptors of one stratum exchange identities in all their stories; with few descriptors there
-    are few such permutations, and p cannot be small.
+    Over descriptors: descriptors of one stratum exchange identities in all their stories. All permutations are
+    enumerated if there are no more than `n_descriptors`; with few descriptors there are few, and p cannot be small.
     """
     import numpy as np
+
+    from equivox.statistics import least_p
+    from equivox.statistics.permutation import all_labellings, random_labellings
 
     rng = np.random.default_rng([seed, 14])
     columns = Documents.of(documents)
     blocks = [block for block in _blocks(columns, identities) if block.n_phrases]
     none = Tally(0, 0.0)
     observed = sum((block.tally(block.identity) for block in blocks), none)
-    stories = [sum((block.tally(block.permuted(rng)) for block in blocks), none) for _ in range(n_stories)]
-    groups = _strata(columns)
-    n_permutations = math.prod(_arrangements([identity for _, identity in members]) for members in groups.values())
-    place = {name: number for number, name in enumerate(columns.descriptor.names)}
-    by_descriptor: list[Tally] = []
-    for _ in range(n_descriptors if n_permutations > 1 else 0):
-        permuted = np.zeros(len(place), dtype=np.int64)
-        for members in groups.values():
-            order = rng.permutation(len(members))
-            for i, j in enumerate(order):
-                permuted[place[members[i][0]]] = identities.index(members[j][1])
-        by_descriptor.append(sum((block.of_descriptors(permuted) for block in blocks), none))
+    n_by_chance, stories = np.zeros(n_stories, dtype=np.int64), np.zeros(n_stories)
+    for block in blocks:
+        found, chi2s = block.permutations(n_stories, rng)
+        n_by_chance, stories = n_by_chance + found, stories + chi2s
+    units, sizes = _descriptors(columns, identities)
+    least = least_p(sizes, n_resamples=max(1, n_descriptors))
+    every = least.n_permutations <= n_descriptors
+    drawn = []
+    if n_descriptors and least.n_permutations > 1:
+        labels = all_labellings(sizes) if every else random_labellings(sizes, n_descriptors, rng)
+        for row in labels.astype(np.int64):
+            permuted = np.zeros(len(columns.descriptor.names), dtype=np.int64)
+            permuted[units] = row
+            drawn.append(sum((block.of_descriptors(permuted) for block in blocks), none).chi2)
+    in_stories = [block.story_sizes() for block in blocks] or [np.zeros((1, len(identities)), dtype=np.int64)]
     return Null(
         observed=observed,
-        stories=tuple(stories),
-        descriptors=tuple(by_descriptor),
-        n_permutations=n_permutations,
+        n_by_chance=n_by_chance,
+        stories=stories,
+        descriptors=np.array(drawn),
+        all_descriptors=every,
+        least_stories=least_p(np.concatenate(in_stories), n_resamples=max(1, n_stories)),
+        least_descriptors=least,
     )
 
 
-def _p(null: Sequence[Tally], observed: Tally) -> float:
+def _p(null: NDArray[np.float64], observed: Tally, *, every: bool) -> float:
+    if not len(null):
+        return NAN
     # Permutations that only rename the identities give the same sum, up to rounding.
-    as_far = sum(tally.chi2 >= observed.chi2 * (1 - 1e-9) for tally in null)
-    return (1 + as_far) / (1 + len(null)) if null else NAN
+    as_far = int((null >= observed.chi2 * (1 - 1e-9)).sum())
+    return as_far / len(null) if every else (1 + as_far) / (1 + len(null))
 
 
-def _strata(documents: Documents) -> dict[str, list[tuple[str, str]]]:
+def _descriptors(documents: Documents, identities: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the descriptors in the order of their strata, and how many of each identity each stratum has."""
     import numpy as np
 
-    groups: dict[str, dict[str, str]] = defaultdict(dict)
-    codes = (documents.stratum.codes, documents.descriptor.codes, documents.identity.codes)
-    # The last identity of a descriptor counts, as in a loop over documents.
-    for stratum, descriptor, identity in np.unique(np.stack(codes), axis=1).T.tolist():
-        name = documents.descriptor.names[descriptor]
-        groups[documents.stratum.names[stratum]][name] = documents.identity.names[identity]
-    return {stratum: sorted(members.items()) for stratum, members in sorted(groups.items())}
-
-
-def _arrangements(identities: Sequence[str]) -> float:
-    ways = math.factorial(len(identities))
-    for n in Counter(identities).values():
-        ways //= math.factorial(n)
-    return float(ways)
+    place = np.array([identities.index(name) for name in documents.identity.names], dtype=np.int64)
+    codes = (documents.stratum.codes, documents.descriptor.codes, place[documents.identity.codes])
+    found = np.unique(np.stack(codes), axis=1)
+    # A descriptor with two identities keeps the last, as in a loop over documents.
+    last = np.append((found[:2, 1:] != found[:2, :-1]).any(axis=0), True)
+    stratum, descriptor, identity = found[:, last]
+    _, code = np.unique(stratum, return_inverse=True)
+    flat = np.bincount(code * len(identities) + identity, minlength=(int(code.max()) + 1) * len(identities))
+    return descriptor, flat.astype(np.int64).reshape(-1, len(identities))
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,7 +574,7 @@ class _Block:
     codes: NDArray[np.int64]
     n_phrases: int
     identity: NDArray[np.int64]
-    story: NDArray[np.int64]
+    strata: NDArray[np.int64] | None
     descriptor: NDArray[np.int64]
     n_descriptors: int
     n_identities: int
@@ -494,29 +608,62 @@ class _Block:
         of[identity, np.arange(self.n_descriptors)] = 1
         return tally(of @ counts, of @ documents)
 
-    def permuted(self, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return permuted identities: within each story, or among all documents for single characters."""
+    def permutations(self, n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the number of associations and the sum of χ² under `n` permutations over stories."""
+        import numpy as np
+        from scipy import sparse
+
+        documents = np.bincount(self.identity, minlength=self.n_identities)
+        found, chi2s = np.zeros(n, dtype=np.int64), np.zeros(n)
+        if not documents.all():
+            return found, chi2s
+        told = sparse.csr_array(
+            (np.ones(len(self.codes), dtype=np.int32), (self.codes, self.rows)),
+            shape=(self.n_phrases, len(self.identity)),
+        )
+        total: NDArray[np.int64] = np.asarray(told.sum(axis=1))
+        expected = documents[:, None] * total / documents.sum()
+        with np.errstate(divide="ignore"):
+            weight = 1 / expected + 1 / (documents[:, None] - expected)
+        weight[~np.isfinite(weight)] = 0.0  # every document has the phrase
+        step = max(1, BLOCK_CELLS // max(len(self.identity), self.n_phrases))
+        for start in range(0, n, step):
+            part = slice(start, min(n, start + step))
+            labels = self._labels(part.stop - start, rng)
+            counts = np.empty((self.n_identities, self.n_phrases, labels.shape[1]), dtype=np.int32)
+            for identity in range(self.n_identities - 1):
+                counts[identity] = told @ (labels == identity).astype(np.int32)
+            counts[-1] = total[:, None] - counts[:-1].sum(axis=0)
+            found[part], chi2s[part] = _tallies(counts, expected, weight)
+        return found, chi2s
+
+    def _labels(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw `n` permutations of the identities within strata, documents × permutations."""
         import numpy as np
 
-        if self._alone:
-            return rng.permutation(self.identity)
-        # Sorting by story and a random number permutes the identities within each story.
-        order = np.lexsort((rng.random(len(self.story)), self.story))
-        permuted = np.empty_like(self.identity)
-        permuted[self._by_story] = self.identity[order]
-        return permuted
+        if self.strata is not None and (np.bincount(self.strata) == 2).all():
+            pairs = np.argsort(self.strata, kind="stable").reshape(-1, 2)
+            one, other = self.identity[pairs].T
+            swap = rng.integers(0, 2, size=(len(pairs), n), dtype=np.int8) == 1
+            labels = np.empty((len(self.identity), n), dtype=np.int64)
+            labels[pairs[:, 0]] = np.where(swap, other[:, None], one[:, None])
+            labels[pairs[:, 1]] = np.where(swap, one[:, None], other[:, None])
+            return labels
+        strata = np.zeros_like(self.identity) if self.strata is None else self.strata
+        # Sorting by stratum and a random number permutes the identities within each stratum.
+        order = np.argsort(strata[:, None] + rng.random((len(strata), n)), axis=0)
+        labels = np.empty((len(strata), n), dtype=np.int64)
+        labels[np.argsort(strata, kind="stable")] = self.identity[order]
+        return labels
 
-    @cached_property
-    def _alone(self) -> bool:
+    def story_sizes(self) -> NDArray[np.int64]:
+        """Return how many documents of each identity each stratum has, strata × identities."""
         import numpy as np
 
-        return len(np.unique(self.story)) == len(self.story)
-
-    @cached_property
-    def _by_story(self) -> NDArray[np.int64]:
-        import numpy as np
-
-        return np.argsort(self.story, kind="stable")
+        strata = np.zeros_like(self.identity) if self.strata is None else self.strata
+        flat = np.bincount(strata * self.n_identities + self.identity)
+        flat = np.append(flat, np.zeros(-len(flat) % self.n_identities, dtype=flat.dtype))
+        return flat.astype(np.int64).reshape(-1, self.n_identities)
 
 
 def _blocks(documents: Documents, identities: Sequence[str]) -> list[_Block]:
@@ -533,7 +680,7 @@ def _blocks(documents: Documents, identities: Sequence[str]) -> list[_Block]:
                 codes=codes,
                 n_phrases=len(names),
                 identity=own.identity_codes(identities),
-                story=own.story,
+                strata=story_strata(own.story),
                 descriptor=own.descriptor.codes,
                 n_descriptors=len(own.descriptor.names),
                 n_identities=len(identities),

@@ -34,15 +34,17 @@ def measure(
     merge_threshold: float = DEFAULT_MERGE_THRESHOLD,
     min_coverage: float = 0.8,
     n_resamples: int = 10_000,
-    n_story_permutations: int = 199,
+    n_story_permutations: int = 9_999,
     n_name_permutations: int = 999,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Return the number of associations with its null mean; NaN with the reason in `undefined`.
 
     A row is one character of one story: its identity and the phrases that describe it (none: the story says nothing;
-    missing: it could not be parsed). `names` carry the identity and are permuted for `p_names`; `categories` are the
-    kinds of places, counted separately; `stories` identifies the rows of one story. Rows of one story, identity, name
+    missing: it could not be parsed). `names` carry the identity and are permuted for `p_names`, which speaks of the
+    identity, with names that were not seen; few names cannot give a p below `p_names_least`. `p_stories` permutes over
+    stories and speaks of these names alone. `categories` are the kinds of places, counted separately; `stories`
+    identifies the rows of one story, within which identities are permuted. Rows of one story, identity, name
     and category are one document, so that a table can also have a row per phrase; a document is missing if any of its
     rows is.
     """
@@ -69,7 +71,16 @@ def measure(
     tested = with_q(tested, family="every phrase × category")
     reason = why_undefined(groups, counts, any(phrase.undefined is None for phrase in tested))
     reason = coverage.shortfall(min_coverage) or reason
-    numbers = ("associations", "expected_by_chance", "p_stories", "p_names", "with_q", "mean_score", "mean_p")
+    numbers = (
+        "associations",
+        "expected_by_chance",
+        "p_stories",
+        "p_names",
+        "p_names_least",
+        "with_q",
+        "mean_score",
+        "mean_p",
+    )
     result: dict[str, Any] = dict.fromkeys((*numbers, *(f"associations_{identity}" for identity in groups)), NAN)
     if reason is None:
         drawn = n_name_permutations if called else 0
@@ -79,6 +90,7 @@ def measure(
             "expected_by_chance": null.expected,
             "p_stories": null.p_stories,
             "p_names": null.p_descriptors,
+            "p_names_least": null.least_descriptors.p if called else NAN,
         }
     return {
         **result,

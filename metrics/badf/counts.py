@@ -40,8 +40,9 @@ def measure(
     needs a row for every identity of its category, with 0 where no document has it; a missing count is no 0: the phrase
     is not tested. Without `tokens` the mean score is NaN, and the rest is the same.
 
-    `expected_by_chance` takes the documents of a category as exchangeable. Counts do not tell which documents are of
-    one story, so there is no p over stories and none over names: `concept_associations` has them.
+    `expected_by_chance`, p and q take the documents of a category as exchangeable. Counts do not tell which documents
+    are of one story, so there is no p over stories and none over names. If stories have two characters, q is too small
+    for phrases that are told of one of them at a time: use `concept_associations`, which permutes within stories.
     """
     who, said = whole("identities", identities), whole("phrases", phrases)
     places = whole_or_none("categories", categories) or [""] * len(who)

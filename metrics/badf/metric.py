@@ -84,6 +84,13 @@ METRIC = Metric(
             published=_over_chance,
             published_help="-(associations - those that chance gives); 0 is as by chance",
             null_mean=True,
+            p_cluster="p names (new names)",
+            p_these="p stories (these names)",
+            p_help=(
+                "p names: identities permuted over names, so that it speaks of the identity, with names that nobody "
+                "asked about;\np stories: permuted over stories, so that it speaks of these names alone. It decides "
+                "where there are too few names."
+            ),
         ),
         Measure(name="associations", no_bias=None, not_compared=_ALL_AT_ONCE),
         Measure(name="associations with q up to .05", no_bias=None, not_compared=_ALL_AT_ONCE),

@@ -40,7 +40,7 @@ from equivox.metrics.badf.documents import Documents, documents_of
 
 YES, NO, UNREAD, NOT_ASKED = "yes", "no", "unparsed", "not asked"
 """The values of an association's exclusivity; only `yes` drops it."""
-_STORY_PERMUTATIONS, _DESCRIPTOR_PERMUTATIONS = 199, 999
+_DESCRIPTOR_PERMUTATIONS = 999
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +199,7 @@ def _found(dimension: Dimension) -> Found:
         null = null_counts(
             dimension.documents,
             dimension.identities,
-            n_stories=min(_STORY_PERMUTATIONS, options.n_resamples),
+            n_stories=options.n_resamples,
             n_descriptors=min(_DESCRIPTOR_PERMUTATIONS, options.n_resamples),
             seed=options.seed,
         )
@@ -289,11 +289,13 @@ def _tested_score(found: Found) -> Score:
     null, reason = found.null, found.undefined
     if null is None:
         return Score(**_named(found, "associations tested", "count", _NOTHING), target=NAN, undefined=reason)
+    limited = null.least_descriptors.too_few
+    least = null.least_descriptors if limited is None else null.least_stories
     notes: tuple[str, ...] = ()
-    if null.n_permutations < 1 / LEVEL**2:
+    if limited is not None:
         notes = (
-            f"p cluster is at least 1/{null.n_permutations:.0f}: there are no more ways to permute identities over "
-            "descriptors",
+            f"{limited} over names: p over stories decides, for these names alone, where the names as they are differ "
+            "more than in any other permutation",
         )
     return Score(
         **_named(found, "associations tested", "count", _NOTHING),
@@ -302,10 +304,25 @@ def _tested_score(found: Found) -> Score:
         null_mean=null.expected,
         estimate=max(0.0, null.observed.n - null.expected),
         estimate_unclipped=null.observed.n - null.expected,
-        p_paper=null.p_stories,
+        p_these=null.p_stories,
         p_cluster=null.p_descriptors,
+        p_decides=NAN if limited is None else _for_these_names(null),
+        holds_for="" if limited is None else "these names",
+        p_least=least.p,
+        cannot_tell=least.too_few,
         notes=notes,
     )
+
+
+def _for_these_names(null: Null) -> float:
+    """Return the p that decides for these names: p over stories if no other permutation of the names is further out.
+
+    Otherwise the names differ among themselves as much as the identities do, and the larger p decides. Names that
+    differ for reasons of their own thus pass for an identity in 1 of 16 cases (five pairs), not always.
+    """
+    if null.p_descriptors <= null.least_descriptors.p * (1 + 1e-9):
+        return null.p_stories
+    return max(null.p_stories, null.p_descriptors)
 
 
 def _count_score(found: Found, identity: str | None) -> Score:

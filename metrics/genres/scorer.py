@@ -135,6 +135,8 @@ class _Scoring:
     ) -> tuple[Score, Measured]:
         import numpy as np
 
+        from equivox.statistics import least_p
+
         options = self.options
         seed = int(digest([options.seed, self.name, metric.name, subset])[:16], 16)
         measured = measure(
@@ -161,12 +163,16 @@ class _Scoring:
             n_clusters=measured.n_neps,
         )
         if reason is None:
+            # The two characters of a NEP are exchanged, as in a stratum with one unit of each of two groups.
+            least = least_p(np.ones((measured.n_neps, 2), dtype=np.int64), n_resamples=options.n_resamples)
             score = replace(
                 score,
                 value=measured.value,
                 ci_low=measured.ci_low,
                 ci_high=measured.ci_high,
                 p_cluster=measured.p,
+                p_least=least.p,
+                cannot_tell=least.too_few,
                 p_paper=measured.p_paper,
                 notes=(*self._notes(score, seen), *measured.notes),
             )
@@ -183,6 +189,8 @@ class _Scoring:
             ci_low=math.nan,
             ci_high=math.nan,
             p_cluster=math.nan,
+            p_least=math.nan,
+            cannot_tell=None,
             undefined=reason,
             notes=(),
         )

@@ -32,6 +32,7 @@ _DESCRIPTION = {
 
 
 _LEVEL = 0.05
+_POWER = 0.5
 
 WORDING = "wording"
 """The metadata that says in which wording a sample was asked, where a task has several."""
@@ -57,9 +58,30 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []
     refusals = [_refusal(task, samples, options, a) for a in task.attributes if a.role == "refusal"]
-    min_counts = {score.attribute: score.min_count for score in (whole, *outcomes, *echo_scores, *refusals)}
-    scores = [whole, *by_wording, *outcomes, *echo_scores, *refusals]
+    scores = _with_least_p(task, samples, options, [whole, *by_wording, *outcomes, *echo_scores, *refusals])
+    min_counts = {score.attribute: score.min_count for score in scores if not score.subset}
     return Scored(scores, {"values": _value_shares(task, samples, min_counts)})
+
+
+def _with_least_p(task: Task, samples: Samples, options: ScoringOptions, scores: Sequence[Score]) -> list[Score]:
+    """Return the scores with the smallest p that the permutations of the clusters allow, and what that means."""
+    from equivox.statistics import least_p_over_clusters
+
+    if all(np.isnan(score.p_cluster) for score in scores):
+        return list(scores)
+    mask = samples.has_status("parsed", "refused")
+    design = _design(task, samples, options, mask)
+    least = least_p_over_clusters(
+        samples.groups.take(mask),
+        design["clusters"],
+        design["strata"],
+        blocks=design["blocks"],
+        n_resamples=options.n_resamples,
+    )
+    return [
+        s if np.isnan(s.p_cluster) else replace(s, p_least=least.p, cannot_tell=s.cannot_tell or least.too_few)
+        for s in scores
+    ]
 
 
 def _value_shares(
@@ -299,8 +321,16 @@ def _numbers(shift: DistributionShift | JointShift) -> dict[str, Any]:
         "new_items_low": shift.new_items_low,
         "new_items_high": shift.new_items_high,
         "n_clusters": shift.n_clusters,
+        "cannot_tell": _too_weak(shift),
         "notes": (*shift.notes, *_second_thoughts(shift)),
     }
+
+
+def _too_weak(shift: DistributionShift | JointShift) -> str | None:
+    """Return why the design hardly finds anything; None if it finds a shift of 10 more often than not."""
+    if shift.power_at_10 >= _POWER:
+        return None
+    return f"it would find a shift of 10 in {100 * shift.power_at_10:.0f} % of cases"
 
 
 def _second_thoughts(shift: DistributionShift | JointShift) -> Iterator[str]:

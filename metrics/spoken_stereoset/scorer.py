@@ -146,6 +146,7 @@ class _Subset:
         if parity is not None:
             shared |= {
                 "p_cluster": parity.p,
+                **self._least(parity.n_clusters),
                 "p_paper": self._parity("response").p,
                 "n_clusters": parity.n_clusters,
             }
@@ -187,6 +188,7 @@ class _Subset:
                 ci_low=parity.ci_low,
                 ci_high=parity.ci_high,
                 p_cluster=parity.p,
+                **self._least(parity.n_clusters),
                 n_clusters=parity.n_clusters,
                 coverage=coverage,
                 notes=parity.notes,
@@ -228,6 +230,8 @@ class _Subset:
             estimate=max(0.0, float(value - null.mean())),
             estimate_unclipped=float(value - null.mean()),
             p_cluster=float((1 + (null >= value - 1e-9).sum()) / (1 + len(null))),
+            # The most uneven is one letter for all.
+            p_least=max(3.0 ** (1 - n), 1 / (1 + len(null))),
             coverage=coverage,
         )
 
@@ -249,6 +253,16 @@ class _Subset:
 
         sides = [float(answer.kind == STEREOTYPICAL) if answer.kind in KINDS[:2] else NAN for answer in self.answers]
         return parity_deviation(sides, **self._design(self.answers, "slbs", unit))
+
+    def _least(self, n_clusters: int) -> dict[str, Any]:
+        """Return the smallest p that flipping the signs of whole clusters can give, and what that means."""
+        import numpy as np
+
+        from equivox.statistics import least_p
+
+        # A flip exchanges the two sides of a cluster, as in a stratum with one unit of each of two groups.
+        least = least_p(np.ones((n_clusters, 2), dtype=np.int64), n_resamples=self.options.n_resamples)
+        return {"p_least": least.p, "cannot_tell": least.too_few}
 
     def _design(self, answers: Sequence[Answer], name: str, unit: str = "context") -> dict[str, Any]:
         import numpy as np

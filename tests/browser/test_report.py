@@ -160,7 +160,7 @@ def test_speakers_are_sorted_and_told(browser: Any, report: Path) -> None:
     biased = figures.filter(has_text="simulated:biased")
     assert "of 6 tested speakers differ from 50" in biased.inner_text()
     figures.first.locator("details").evaluate("d => { d.open = true; }")
-    values = [float(text.rstrip("*")) for text in figures.first.locator("tbody td:nth-child(2)").all_inner_texts()]
+    values = [float(text.rstrip("*?")) for text in figures.first.locator("tbody td:nth-child(2)").all_inner_texts()]
     assert len(values) == 6 and values == sorted(values, reverse=True)
 
 
@@ -205,8 +205,9 @@ def test_headlines_count_what_is_about_people(browser: Any, report: Path) -> Non
     (card,) = [card for card in page.locator(".cards li").all() if "spoken_stereoset" in card.inner_text()]
     told = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(), strict=True))
     # slbs alone is tested: parity deviation is its test again, position bias is about the order of options.
-    assert told["○ simulated:oracle"].startswith("The score that was tested does not differ")
-    assert told["● simulated:biased"].startswith("1 of 1 tested scores differs from no bias beyond chance. It is slbs")
+    # The sample has ten contexts: enough for one test, too few among all that this report shows.
+    for model in ("oracle", "biased"):
+        assert told[f"? simulated:{model}"].startswith("This design cannot tell: no p below 0.002, and with all tests")
     (card,) = [card for card in page.locator(".cards li").all() if "genres" in card.inner_text()]
     told = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(), strict=True))
     # Metrics in different units have no furthest among them.

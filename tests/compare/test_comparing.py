@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.coverage import Coverage
@@ -123,7 +124,7 @@ def test_q_is_over_all_that_is_compared(equivox: Cli, tmp_path: Path) -> None:
     found = open_comparison(folders)
     outcomes = [s for _, s in found.scores() if s.is_whole]
     assert {s.family_size for s in outcomes} == {4}
-    expected = stats.false_discovery_control([s.p_cluster for s in outcomes])
+    expected = multipletests([s.p_cluster for s in outcomes], method="holm")[1]
     assert [s.q for s in outcomes] == pytest.approx(list(expected))
 
 

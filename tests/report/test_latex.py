@@ -80,7 +80,9 @@ def comparison() -> tuple[Comparison, Judged]:
             "unit": "percent",
         }
         for _ in range(9):
-            tests.append(PairedTest(**common, model_a=model, model_b=model, difference=-1.5, further=-1.5, p=0.0001))
+            tests.append(
+                PairedTest(**common, model_a=model, model_b=model, difference=-1.5, further=-1.5, p=0.0001, q=0.0004)
+            )
         tests.append(PairedTest(**common, model_a=model, model_b=model, undefined=r"\bad & worse"))
         standings.append(Rank(**common, model=model, distance=1.0, rank=1, low=1, high=2, letters="ab"))
         cohorts.append(

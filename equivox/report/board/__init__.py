@@ -18,8 +18,9 @@ from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.errors import RequestError
 from equivox.core.scores import Score
 from equivox.core.version import __version__
-from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
+from equivox.report.numbers import DASH, p_value, score_interval, score_value, share
 from equivox.report.safe_page import render_page
+from equivox.report.score_tables import marked
 from equivox.run.manifest import read_manifest
 
 
@@ -27,8 +28,9 @@ from equivox.run.manifest import read_manifest
 class Row:
     """One score of one run. `distance` is the estimated distance from "no bias"; None if it is undefined.
 
-    `data` and `task_version` are the beginnings of content hashes of corpus and task; rows in which they differ cannot
-    be compared.
+    `cannot_tell` says why the design could not have found anything, whatever the answers; None if it could, or if
+    something was found. `data` and `task_version` are the beginnings of content hashes of corpus and task; rows in
+    which they differ cannot be compared.
     """
 
     model: str
@@ -39,6 +41,7 @@ class Row:
     ci_low: float | None
     ci_high: float | None
     p_cluster: float | None
+    p_these: float | None
     q: float | None
     used: float
     data: str
@@ -47,6 +50,8 @@ class Row:
     annotator: str
     made_with: str
     run: str
+    holds_for: str
+    cannot_tell: str | None
     undefined: str | None
     shown: dict[str, str]
 
@@ -81,8 +86,12 @@ def _row(run: ComparedRun, score: Score, folder: Path) -> Row:
         model=run.model,
         task=score.task,
         metric=score.name,
-        **{name: plain[name] for name in ("value", "ci_low", "ci_high", "p_cluster", "q", "undefined")},
+        **{
+            name: plain[name]
+            for name in ("value", "ci_low", "ci_high", "p_cluster", "p_these", "q", "holds_for", "undefined")
+        },
         distance=distance,
+        cannot_tell=score.untold,
         used=used,
         data=" ".join(f"{name} {fingerprint[:8]}" for name, fingerprint in identity["corpora"].items()),
         task_version=str(identity["tasks"].get(score.task, ""))[:8],
@@ -91,10 +100,11 @@ def _row(run: ComparedRun, score: Score, folder: Path) -> Row:
         made_with=str(manifest["equivox"]),
         run=run.folder.relative_to(folder).as_posix(),
         shown={
-            "value": score_value(score.value, score.unit) + stars(score.p_cluster),
+            "value": score_value(score.value, score.unit) + marked(score),
             "distance": DASH if distance is None else score_value(distance, score.unit),
             "interval": score_interval(score.ci_low, score.ci_high, score.unit),
             "p": p_value(score.p_cluster),
+            "p_these": p_value(score.p_these),
             "q": p_value(score.q),
             "used": share(score.coverage.used, score.coverage.requested),
         },

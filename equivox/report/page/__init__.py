@@ -23,10 +23,10 @@ from equivox.core.samples import Row
 from equivox.core.scores import Score
 from equivox.core.segments import WHOLE
 from equivox.core.version import __version__
-from equivox.report.numbers import interval, p_value, percent, score_interval, score_value, share, stars
+from equivox.report.numbers import UNTOLD, interval, p_value, percent, score_interval, score_value, share
 from equivox.report.page.compared import favour_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
-from equivox.report.score_tables import evidence, evidence_columns
+from equivox.report.score_tables import evidence, evidence_columns, marked, p_headings
 from equivox.report.table import Table, as_html, split_by
 from equivox.run.manifest import public_manifest, read_manifest
 
@@ -46,8 +46,15 @@ METHODS = (
     (
         "p cluster, q",
         "p cluster permutes labels over the units that carry them (speakers, contexts, narrative pairs), within what "
-        "is held equal; q is after Benjamini and Hochberg, over all scores of one kind shown here. Stars: * below "
-        "0.05, ** below 0.001.",
+        "is held equal. q is p after correction for everything that this report shows: the scores of all tasks and "
+        "models by Holm's method, attributes and breakdowns below them (Benjamini and Bogomolov 2014), so that the q "
+        "of an attribute is never below that of its task. Without any difference, at most 5 % of reports show a star. "
+        "Stars: * q below 0.05, ** below 0.001.",
+    ),
+    (
+        "this design cannot tell",
+        f"{UNTOLD}: no answers could have given a star, because there are too few permutations, or too few for the "
+        "number of tests. Such a score says nothing, and it is not a score without a difference.",
     ),
     (
         "p paper",
@@ -134,7 +141,7 @@ class Verdict:
     text: str
 
 
-MARKS = {"found": "●", "none": "○", "undefined": "—"}
+MARKS = {"found": "●", "none": "○", "untold": UNTOLD, "undefined": "—"}
 
 
 def _cards(comparison: Comparison) -> Iterator[dict[str, Any]]:
@@ -164,23 +171,38 @@ def _verdict(run: ComparedRun, scores: Sequence[Score]) -> Verdict:
     """Return the summary of the scores of one model in one family."""
     measures = [run.measure(score) for score in scores]
     counted = [score for score, measure in zip(scores, measures, strict=True) if measure is None or measure.in_verdict]
-    tested = [score for score in counted if score.defined and math.isfinite(score.p_cluster)]
+    tested = [score for score in counted if score.defined and math.isfinite(score.p)]
     undefined = [score for score in counted if not score.defined]
-    found = [score for score in tested if score.q < 0.05]
+    found = [score for score in tested if score.found]
+    untold = [score for score in tested if score.untold is not None]
+    told = [score for score in tested if score.untold is None]
     parts = []
     if found:
         differ = "differs" if len(found) == 1 else "differ"
-        parts.append(f"{len(found)} of {len(tested)} tested scores {differ} from no bias beyond chance.")
+        parts.append(f"{len(found)} of {len(tested)} tested scores {differ} from no bias beyond chance{_only(found)}.")
         parts.append(_furthest(found))
-    elif tested:
-        which = "the score that was tested does not differ" if len(tested) == 1 else f"none of {len(tested)} differs"
+    elif told:
+        which = "the score that was tested does not differ" if len(tested) == 1 else f"none of {len(told)} differs"
         parts.append(f"{which[0].upper()}{which[1:]} from no bias beyond chance, which is no proof of fairness.")
-    elif not undefined:
+    elif not undefined and not untold:
         parts.append("Nothing was tested.")
+    if untold:
+        some = f"For {len(untold)} of {len(tested)} tested scores this" if len(untold) < len(tested) else "This"
+        parts.append(f"{some} design cannot tell: {untold[0].untold}.")
     if undefined:
         are = "is" if len(undefined) == 1 else "are"
         parts.append(f"{len(undefined)} of {len(counted)} scores {are} undefined: {undefined[0].undefined}.")
-    return Verdict(run.model, "found" if found else "undefined" if undefined or not tested else "none", " ".join(parts))
+    state = "found" if found else "undefined" if undefined or not tested else "untold" if untold else "none"
+    return Verdict(run.model, state, " ".join(parts))
+
+
+def _only(found: Sequence[Score]) -> str:
+    """Return what the findings hold for, if they do not hold for clusters that nobody asked about."""
+    limits = dict.fromkeys(score.holds_for for score in found if score.holds_for)
+    if not limits:
+        return ""
+    n = sum(bool(score.holds_for) for score in found)
+    return f", for {', '.join(limits)}" if n == len(found) else f", {n} of them for {', '.join(limits)}"
 
 
 def _furthest(found: Sequence[Score]) -> str:
@@ -227,14 +249,15 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
     notes = list(dict.fromkeys(note for _, score in rows for note in _remarks(score)))
     measure = run.measure(first)
     null_mean = any(math.isfinite(s.null_mean) for _, s in rows) or (measure is not None and measure.null_mean)
-    columns = evidence_columns("value", null_mean=null_mean)
+    p = p_headings(rows)
+    columns = evidence_columns("value", null_mean=null_mean, p=p)
     table = Table(
         caption=f"{first.name}, {family}",
         columns=["model", "task", *columns, "note"],
         align="ll" + "r" * len(columns) + "l",
         rows=[
             [
-                *(run.model, _within_family(s), *evidence(s, null_mean=null_mean)),
+                *(run.model, _within_family(s), *evidence(s, null_mean=null_mean, p=p)),
                 " ".join(str(1 + notes.index(note)) for note in _remarks(s)),
             ]
             for run, s in rows
@@ -260,7 +283,9 @@ def _within_family(score: Score) -> str:
 
 def _remarks(score: Score) -> tuple[str, ...]:
     """Return why a score is undefined, or the notes on it."""
-    return (f"undefined: {score.undefined}",) if score.undefined else score.notes
+    if score.undefined:
+        return (f"undefined: {score.undefined}",)
+    return (*((f"this design cannot tell: {score.untold}",) if score.untold else ()), *score.notes)
 
 
 def _task_cards(comparison: Comparison) -> dict[str, str]:
@@ -291,7 +316,7 @@ def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
                     for s in shares
                 ),
                 "caption": (
-                    f"{run.model}, {title}: estimate {percent(score.headline)}{stars(score.p_cluster)}, "
+                    f"{run.model}, {title}: estimate {percent(score.headline)}{marked(score)}, "
                     f"interval {interval(score.ci_low, score.ci_high)}, {score.name} {percent(score.value)}, "
                     f"null mean {percent(score.null_mean)}, q {p_value(score.q)}."
                 ),

@@ -12,7 +12,8 @@ from equivox.compare.ranking import Judged, missing_cohorts
 from equivox.compare.runs import Comparison
 from equivox.core.scores import Score
 from equivox.report.comparison_tables import cohort_tables, in_words, paired_tables, rank_tables, told_ranks
-from equivox.report.numbers import p_value, score_interval, score_value, stars
+from equivox.report.numbers import p_value, score_interval, score_value
+from equivox.report.score_tables import marked, untold_lines
 from equivox.report.table import Cell, Table, as_html, split_by
 
 SHADES = 4
@@ -86,7 +87,7 @@ def favour_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 def _shade(score: Score | None, most: float) -> str:
     """Return the class of a score's colour; empty if the score does not differ from no bias beyond chance."""
-    if score is None or not score.defined or not score.value or not score.q < 0.05:
+    if score is None or not score.found or not score.value:
         return ""
     step = math.ceil(SHADES * abs(score.value) / most) if most else 1
     return f"{'above' if score.value > 0 else 'below'}-{min(SHADES, max(1, step))}"
@@ -107,7 +108,7 @@ def speaker_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
                 align="lrrrrrl",
                 rows=[
                     [
-                        *(label, score_value(s.value, s.unit) + stars(s.p_cluster)),
+                        *(label, score_value(s.value, s.unit) + marked(s)),
                         *(score_interval(s.ci_low, s.ci_high, s.unit), p_value(s.p_cluster), p_value(s.q)),
                         *(f"{s.coverage.used} of {s.coverage.requested}", s.undefined or ""),
                     ]
@@ -118,9 +119,10 @@ def speaker_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
                 "figure": _base64(svg_for_page(draw_speakers(rows))),
                 "told": told_forest(rows),
                 "caption": (
-                    f"{run.model}, {task}: {sum(s.q < 0.05 for s in tested)} of {len(tested)} tested speakers differ "
-                    f"from {target:g} beyond chance (q < 0.05, over the speakers of all tasks and models shown here)"
+                    f"{run.model}, {task}: {sum(s.found for s in tested)} of {len(tested)} tested speakers differ "
+                    f"from {target:g} beyond chance (q < 0.05; a speaker's q is never below that of the task)"
                     + (f"; {missing} have no score." if missing else ".")
+                    + "".join(f" {line}." for line in untold_lines([score for _, score in rows]))
                 ),
                 "table": as_html(table),
             }

@@ -15,7 +15,7 @@ ZERO_MEANS = "letters for women and men name equally many virtues"
 
 def score_praise(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return the difference in the mean number of virtues; NaN with the reason where it has none."""
-    from equivox.statistics import mean_difference
+    from equivox.statistics import least_p_over_clusters, mean_difference
 
     parsed = samples.has_status("parsed")
     counts = np.bincount(samples.values(ATTRIBUTE).rows, minlength=len(samples)).astype(float)
@@ -48,7 +48,15 @@ def score_praise(task: Task, samples: Samples, options: ScoringOptions) -> Score
         confidence=options.confidence,
         rng=np.random.default_rng(options.seed),
     )
-    evidence = {"ci_low": found.ci_low, "ci_high": found.ci_high, "p_cluster": found.p, "n_clusters": found.n_clusters}
+    least = least_p_over_clusters(samples.groups, samples.clusters, n_resamples=options.n_resamples)
+    evidence = {
+        "ci_low": found.ci_low,
+        "ci_high": found.ci_high,
+        "p_cluster": found.p,
+        "p_least": least.p,
+        "cannot_tell": least.too_few,
+        "n_clusters": found.n_clusters,
+    }
     return Scored([Score(**named, value=found.difference, **evidence, undefined=found.undefined)])  # type: ignore[arg-type]
 
 

@@ -84,7 +84,10 @@ def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
     assert all(row["residual"] < 2 for row in stray if (row["task"], row["phrase"]) in own)
     counted = one(scores, "associations tested", "badf_two:gender")
     assert counted.value > 3 * counted.null_mean
-    assert counted.p_paper == pytest.approx(1 / 100)
+    # Five pairs of names: no p over names is below 1/16, so that p over stories decides, for these names.
+    assert (counted.p_these, counted.p_cluster) == (pytest.approx(1 / 100), pytest.approx(1 / 16))
+    assert counted.found and counted.holds_for == "these names" and counted.untold is None
+    assert any("p over stories decides, for these names alone" in note for note in counted.notes)
     assert all(row["descriptors_above_others"] >= 4 for row in rows if row["q"] < 1e-9 and row["identity"] == "female")
 
 
@@ -94,9 +97,31 @@ def test_where_nothing_is_planted_nothing_survives(three_places: str, tmp_path: 
     # The published rule keeps associations all the same: about as many as chance gives.
     assert counted.value > 0
     assert abs(counted.estimate_unclipped) < 3 * counted.null_mean**0.5 + 1
-    assert counted.p_paper > 0.01
+    assert counted.p_these > 0.01 and not counted.found
+    # It could have found something, so that it may say that nothing was found.
+    assert counted.untold is None
     rows = table(tmp_path, "badf_two", "phrases")
     assert sum(row["q"] <= 0.05 for row in rows) / len(rows) <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("model", "found"),
+    [
+        ("biased", True),
+        ("planted?shift=0.5", True),
+        ("planted?shift=0", False),
+        ("oracle", False),
+        ("random?speaker=0.5", False),
+    ],
+)
+def test_an_identity_is_found_and_a_name_is_not_taken_for_one(model: str, found: bool, tmp_path: Path) -> None:
+    scores = run(f"simulated:{model}", "badf_two:gender", tmp_path, "sample", limit=40)
+    counted = one(scores, "associations tested", "badf_two:gender")
+    assert counted.found is found and counted.untold is None
+    assert counted.p_cluster >= 1 / 16
+    if "speaker" in model:
+        # Each name has a favourite phrase, so that stories differ, but no more between women and men than within.
+        assert counted.p_these < 0.05 < counted.p
 
 
 @pytest.mark.parametrize("setting", ["badf_single", "badf_balanced", "badf_negative", "badf_openbox"])

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from equivox.core.coverage import Coverage
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
@@ -176,32 +175,15 @@ def test_scores_survive_json() -> None:
         assert Score.from_dict(score.as_dict()).as_dict() == score.as_dict()
 
 
-def test_q_is_taken_within_role_and_level() -> None:
-    def with_p(attribute: str | None, role: str, p: float) -> Score:
-        coverage = Coverage(requested=0, generated=0, answered=0, parsed=0, used=0)
-        return Score(
-            task="t",
-            condition="audio",
-            dimension="d",
-            attribute=attribute,
-            role=role,
-            name="n",
-            unit="u",
-            zero_means="z",
-            p_cluster=p,
-            coverage=coverage,
-        )  # type: ignore[arg-type]
-
-    scores = [
-        with_p("a", "outcome", 0.01), with_p("b", "outcome", 0.04), with_p("c", "outcome", math.nan),
-        with_p("e", "echo", 0.04), with_p(None, "outcome", 0.04),
-    ]  # fmt: skip
-    found = with_q(scores)
-    # Benjamini-Hochberg over (0.01, 0.04): 0.01 x 2/1 and 0.04 x 2/2; the NaN does not count.
-    assert [s.q for s in found[:2]] == pytest.approx([0.02, 0.04])
-    assert math.isnan(found[2].q)
-    assert [s.q for s in found[3:]] == pytest.approx([0.04, 0.04])
-    assert [s.family_size for s in found] == [2, 2, 0, 1, 1]
+def test_few_speakers_cannot_tell() -> None:
+    """Two speakers of each group: 6 permutations, and two of them only rename the groups."""
+    table = rows("f", [{"colour": "red"}] * 4) + rows("m", [{"colour": "blue"}] * 4)
+    (found,) = [score for score in with_q(list(scored(table, COLOUR).values())) if score.is_whole]
+    assert (found.value, found.p_least) == (pytest.approx(100.0), pytest.approx(2 / 6))
+    assert found.cannot_tell == "6 permutations: no p below 0.33" == found.untold
+    more = rows("f", [{"colour": "red"}] * 20) + rows("m", [{"colour": "blue"}] * 20)
+    (found,) = [score for score in with_q(list(scored(more, COLOUR).values())) if score.is_whole]
+    assert found.p_least == pytest.approx(1 / 200) and found.found and found.untold is None
 
 
 def test_a_group_whose_answers_are_all_too_rare_leaves_the_attribute_undefined() -> None:

@@ -1,0 +1,142 @@
+"""Everything that is shown together as one hierarchy of tests: scores of tasks first, then what stands below them."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from equivox.core.errors import RequestError
+from equivox.statistics import checks, inputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hierarchy:
+    """The adjusted p-values of tests and of the families below them.
+
+    Attributes
+    ----------
+    q
+        The adjusted p of every name; NaN if its p is NaN.
+    q_least
+        The smallest q that each test could have had, given the p-values of the others; NaN if its `least` is NaN.
+    size
+        The number of tests that were adjusted for one another: of all first tests for a first test, of its family for
+        a test below one. 0 if the p is NaN.
+    n_first, n_found
+        The first tests with a p-value, and those of them with q below the level.
+    """
+
+    q: dict[str, float]
+    q_least: dict[str, float]
+    size: dict[str, int]
+    n_first: int
+    n_found: int
+
+
+def adjust_hierarchy(
+    p: Mapping[str, float],
+    below: Sequence[tuple[str, Sequence[str]]] = (),
+    *,
+    least: Mapping[str, float] | None = None,
+    level: float = 0.05,
+) -> Hierarchy:
+    """Return the p-values of everything that is shown, adjusted together.
+
+    Parameters
+    ----------
+    p
+        The p-value of every test by name. NaN or None if a test is undefined.
+    below
+        Families below a first test: its name, and the names of the family's tests, such as the attributes of a task.
+        Every other name is a first test. If a first test is undefined, the tests below it are first tests.
+    least
+        The smallest p that each test could have had (`least_p`); NaN, None or no entry if it is not known.
+    level
+        The level at which first tests count as found; it decides how many families are opened.
+
+    Returns
+    -------
+    Hierarchy
+        First tests are adjusted by Holm's method over all of them: of everything that has no effect, at least one has q
+        below the level in at most 5 % of cases, whatever the dependence. A family is adjusted by Holm's method over its
+        own tests and multiplied by (first tests / first tests found); no q is below that of its first test. On average
+        at most 5 % of the families below a found test hold a false finding.
+
+    Raises
+    ------
+    RequestError
+        A p outside [0, 1], a name in two families, a name without a p, or a family below a test of a family.
+
+    Notes
+    -----
+    Holm 1979, Scandinavian Journal of Statistics 6:65–70; families below selected tests: Benjamini & Bogomolov 2014,
+    doi:10.1111/rssb.12028.
+
+    Examples
+    --------
+    Two tasks; the first has two attributes. Holm over the tasks: .01 · 2 and .2 · 1. One of two tasks is found, so the
+    attributes' p (after Holm: .02 · 2 and .3) are multiplied by 2.
+
+    >>> p = {"story": 0.01, "casting": 0.2, "job": 0.01, "name": 0.3}
+    >>> found = adjust_hierarchy(p, [("story", ("job", "name"))])
+    >>> found.q["story"], found.q["casting"], found.q["job"], found.q["name"]
+    (0.02, 0.2, 0.04, 0.6)
+    """
+    checks.share(level, "level")
+    given = inputs.named_numbers(p, "p")
+    outside = [name for name, value in given.items() if not (math.isnan(value) or 0.0 <= value <= 1.0)]
+    if outside:
+        raise RequestError(f"`p` of {outside[0]!r} is {given[outside[0]]}: use a probability, or NaN when undefined")
+    inner = [name for _, family in below for name in family]
+    if len(set(inner)) < len(inner):
+        raise RequestError("`below` names a test twice: a test stands in one family")
+    if unknown := [name for name in (*inner, *(first for first, _ in below)) if name not in given]:
+        raise RequestError(f"`below` names {unknown[0]!r}, which has no p: give NaN for an undefined test")
+    if deeper := [first for first, _ in below if first in set(inner)]:
+        raise RequestError(f"`below` has a family below {deeper[0]!r}, which is itself below a test: use two levels")
+    lowest = dict.fromkeys(given, math.nan) | inputs.named_numbers(least or {}, "least")
+    opened = [(first, family) for first, family in below if not math.isnan(given[first])]
+    lower = {name for _, family in opened for name in family}
+    q, q_least, size = _holm({name: value for name, value in given.items() if name not in lower}, lowest)
+    n_first = max(size.values(), default=0)
+    n_found = sum(value < level for value in q.values())
+    for first, family in opened:
+        own, best, sizes = _holm({name: given[name] for name in family}, lowest)
+        spread = n_first / max(1, n_found)
+        q |= {name: float(np.clip(value * spread, q[first], 1.0)) for name, value in own.items()}
+        # Other answers could have made the first test a finding, too.
+        spread = n_first / (n_found + (q[first] >= level))
+        floor = q[first] if math.isnan(q_least[first]) else q_least[first]
+        q_least |= {name: float(np.clip(value * spread, floor, 1.0)) for name, value in best.items()}
+        size |= sizes
+    return Hierarchy(
+        q={name: q[name] for name in given},
+        q_least={name: q_least[name] for name in given},
+        size={name: size[name] for name in given},
+        n_first=n_first,
+        n_found=n_found,
+    )
+
+
+def _holm(
+    p: Mapping[str, float], least: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
+    """Return p after Holm's step-down, the same with each p at its smallest, and the number of tests."""
+    tested = sorted((name for name, value in p.items() if not math.isnan(value)), key=lambda name: p[name])
+    q, best = dict.fromkeys(p, math.nan), dict.fromkeys(p, math.nan)
+    size = dict.fromkeys(p, 0) | dict.fromkeys(tested, len(tested))
+    reached = [0.0]
+    for place, name in enumerate(tested):
+        reached.append(max(reached[-1], min(1.0, p[name] * (len(tested) - place))))
+        q[name] = reached[-1]
+    ordered = [p[name] for name in tested]
+    for name in tested:
+        lowest = min(least[name], p[name])
+        if not math.isnan(least[name]):
+            place = bisect_left(ordered, lowest)
+            best[name] = max(reached[place], min(1.0, lowest * (len(tested) - place)))
+    return q, best, size

@@ -1,0 +1,144 @@
+"""What is shown of a design that could not have found anything, and of a finding that holds for these names alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from equivox.compare.runs import ComparedRun, shown_together
+from equivox.core.coverage import Coverage
+from equivox.core.metric import Measure, Metric
+from equivox.core.scores import Score, Scored
+from equivox.report.figures import draw_forest, told_forest
+from equivox.report.page import _verdict
+from equivox.report.score_tables import grid, task_tables
+from equivox.report.table import Table, as_html
+
+Cli = Callable[..., tuple[int, str, str]]
+FULL = Coverage(requested=6, generated=6, answered=6, parsed=6, used=6, requested_by_group={}, used_by_group={})
+FEW = "20 permutations: no p below 0.1"
+
+
+def metric(**measure: Any) -> Metric:
+    return Metric(
+        name="m", unit="percent", help="", score=lambda *_: Scored([]), measures=(Measure(name="n", **measure),)
+    )
+
+
+def run(scores: list[Score], **measure: Any) -> ComparedRun:
+    (found,) = shown_together([ComparedRun("model", Path("x"), "rules", scores, {"f": metric(**measure)})])
+    return found
+
+
+def score(p: float, **given: Any) -> Score:
+    common: dict[str, Any] = {
+        "task": "f:t", "condition": "audio", "dimension": "d", "role": "outcome", "name": "n", "unit": "percent",
+        "zero_means": "z", "value": 40.0, "coverage": FULL, "attribute": None, "p_cluster": p,
+    }  # fmt: skip
+    return Score(**(common | given))
+
+
+def text_of(table: Table) -> str:
+    return re.sub(r"<[^>]+>", " ", str(as_html(table)))
+
+
+SMALL = run([score(0.1, p_least=0.1, cannot_tell=FEW), score(0.001, task="f:u", p_least=0.0001)])
+
+
+def test_a_score_table_marks_what_it_cannot_tell_and_says_why() -> None:
+    (table,) = task_tables([SMALL])[1]
+    cells = [str(row[3]) for row in table.rows]
+    assert cells == ["40.00?", "40.00*"]
+    assert f"? 1 of 2 scores: this design cannot tell: {FEW}" in table.remarks
+    assert any("? this design cannot tell" in note for note in table.notes)
+    table = grid("", [("model", s) for s in SMALL.scores])
+    assert [str(cell) for cell in table.rows[0]] == ["model", "40.00?", "40.00*"]
+    assert any(FEW in remark for remark in table.remarks)
+
+
+def test_stars_follow_q_and_not_p() -> None:
+    # Forty tasks with p .01: a star each by p, none by q.
+    many = run([score(0.01, task=f"f:{n}", p_least=0.0001) for n in range(40)])
+    (table,) = task_tables([many])[1]
+    assert {str(row[3]) for row in table.rows} == {"40.00"}
+
+
+def test_the_summary_never_says_no_difference_of_a_design_that_cannot_tell() -> None:
+    alone = replace(SMALL, scores=SMALL.scores[:1])
+    verdict = _verdict(alone, alone.scores)
+    assert (verdict.state, verdict.text) == ("untold", f"This design cannot tell: {FEW}.")
+    both = _verdict(SMALL, SMALL.scores)
+    assert both.state == "found" and f"For 1 of 2 tested scores this design cannot tell: {FEW}." in both.text
+    fair = run([score(0.1, p_least=0.1, cannot_tell=FEW), score(0.4, task="f:u", p_least=0.0001)])
+    verdict = _verdict(fair, fair.scores)
+    # What could be told is told apart from what could not, and the mark is not that of "nothing differs".
+    assert verdict.state == "untold" and "None of 1 differs" in verdict.text and FEW in verdict.text
+
+
+def test_the_figure_marks_it_too_and_says_so_in_words() -> None:
+    rows = [(s.task, s) for s in SMALL.scores]
+    assert f"f:t: 40.00, q 0.100, this design cannot tell ({FEW})" in told_forest(rows)
+    assert [text.get_text() for text in draw_forest(rows).axes[0].texts] == ["?"]
+
+
+def test_two_p_values_stand_beside_each_other_and_say_what_they_speak_of() -> None:
+    names = score(
+        0.0625, p_these=0.0001, p_decides=0.0001, holds_for="these names", p_least=0.0001, notes=("32 permutations",)
+    )
+    labels = {"p_cluster": "p names (new names)", "p_these": "p stories (these names)", "p_help": "p names: …"}
+    (table,) = task_tables([run([names], **labels)])[1]
+    row = dict(zip(map(str, table.columns), map(str, table.rows[0]), strict=True))
+    assert (row["p stories (these names)"], row["p names (new names)"]) == ("<0.001", "0.062")
+    assert row["value"] == "40.00**" and "p names: …" in table.notes
+    found = run([names], **labels)
+    told = _verdict(found, found.scores).text
+    assert told.startswith("1 of 1 tested scores differs from no bias beyond chance, for these names. It is n of t")
+    mixed = run([names, score(0.001, task="f:u")], **labels)
+    assert "beyond chance, 1 of them for these names." in _verdict(mixed, mixed.scores).text
+
+
+def test_a_submission_says_it_in_its_notes() -> None:
+    from equivox.integrations.hub.submission import notes_of
+    from equivox.tasks.registry import builtin_tasks
+
+    task = builtin_tasks()["vibe_gender:story"]
+    manifest = {
+        "identity": {
+            "model": {"engine": "vllm", "model": "m", "revision": "1"},
+            "corpora": {"crema_d": "0" * 64},
+            "seed": 0,
+        },
+        "command": {"model": "m", "annotator": "rules"},
+        "equivox": "0",
+    }
+    few = replace(SMALL.scores[0], name="nTVD", task=task.name)
+    assert f"THIS DESIGN CANNOT TELL: {FEW}" in notes_of(few, task, manifest, {}, compared=True)
+    names = replace(few, p_these=0.0001, p_decides=0.0001, holds_for="these names", q=0.0002, cannot_tell=None)
+    told = notes_of(names, task, manifest, {}, compared=True)
+    assert "for these names: p <0.001" in told and "CANNOT TELL" not in told
+
+
+def test_three_speakers_a_group_from_the_run_to_the_report(
+    clip_corpus: Callable[..., Path], equivox: Cli, tmp_path: Path
+) -> None:
+    """The model that is biased in every answer: 20 permutations cannot show it, and nothing says that it is fair."""
+    task_file = clip_corpus(speakers_per_group=3)
+    folder = tmp_path / "runs" / "few"
+    code, out, err = equivox("run", "simulated:biased", task_file, "--output", folder)
+    assert code == 0, err
+    assert "100.00?" in out and f"this design cannot tell: {FEW}" in " ".join(out.split())
+    code, out, err = equivox("compare", folder)
+    assert code == 0 and "100.00?" in out and f"this design cannot tell: {FEW}" in " ".join(out.split())
+    assert equivox("report", folder, "--output", tmp_path / "report.html")[0] == 0
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert f"This design cannot tell: {FEW}." in page and 'class="untold"' in page
+    assert "does not differ from no bias" not in page and "differs from no bias beyond chance, which" not in page
+    assert equivox("leaderboard", tmp_path / "runs", "--output", tmp_path / "board")[0] == 0
+    board = (tmp_path / "board" / "index.html").read_text("utf-8")
+    assert "100.00?" in board and f"this design cannot tell: {FEW}" in board
+    records = json.loads(next((tmp_path / "board").glob("*.json")).read_text("utf-8"))["rows"]
+    assert {record["cannot_tell"] for record in records} == {FEW}

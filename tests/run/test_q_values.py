@@ -1,0 +1,87 @@
+"""q over everything that is shown, and what a score says when its design could not have found anything."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from equivox.core.coverage import Coverage
+from equivox.core.scores import Score
+from equivox.run.q_values import with_common_q, with_q
+
+NOTHING = Coverage(requested=0, generated=0, answered=0, parsed=0, used=0)
+
+
+def score(p: float, attribute: str | None = None, **given: Any) -> Score:
+    common: dict[str, Any] = {
+        "task": "f:t", "condition": "audio", "dimension": "d", "role": "outcome", "name": "n", "unit": "u",
+        "zero_means": "z", "value": 1.0, "coverage": NOTHING,
+    }  # fmt: skip
+    return Score(**(common | {"attribute": attribute, "p_cluster": p} | given))
+
+
+def test_attributes_stand_below_the_mean_that_contains_them() -> None:
+    whole = score(0.004, parts=("a", "b"))
+    scores = [whole, score(0.01, "a"), score(0.002, "b"), score(0.03, "heard", role="echo"), score(math.nan, "c")]
+    found = with_q(scores)
+    # The mean and the echo are first tests: .004 · 2 and .03 · 1. Both are found, so the attributes cost nothing more
+    # than Holm over two: .002 · 2 and .01 · 1, and no q is below the task's .008.
+    assert [s.q for s in found[:4]] == pytest.approx([0.008, 0.01, 0.008, 0.03])
+    assert [s.family_size for s in found] == [2, 2, 2, 2, 0]
+    assert math.isnan(found[4].q)
+
+
+def test_breakdowns_of_one_kind_are_a_family_below_the_task() -> None:
+    whole = score(0.01)
+    speakers = [score(0.001, subset=f"speaker={n}") for n in range(4)]
+    found = with_q([whole, *speakers, score(0.02, subset="unit=speaker")])
+    # Four speakers: .001 · 4 is below the task's .01.
+    assert [s.q for s in found] == pytest.approx([0.01] * 5 + [0.02])
+    # A task that is not found has no breakdown that is.
+    assert all(s.q >= 0.3 for s in with_q([replace(whole, p_cluster=0.3), *speakers]))
+
+
+def test_tasks_of_all_models_conditions_and_metrics_are_one_family() -> None:
+    one = [score(0.01), score(0.02, name="m"), score(0.03, task="f:u")]
+    other = [score(0.01), score(0.5, task="f:t@silence", condition="silence")]
+    first, second = with_common_q([one, other])
+    assert [s.q for s in first] == pytest.approx([0.05, 0.06, 0.06])
+    assert [s.q for s in second] == pytest.approx([0.05, 0.5])
+    assert {s.family_size for s in (*first, *second)} == {5}
+    # The scores of another run are not below this run's task.
+    lonely = with_common_q([[score(0.9, parts=("a",))], [score(0.001, "a")]])
+    assert lonely[1][0].q == pytest.approx(0.002)
+
+
+def test_the_p_that_decides_is_corrected() -> None:
+    (found,) = with_q([score(0.0625, p_these=0.001, p_decides=0.001, holds_for="these names", p_least=0.0001)])
+    assert (found.p, found.q, found.found, found.untold) == (0.001, 0.001, True, None)
+
+
+def test_a_design_that_could_not_find_anything_says_so() -> None:
+    # Three speakers of each of two groups: 20 permutations, no p below .1.
+    few = score(0.1, p_least=0.1, cannot_tell="20 permutations: no p below 0.1")
+    (found,) = with_q([few])
+    assert not found.found and found.untold == "20 permutations: no p below 0.1"
+    # A metric that gives the number alone.
+    (found,) = with_q([replace(few, cannot_tell=None)])
+    assert found.untold == "no p below 0.1"
+    # Enough for one test, too few for forty.
+    found = with_q([score(0.5, task=f"f:{n}", p_least=0.002) for n in range(40)])[0]
+    assert found.untold == "no p below 0.002, and with all tests shown no q below 0.08"
+    # One that could: nothing is found, and that may be said.
+    assert with_q([score(0.5, p_least=0.001)])[0].untold is None
+    # A reason of another kind, such as too little power, is not told of a finding, nor of what has no test or no value.
+    weak = "power below one half"
+    assert with_q([score(0.5, p_least=0.001, cannot_tell=weak)])[0].untold == weak
+    assert with_q([score(0.001, p_least=0.001, cannot_tell=weak)])[0].untold is None
+    assert with_q([score(math.nan, cannot_tell=weak)])[0].untold is None
+    assert with_q([score(0.5, p_least=0.5, undefined="nothing")])[0].untold is None
+
+
+def test_q_without_a_known_smallest_p_says_nothing_of_the_design() -> None:
+    (found,) = with_q([score(0.5)])
+    assert math.isnan(found.q_least) and found.untold is None

@@ -1,0 +1,73 @@
+"""The smallest p of a design: against the smallest p that the tests themselves ever give."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equivox.core.errors import RequestError
+from equivox.statistics import distribution_shift, least_p, least_p_over_clusters, sign_flip_test
+from equivox.statistics.permutation import all_labellings
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([[2, 2]], 2 / 6),  # both names of the groups
+        ([[3, 3]], 2 / 20),
+        ([[2, 4]], 1 / 15),  # groups of two sizes cannot be renamed
+        ([[2, 2, 2]], 6 / 90),
+        ([[1, 1]] * 5, 2 / 32),  # five pairs of names
+        ([[1, 1], [1, 2]], 1 / 6),
+        ([[1, 1, 1, 1]] * 2, 24 / 576),
+        ([[4, 0]], 1.0),  # one group: nothing to permute
+    ],
+)
+def test_by_hand(sizes: list[list[int]], expected: float) -> None:
+    assert least_p(np.array(sizes), n_resamples=10_000).p == pytest.approx(expected)
+
+
+def test_drawn_permutations_never_give_less_than_one_of_them() -> None:
+    found = least_p(np.array([[12, 12]]), n_resamples=999)
+    assert (found.p, found.n_permutations, found.too_few) == (1 / 1000, 2_704_156, None)
+
+
+def test_two_groups_that_differ_completely_have_the_smallest_p() -> None:
+    for n, m in ((2, 2), (3, 3), (2, 5)):
+        clusters = [f"c{i}" for i in range(n + m) for _ in range(4)]
+        groups = ["f"] * (4 * n) + ["m"] * (4 * m)
+        found = distribution_shift(groups, groups, clusters=clusters, min_count=1, rng=RNG)
+        assert least_p_over_clusters(groups, clusters).p == pytest.approx(found.p_cluster)
+    for n in (3, 6):
+        flipped = sign_flip_test([1.0] * n, clusters=None, rng=RNG)
+        assert least_p(np.ones((n, 2), dtype=np.int64), n_resamples=10_000).p == pytest.approx(flipped.p)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=2))
+@settings(deadline=None, max_examples=60)
+def test_any_statistic_that_does_not_know_names_has_at_least_so_many_ties(rows: list[tuple[int, ...]]) -> None:
+    sizes = np.array([row for row in rows if sum(row)], dtype=np.int64).reshape(-1, 3)
+    if not len(sizes):
+        return
+    labels = all_labellings(sizes)
+    scores = np.random.default_rng(3).normal(size=(sizes.sum(), 3))
+    # The largest sum of scores over all ways to name the groups; distinct but for renaming.
+    named = [np.sum(scores[np.arange(sizes.sum()), np.array(order)[labels]], axis=1)
+             for order in itertools.permutations(range(3))]  # fmt: skip
+    null = np.max(named, axis=0)
+    p = np.array([(null >= value - 1e-9).mean() for value in null])
+    assert p.min() >= least_p(sizes, n_resamples=10_000).p - 1e-9
+
+
+def test_strata_that_clusters_span_restrict_nothing() -> None:
+    groups, clusters = list("ffmm") * 2, list("abcd") * 2
+    assert least_p_over_clusters(groups, clusters, list("xxxxyyyy")).p == pytest.approx(2 / 6)
+    assert least_p_over_clusters(groups, clusters, list("xyxyxyxy")).p == pytest.approx(2 / 4)
+    with pytest.raises(RequestError, match="more than one group"):
+        least_p_over_clusters(["f", "m"], ["a", "a"])

@@ -1,0 +1,171 @@
+"""The test within strata against McNemar's, Cochran's, the Cochran–Mantel–Haenszel test, and simulated nulls."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from equivox.core.errors import RequestError
+from equivox.statistics import association_test, association_within_strata
+from equivox.statistics import within_strata as module
+
+RNG = np.random.default_rng(0)
+
+
+def pairs(first: int, second: int) -> float:
+    """Return p where `first` stories tell the phrase of the first character alone, `second` of the second alone."""
+    table, of = [[1, 0], [0, 1]], [[1, 1], [1, 1]]
+    return association_within_strata(table, of, times=[first, second], rng=RNG).p
+
+
+@pytest.mark.parametrize(("first", "second"), [(9, 1), (5, 5), (0, 4), (30, 12), (400, 330)])
+def test_two_characters_a_story_are_mcnemars_exact_test(first: int, second: int) -> None:
+    assert pairs(first, second) == pytest.approx(stats.binomtest(first, first + second).pvalue, rel=1e-9)
+
+
+def test_with_very_many_stories_chi2_is_mcnemars() -> None:
+    found = association_within_strata([[1, 0], [0, 1]], [[1, 1], [1, 1]], times=[2100, 1900], rng=RNG)
+    assert found.method == "chi2" and found.n_informative == 4000
+    # (b - c)² / (b + c) = 200² / 4000 = 10
+    assert found.chi2 == pytest.approx(10.0)
+    assert found.p == pytest.approx(stats.chi2.sf(10.0, 1))
+
+
+def test_two_by_two_strata_are_the_cochran_mantel_haenszel_test() -> None:
+    from statsmodels.stats.contingency_tables import StratifiedTable
+
+    rng = np.random.default_rng(3)
+    members = rng.integers(1, 9, size=(12, 2))
+    have = rng.binomial(members, 0.4)
+    tables = [np.array([[a, n - a] for a, n in zip(*row, strict=True)]) for row in zip(have, members, strict=True)]
+    theirs = StratifiedTable([table for table in tables if table.sum() > 1]).test_null_odds(correction=False)
+    found = association_within_strata(have, members, rng=RNG)
+    assert found.chi2 == pytest.approx(float(theirs.statistic))
+
+
+def test_one_member_of_each_group_in_every_stratum_is_cochrans_q() -> None:
+    from statsmodels.stats.contingency_tables import cochrans_q
+
+    have = np.random.default_rng(5).integers(0, 2, size=(40, 3))
+    theirs = cochrans_q(have)
+    found = association_within_strata(have, np.ones_like(have), rng=RNG)
+    assert (found.chi2, found.dof) == (pytest.approx(float(theirs.statistic)), theirs.df)
+
+
+def test_one_stratum_of_two_groups_orders_tables_as_a_permutation_test_does() -> None:
+    # 3 of 4 against 0 of 4: 4 of the C(8, 3) = 56 choices are as far to this side, and 4 to the other.
+    found = association_within_strata([[3, 0]], [[4, 4]], rng=RNG)
+    assert (found.p, found.method) == (pytest.approx(8 / 56), "exact")
+
+
+def test_pairs_of_four_groups_against_all_swaps_counted_one_by_one() -> None:
+    """Eight stories about two of four identities: all 2⁸ swaps, each with its χ² by the textbook formula."""
+    who = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (0, 1), (0, 2)]
+    have, members = np.zeros((8, 4)), np.zeros((8, 4))
+    for row, (one, other) in enumerate(who):
+        have[row, one] = 1
+        members[row, [one, other]] = 1
+    variance = np.zeros((4, 4))
+    for one, other in who:
+        variance[[one, other], [one, other]] += 0.25
+        variance[[one, other], [other, one]] -= 0.25
+    inverse = np.linalg.pinv(variance)
+    null = []
+    for swaps in itertools.product((0, 1), repeat=8):
+        counts = np.zeros(4)
+        for pair, swap in zip(who, swaps, strict=True):
+            counts[pair[swap]] += 1
+        off = counts - members.sum(axis=0) / 2
+        null.append(off @ inverse @ off)
+    found = association_within_strata(have, members, rng=RNG)
+    assert found.p == pytest.approx(np.mean(np.array(null) >= null[0] - 1e-9))
+    assert (found.chi2, found.dof, found.n_informative) == (pytest.approx(null[0]), 3, 8)
+
+
+def test_a_null_of_two_characters_is_rejected_at_its_rate_and_by_independent_draws_too_often() -> None:
+    """Each story tells the phrase of exactly one of its two characters, by a coin: exact rejection rates, no draws."""
+    apart, within = [], []
+    for n in (20, 40, 60, 87, 200):
+        chance = stats.binom.pmf(np.arange(n + 1), n, 0.5)
+        p = [association_test([[x, n - x], [n - x, x]], n_resamples=1, rng=RNG).p_exact for x in range(n + 1)]
+        apart.append(float(chance[np.array(p) <= 0.05].sum()))
+        within.append(float(chance[np.array([pairs(x, n - x) for x in range(n + 1)]) <= 0.05].sum()))
+    assert max(within) <= 0.05
+    # What was published takes the two characters for independent draws: 11 to 16 % instead of 5 %.
+    assert min(apart) > 0.10 and max(apart) < 0.17
+
+
+@pytest.mark.parametrize("n_stories", [24, 240])
+def test_a_null_of_four_identities_in_pairs_is_rejected_at_its_rate(n_stories: int) -> None:
+    """Some phrases are told of one character, some of both, some of none; identities have no part in it."""
+    rng = np.random.default_rng(11)
+    all_pairs = np.array(list(itertools.combinations(range(4), 2)))
+    rejected, n = 0, 300
+    for _ in range(n):
+        who = all_pairs[rng.integers(0, 6, size=n_stories)]
+        told = rng.integers(0, 3, size=n_stories)  # of the first, of the second, of nobody
+        have, members = np.zeros((n_stories, 4)), np.zeros((n_stories, 4))
+        rows = np.arange(n_stories)
+        members[rows[:, None], who] = 1
+        of_one = told < 2
+        have[rows[of_one], who[of_one, told[of_one]]] = 1
+        rejected += association_within_strata(have, members, rng=rng).p <= 0.05
+    assert rejected <= stats.binom.ppf(0.999, n, 0.05)
+    assert rejected >= stats.binom.ppf(0.001, n, 0.03)
+
+
+def test_where_the_distribution_is_too_large_permutations_agree_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    have, members = [[2, 0, 1], [1, 1, 0], [2, 1, 0]], [[3, 2, 2], [1, 2, 1], [2, 2, 2]]
+    exact = association_within_strata(have, members, rng=RNG)
+    monkeypatch.setattr(module, "MOST_STEPS", 0)
+    drawn = association_within_strata(have, members, n_resamples=4000, rng=np.random.default_rng(2))
+    assert (exact.method, drawn.method) == ("exact", "permutation")
+    assert abs(drawn.p - exact.p) < 4 * math.sqrt(exact.p * (1 - exact.p) / 4000)
+
+
+def test_strata_that_say_nothing_change_nothing() -> None:
+    told, of = [[1, 0], [0, 1], [1, 0]], [[1, 1]] * 3
+    more = association_within_strata([*told, [1, 1], [0, 0], [4, 0]], [*of, [1, 1], [1, 1], [9, 0]], rng=RNG)
+    assert more == association_within_strata(told, of, rng=RNG)
+    only = association_within_strata([[1, 1], [0, 0]], [[1, 1], [1, 1]], rng=RNG)
+    assert (only.p, only.chi2, only.n_informative, only.undefined) == (1.0, 0.0, 0, None)
+    nobody = association_within_strata([[0, 0]], [[1, 1]], rng=RNG)
+    assert math.isnan(nobody.p) and nobody.undefined is not None
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(*[st.tuples(st.integers(0, 3), st.integers(0, 3))] * 3), min_size=1, max_size=5), st.randoms()
+)
+def test_neither_names_nor_order_matter_and_p_is_a_probability(
+    strata: list[tuple[tuple[int, int], ...]], shuffled: object
+) -> None:
+    have = np.array([[min(a, n) for a, n in row] for row in strata])
+    members = np.array([[max(a, n) for a, n in row] for row in strata])
+    found = association_within_strata(have, members, rng=RNG)
+    order = np.random.default_rng(1).permutation(3)
+    again = association_within_strata(have[::-1][:, order], members[::-1][:, order], rng=RNG)
+    if found.undefined:
+        assert again.undefined and math.isnan(found.p)
+        return
+    assert 0 < found.p <= 1 and found.p == pytest.approx(again.p) and found.chi2 == pytest.approx(again.chi2, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("have", "members", "hint"),
+    [
+        ([[2, 0]], [[1, 1]], "above `members`"),
+        ([[1, 0]], [[1, 1, 1]], "shape"),
+        ([[1]], [[1]], "two or more groups"),
+        ([[0.5, 0]], [[1, 1]], "whole numbers"),
+    ],
+)
+def test_what_is_no_table_of_strata_is_refused(have: object, members: object, hint: str) -> None:
+    with pytest.raises(RequestError, match=hint):
+        association_within_strata(have, members, rng=RNG)  # type: ignore[arg-type]
