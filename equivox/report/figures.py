@@ -343,6 +343,9 @@ def svg_for_page(figure: Figure) -> bytes:
     return f"{head}{style}{end}{rest}".encode()
 
 
+_UNDEFINED = "undefined"
+
+
 def told_forest(rows: Sequence[tuple[str, Score]]) -> str:
     """Return a forest plot in words, for people who cannot see it."""
     return "; ".join(
