@@ -17,7 +17,7 @@ unit = st.floats(0, 1)
 
 
 @given(st.lists(unit, min_size=1, max_size=12))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 def test_without_families_it_is_holms_method(p: list[float]) -> None:
     from statsmodels.stats.multitest import multipletests
 
