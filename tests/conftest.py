@@ -17,7 +17,7 @@ with contextlib.suppress(ImportError):  # the engine tests do without hypothesis
     from hypothesis import settings
 
     # The same examples everywhere; HYPOTHESIS_PROFILE=default looks for new ones.
-    settings.register_profile("repeatable", derandomize=True)
+    settings.register_profile("repeatable", derandomize=True, deadline=None)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 

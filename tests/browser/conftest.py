@@ -18,7 +18,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
+def chromium() -> Iterator[Any]:
     """A headless browser; skipped, with the reason, where none is installed."""
     found = os.environ.get("EQUIVOX_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
@@ -30,6 +30,14 @@ def browser() -> Iterator[Any]:
         opened = driver.chromium.launch(executable_path=found, args=flags)
         yield opened
         opened.close()
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Any]:
+    """The browser without pages; those of a test are closed after it, for they go on to be drawn otherwise."""
+    yield chromium
+    for context in list(chromium.contexts):
+        context.close()
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from equivox.compare.ranking import Judged, judge
+from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.pipeline import reread
@@ -30,11 +32,18 @@ def open_page(browser: Any, file: Path, **options: Any) -> tuple[Any, list[str]]
 
 
 @pytest.fixture(scope="module")
-def report(runs: Sequence[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def judged(runs: Sequence[Path]) -> Judged:
+    return judge(open_comparison(list(runs)))
+
+
+@pytest.fixture(scope="module")
+def report(runs: Sequence[Path], judged: Judged, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from equivox.report.page import build_report
 
     file = tmp_path_factory.mktemp("report") / "report.html"
-    file.write_text(build_report(list(runs), examples=1), "utf-8")
+    with pytest.MonkeyPatch.context() as patch:  # five runs take long to compare; a test compares with the same
+        patch.setattr("equivox.compare.ranking.judge", lambda comparison: judged)
+        file.write_text(build_report(list(runs), examples=1), "utf-8")
     return file
 
 
@@ -54,7 +63,6 @@ def test_figures_are_drawn_and_nothing_overflows(browser: Any, report: Path, wid
 
 
 def test_what_is_shown_is_what_was_scored(browser: Any, report: Path, runs: Sequence[Path]) -> None:
-    from equivox.compare.runs import open_comparison
     from equivox.report.numbers import score_value
 
     page, _ = open_page(browser, report)
@@ -115,16 +123,12 @@ def test_examples_by_attribute_and_value(browser: Any, report: Path) -> None:
     assert troubles == []
 
 
-def test_models_side_by_side(browser: Any, report: Path, runs: Sequence[Path]) -> None:
-    from equivox.compare.ranking import judge
-    from equivox.compare.runs import open_comparison
-
+def test_models_side_by_side(browser: Any, report: Path, judged: Judged) -> None:
     page, _ = open_page(browser, report)
     section = page.locator("section[aria-labelledby=compared]")
     page.evaluate(
         "document.querySelectorAll('section[aria-labelledby=compared] details').forEach((d) => { d.open = true; })"
     )
-    judged = judge(open_comparison(list(runs)))
     (table,) = [t for t in section.locator(".ranks table").all() if "vibe_gender: all tasks" in t.inner_text()]
     shown = [row.split("\t") for row in table.locator("tbody").inner_text().splitlines()]
     told = {row[2]: row[4:] for row in shown if row[0] == "vibe_gender: all tasks"}
@@ -217,7 +221,7 @@ def test_headlines_count_what_is_about_people(browser: Any, report: Path) -> Non
 def test_nothing_single_is_shown_unless_asked_for(
     browser: Any, runs: Sequence[Path], equivox: Cli, tmp_path: Path
 ) -> None:
-    code, out, err = equivox("report", *runs, "--output", tmp_path / "report.html")
+    code, out, err = equivox("report", *runs[:2], "--output", tmp_path / "report.html")
     assert code == 0, err
     assert str(tmp_path / "report.html") in out
     page, troubles = open_page(browser, tmp_path / "report.html")
