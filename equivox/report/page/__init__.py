@@ -184,6 +184,7 @@ def _verdict(run: ComparedRun, scores: Sequence[Score]) -> Verdict:
     elif told:
         which = "the score that was tested does not differ" if len(tested) == 1 else f"none of {len(told)} differs"
         parts.append(f"{which[0].upper()}{which[1:]} from no bias beyond chance, which is no proof of fairness.")
+        parts += _below(told)
     elif not undefined and not untold:
         parts.append("Nothing was tested.")
     if untold:
@@ -194,6 +195,15 @@ def _verdict(run: ComparedRun, scores: Sequence[Score]) -> Verdict:
         parts.append(f"{len(undefined)} of {len(counted)} scores {are} undefined: {undefined[0].undefined}.")
     state = "found" if found else "undefined" if undefined or not tested else "untold" if untold else "none"
     return Verdict(run.model, state, " ".join(parts))
+
+
+def _below(scores: Sequence[Score]) -> list[str]:
+    """Return below which number all estimates lie by their intervals; empty where a score has none."""
+    if not all(math.isfinite(score.estimate) and math.isfinite(score.ci_high) for score in scores):
+        return []
+    most = max(scores, key=lambda score: score.ci_high)
+    each = "The distance lies" if len(scores) == 1 else "Each distance lies"
+    return [f"{each} below {score_value(most.ci_high, most.unit)} by its 95 % interval."]
 
 
 def _only(found: Sequence[Score]) -> str:
