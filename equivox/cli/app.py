@@ -201,6 +201,17 @@ def annotate(
 
 
 @app.command()
+@with_scoring_options
+def panel(
+    run: RunArgument,
+    annotators: Annotated[str, typer.Argument(metavar="A,B,C", help="Annotators of the run, separated by commas.")],
+    options: ScoringOptions = DEFAULT_OPTIONS,
+) -> int:
+    """Combine three or more annotators of a run by majority, score it, and show what their disagreement changes."""
+    return run_commands.panel(run, annotators, options)
+
+
+@app.command()
 def status(run: RunArgument) -> int:
     """Print which requests of a run are done, missing and failed."""
     return run_commands.status(run)

@@ -50,6 +50,23 @@ def annotate(folder: Path, annotator: str, *, retry_failed: bool, quiet: bool) -
     return code
 
 
+def panel(folder: Path, annotators: str, options: ScoringOptions) -> int:
+    """Combine annotators by majority and show the panel's scores beside those of its members."""
+    from equivox.cli.show import console, finished_run, show_scores
+    from equivox.engines import model_label
+    from equivox.report.audit_tables import panel_table
+    from equivox.report.table import print_tables
+    from equivox.run.manifest import read_manifest
+    from equivox.run.panel import score_panel
+    from equivox.run.pipeline import run_tasks
+
+    members = [name.strip() for name in annotators.split(",") if name.strip()]
+    scores, compared = score_panel(folder, run_tasks(folder), members, options)
+    code = show_scores([finished_run(folder, model_label(read_manifest(folder)["command"]["model"]), scores)])
+    print_tables(console(), [panel_table(members, compared)])
+    return code
+
+
 def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: int, resamples: int) -> int:
     """Compare and test runs and show the tables; with `csv` or `latex`, also write them to files."""
     from equivox.cli import EXIT_DONE

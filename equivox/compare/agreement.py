@@ -10,6 +10,7 @@ from equivox.core.samples import Row
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import UNSTATED, Task
 from equivox.run.annotating import annotators_of
+from equivox.run.panel import PANEL
 from equivox.run.scoring import sample_rows
 
 
@@ -32,7 +33,7 @@ class AttributeAgreement:
 
 def agreement(folder: Path, tasks: Sequence[Task]) -> list[AttributeAgreement]:
     """Return the agreement of all annotators of the run in `folder`; empty with fewer than two."""
-    names = annotators_of(folder)
+    names = [name for name in annotators_of(folder) if name != PANEL]
     if len(names) < 2:
         return []
     rows = {name: sample_rows(folder, tasks, name) for name in names}

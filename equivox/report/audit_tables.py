@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from equivox.compare.labels import Audit
 from equivox.core.metric import CheckedStages
 from equivox.report.numbers import DASH, interval, p_value, percent, score_interval, score_value
 from equivox.report.table import Table
+from equivox.run.panel import PanelScore
 from equivox.run.run_files import Estimate, ModelEstimate
 
 
@@ -108,3 +109,26 @@ def estimate_table(estimate: Estimate) -> Table:
 
 def _hours(hours: float) -> str:
     return DASH if hours == 0 else f"{hours:,.2f}"
+
+
+def panel_table(members: Sequence[str], scores: Sequence[PanelScore]) -> Table:
+    """Return a panel's scores beside the smallest and largest that one of its members gives alone."""
+    return Table(
+        caption=f"A panel of {', '.join(members)}",
+        columns=("task", "attribute", "metric", "panel", "one alone", "disagree"),
+        align="lllrrr",
+        rows=[
+            [
+                *(entry.task, entry.attribute or "", entry.name),
+                DASH if entry.headline != entry.headline else percent(entry.headline),
+                interval(entry.alone_low, entry.alone_high),
+                DASH if entry.disagreement != entry.disagreement else f"{entry.disagreement:.0f} %",
+            ]
+            for entry in scores
+        ],
+        grouped=1,
+        notes=[
+            "panel: by the majority of the annotators; one alone: the smallest and the largest that one of them gives, "
+            "so how much the choice of the annotator matters;\ndisagree: the responses on which their values differ."
+        ],
+    )

@@ -1,0 +1,96 @@
+"""A panel of three annotators, two of which are the first one with known mistakes."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from equivox.core.errors import RequestError
+from equivox.core.files import write_document, write_table
+from equivox.core.samples import Row, samples_table
+from equivox.core.scores import ScoringOptions
+from equivox.core.segments import WHOLE, SegmentAnnotation
+from equivox.run.annotating import Responses, annotations_folder, samples_path, scheme_digest
+from equivox.run.panel import score_panel
+from equivox.run.pipeline import RunSpec, execute, run_tasks
+from equivox.run.scoring import open_samples, sample_rows, score
+from equivox.tasks.registry import resolve_tasks
+
+TASK = "vibe_gender:advisory"
+OPTIONS = ScoringOptions(n_resamples=99)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("panel") / "run"
+    spec = RunSpec(
+        model="simulated:planted?shift=0.4", tasks=resolve_tasks(TASK), output=folder, data="sample",
+        limit=24, options=OPTIONS,
+    )  # fmt: skip
+    execute(spec)
+    return folder
+
+
+def annotated_by(folder: Path, name: str, change: Callable[[int, Row], Row]) -> None:
+    """Store the annotations of `rules`, changed, as those of another annotator, and score them."""
+    (task,) = run_tasks(folder)
+    rows = [change(number, row) for number, row in enumerate(open_samples(folder, [task], "rules")[TASK].rows())]
+    write_document(annotations_folder(folder, name) / "annotator.json", {"name": name, "version": "1", "settings": {}})
+    described = {"task": TASK, "scheme": scheme_digest(task), "answered": Responses.of(folder).n_answered}
+    table = samples_table(rows).replace_schema_metadata({"equivox": json.dumps(described)})
+    write_table(samples_path(folder, name, TASK), table)
+    score(folder, [task], name, OPTIONS)
+
+
+def said(row: Row, **values: tuple[str, ...]) -> Row:
+    whole = {**row.values, **values}
+    return replace(row, values=whole, segments={**row.segments, WHOLE: SegmentAnnotation(row.status, whole)})
+
+
+def test_the_majority_outvotes_one_annotator(run: Path) -> None:
+    # `odd` says chess everywhere; `capitals` writes the same values in capitals. Two of three agree on all.
+    annotated_by(run, "odd", lambda number, row: said(row, hobby=("chess",)))
+    annotated_by(run, "capitals", lambda number, row: said(row, hobby=tuple(v.upper() for v in row.values["hobby"])))
+    tasks = run_tasks(run)
+    scores, compared = score_panel(run, tasks, ["rules", "odd", "capitals"], OPTIONS)
+    by_rules = {row.key: row.values for row in sample_rows(run, tasks, "rules")[TASK]}
+    for row in sample_rows(run, tasks, "panel")[TASK]:
+        assert row.values["hobby"] == by_rules[row.key]["hobby"]
+    whole = next(entry for entry in compared if entry.attribute is None)
+    own = next(entry for entry in scores if entry.is_whole)
+    assert whole.headline == own.headline
+    # A constant answer is undefined, so nothing is said of what one annotator alone gives.
+    assert whole.undefined is not None and whole.alone_low != whole.alone_low
+    assert whole.disagreement == pytest.approx(100.0, abs=10)
+
+
+def test_without_a_majority_nothing_is_annotated(run: Path) -> None:
+    # Three annotators with three answers in every fourth response; the second answers alike with the first elsewhere.
+    annotated_by(run, "second", lambda number, row: said(row, hobby=("sailing",)) if number % 4 == 0 else row)
+    annotated_by(run, "third", lambda number, row: said(row, hobby=("rowing",)) if number % 4 == 0 else row)
+    tasks = run_tasks(run)
+    scores, compared = score_panel(run, tasks, ["rules", "second", "third"], OPTIONS)
+    rows = sample_rows(run, tasks, "panel")[TASK]
+    assert [number for number, row in enumerate(rows) if not row.values.get("hobby")] == list(range(0, 24, 4))
+    hobby = next(entry for entry in scores if entry.attribute == "hobby")
+    assert hobby.coverage.used == 18
+    entry = next(entry for entry in compared if entry.attribute == "hobby")
+    assert entry.disagreement == pytest.approx(25.0)
+
+
+def test_fewer_than_three_are_no_panel(run: Path) -> None:
+    with pytest.raises(RequestError, match="a panel needs three or more different annotators, got rules, rules"):
+        score_panel(run, run_tasks(run), ["rules", "rules"], OPTIONS)
+
+
+def test_the_command_shows_the_panel(run: Path, equivox: Callable[..., tuple[int, str, str]]) -> None:
+    for name in ("fourth", "fifth"):
+        annotated_by(run, name, lambda number, row: row)
+    code, out, _ = equivox("panel", str(run), "rules,fourth,fifth", "--resamples", "99")
+    assert code == 0
+    assert "A panel of rules, fourth, fifth" in out
+    code, _, error = equivox("panel", str(run), "rules,nobody,fourth")
+    assert (code, error.count("\n")) == (2, 1)
+    assert "nobody" in error
