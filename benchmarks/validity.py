@@ -475,9 +475,11 @@ The simulated model moves a fifth of each group's answers to a value that no oth
 ## Two models: how often is one called further from parity when both are equally far?
 
 Two models answer the same samples, in two attributes. Their distances from parity are known by construction
-(`python -m benchmarks.comparison`, 400 runs per row, 100 in the last). The columns say how often each p is up to
+(`python -m benchmarks.comparison`, {pair_runs} runs per row, a quarter of that in the last). The
+columns say how often each p is up to
 5 %. In the first ten rows the models are equally far, so a valid test stays at or below 5 % (chance leaves about
-±2.1 points); in the others they are not. With 5–80 responses, speakers differ in how many they gave and in how much
+±{pair_error:.1f} points); in the others they are not.
+With 5–80 responses, speakers differ in how many they gave and in how much
 they vary. The second model lacks 30 % of the responses, for some speakers more than half. When that leaves a group with
 one speaker there is no interval, which counts as an interval that does not hold.
 
@@ -492,7 +494,8 @@ than the small one here.
 
 ### Scores of sums over clusters
 
-Two models are equally far from the target (1,200 runs per row, chance leaves ±1.2 points). The table says how often
+Two models are equally far from the target ({totals_runs} runs per row, chance leaves
+±{totals_error:.1f} points). The table says how often
 `p_further` is up to 5 % and up to 1 %, and how often the interval of the difference of distances holds zero. Uneven
 clusters have 1 to 29 answers, spreads that differ up to a hundredfold, and errors from an exponential distribution.
 
@@ -507,7 +510,8 @@ too frequent at 1 %.
 
 Models have known distances on both sides of the target, in the uneven and skewed clusters of the table above; some
 vary four times as widely as others. The table says how often the rank intervals hold the population's ranks of all
-models at once (400 runs, chance leaves ±2.1 points), and how many of the pairs are told apart on average.
+models at once ({pair_runs} runs, chance leaves ±{pair_error:.1f} points), and
+how many of the pairs are told apart on average.
 
 | models | clusters | all intervals hold | pairs told apart |
 |---|---|---|---|
@@ -532,6 +536,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--interval-runs", type=int, default=200)
+    parser.add_argument("--pair-runs", type=int, default=400)
     parser.add_argument("--thin", type=int, default=3, help="take every K-th population of the large grids")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--output", default=str(Path(__file__).parent.parent / "docs" / "validity.md"))
@@ -543,6 +548,10 @@ def main() -> None:
     }
     page = PAGE.format(
         runs=asked.runs,
+        pair_runs=asked.pair_runs,
+        totals_runs=3 * asked.pair_runs,
+        pair_error=196 * np.sqrt(0.05 * 0.95 / asked.pair_runs),
+        totals_error=196 * np.sqrt(0.05 * 0.95 / asked.pair_runs / 3),
         interval_runs=asked.interval_runs,
         seed=asked.seed,
         error=196 * np.sqrt(0.05 * 0.95 / asked.runs),
@@ -553,9 +562,9 @@ def main() -> None:
         items="\n".join(items_table(asked.interval_runs, asked.seed)),
         choice="\n".join(choice_table(asked.interval_runs, asked.seed)),
         planted="\n".join(planted_table(asked.interval_runs, asked.seed)),
-        pairs="\n".join(comparison.table(400, asked.seed)),
-        totals="\n".join(comparison.totals_table(1_200, asked.seed)),
-        ranks="\n".join(comparison.ranks_table(400, asked.seed)),
+        pairs="\n".join(comparison.table(asked.pair_runs, asked.seed)),
+        totals="\n".join(comparison.totals_table(3 * asked.pair_runs, asked.seed)),
+        ranks="\n".join(comparison.ranks_table(asked.pair_runs, asked.seed)),
         **{name: "\n".join(distance.lines(own)) for name, own in found.items()},
         **{f"{name}_summary": "\n".join(distance.summary(own)) for name, own in found.items()},
     )
