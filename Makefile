@@ -30,7 +30,8 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/equivox demo
 
-# The last five keep about one core each busy, so two of them run at a time; each prints when it ends.
+# The last five keep about one core each busy, so two of them run at a time, the longest first; each prints when it ends.
+# An environment is installed inside its target: as a prerequisite it would let the next target go first.
 test: lint unit
 	$(MAKE) --no-print-directory -j2 --output-sync=target test-engine types test-browser test-lighteval test-newest
 
@@ -108,7 +109,8 @@ ifneq ($(shell uname -s -m),Linux x86_64)
 test-engine:
 	@echo "test-engine skipped: vLLM's build for CPUs exists for Linux on x86-64 alone, this is $(shell uname -s -m)"
 else
-test-engine: $(ENGINE)/.installed
+test-engine:
+	@$(MAKE) --no-print-directory $(ENGINE)/.installed
 	$(ENGINE)/bin/python -m pytest tests/engines/real tests/metrics/genres/test_genres_images.py -W ignore
 endif
 
@@ -138,7 +140,8 @@ else
 LIGHTEVAL_EXTRAS := lighteval,endpoint,transformers
 endif
 
-test-lighteval: $(LIGHTEVAL)/.installed
+test-lighteval:
+	@$(MAKE) --no-print-directory $(LIGHTEVAL)/.installed
 ifneq ($(shell uname -s -m),Linux x86_64)
 	@echo "audio through vLLM skipped: vLLM's build for CPUs exists for Linux on x86-64 alone, this is $(shell uname -s -m)"
 endif
