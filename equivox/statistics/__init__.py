@@ -28,6 +28,7 @@ from equivox.statistics.contingency import Association, association_scores, asso
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
 from equivox.statistics.distance import attainable_shift, ntvd
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
+from equivox.statistics.labelled import CorrectedShift, corrected_shift
 from equivox.statistics.mean_difference import MeanDifference, mean_difference
 from equivox.statistics.multiplicity import Family, adjust
 from equivox.statistics.power import DetectableShift, RequiredClusters, minimum_detectable_shift, required_clusters
@@ -43,6 +44,7 @@ __all__ = [
     "Agreement",
     "Association",
     "Bounds",
+    "CorrectedShift",
     "Correlation",
     "DetectableShift",
     "DistributionShift",
@@ -69,6 +71,7 @@ __all__ = [
     "compare_joint_shift",
     "compare_shift",
     "compare_totals",
+    "corrected_shift",
     "correlations",
     "cramers_v",
     "distribution_shift",
