@@ -1,7 +1,7 @@
 """Coverage of scores that are corrected by people's labels: `python -m benchmarks.audit` prints the table.
 
-The annotator reads one fifth of one group's answers as another value. With 200 runs a line it takes about two minutes on
-one core; `--runs` changes that.
+The annotator reads one fifth of one group's answers as another value. With 200 runs a line it takes about four minutes
+on one core; `--runs` changes that. `unclipped` is the mean of the corrected estimates before they are cut off at zero.
 """
 
 from __future__ import annotations
@@ -85,8 +85,12 @@ def annotated(world: World, n_labels: int, rng: np.random.Generator, *, error: f
 
 def lines(runs: int) -> Iterator[str]:
     """Yield the table, a line per population and number of labels."""
-    yield "| groups | values | speaker correlation | truth | labels a group | annotator alone | covers | corrected | covers | width |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    columns = (
+        *("groups", "values", "speaker correlation", "truth", "labels a group", "annotator alone", "covers"),
+        *("corrected", "covers", "width", "unclipped"),
+    )
+    yield f"| {' | '.join(columns)} |"
+    yield "|---" * len(columns) + "|"
     for groups, values, correlation in ((2, 6, 0.0), (2, 12, 0.05), (4, 12, 0.02)):
         for shift in (0.0, 0.2):
             world = World(clusters=24, responses=50, values=values, groups=groups, correlation=correlation, shift=shift)
@@ -102,13 +106,13 @@ def _line(world: World, n_labels: int, runs: int) -> str:
         data = annotated(world, n_labels, rng)
         plain.append(data.plain(rng))
         found = data.corrected(rng)
-        corrected.append((found.estimate, found.ci_low, found.ci_high))
+        corrected.append((found.estimate, found.ci_low, found.ci_high, found.estimate_unclipped))
     cells = []
     for name, each in (("plain", np.array(plain)), ("corrected", np.array(corrected))):
         covered = ((each[:, 1] <= truth) & (truth <= each[:, 2])).mean()
         cells += [f"{each[:, 0].mean():.1f}", f"{100 * covered:.0f} %"]
         if name == "corrected":
-            cells.append(f"{(each[:, 2] - each[:, 1]).mean():.1f}")
+            cells += [f"{(each[:, 2] - each[:, 1]).mean():.1f}", f"{each[:, 3].mean():.1f}"]
     facts = (world.groups, world.values, world.correlation, f"{truth:.0f}", n_labels)
     return f"| {' | '.join(map(str, facts))} | {' | '.join(cells)} |"
 

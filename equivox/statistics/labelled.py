@@ -25,9 +25,6 @@ N_NOISE = 1_000
 ENOUGH_LABELS = 50
 """From this number of labels in every group on, no note says how wide the interval is."""
 
-HALF_WIDTH = 5.0
-"""The half-width of an interval, in points, for which the labels are reckoned."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class CorrectedShift:
@@ -51,9 +48,9 @@ class CorrectedShift:
         The labelled responses of each group, and those on which the annotator and people differ.
     tuning
         λ of each group, the weight of the annotator: 1 where it is right, 0 where it says nothing about people's label.
-    labels_needed
-        About how many labels in every group would give an interval of ±5 points; None if it has that width, or if no
-        number of labels would do.
+    labels_to_halve
+        About how many labels in every group would make the interval half as wide, if the same share of them showed
+        errors; None if labels alone would not, because the responses themselves are too noisy.
     undefined
         The reason why the numbers are NaN; None when they are defined.
     notes
@@ -71,7 +68,7 @@ class CorrectedShift:
     labels: tuple[int, ...]
     wrong: tuple[int, ...]
     tuning: tuple[float, ...]
-    labels_needed: int | None = None
+    labels_to_halve: int | None = None
     undefined: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -101,7 +98,8 @@ def corrected_shift(
 
     The two parts are then uncorrelated over responses, so their noise adds up: λ² times the cluster noise of the
     annotator's shares (`noise_over_clusters`), and the noise of the rectifier over the clusters of the labelled
-    responses. Estimate and interval follow from the corrected deviations as in `distribution_shift`.
+    responses, or over these responses where that is larger, because two clusters may agree by chance. Estimate and
+    interval follow from the corrected deviations as in `distribution_shift`.
 
     Where no error was seen in a group, λ is 1, and the noise of the rectifier is not zero but unknown. One more label
     that is wrong is then supposed: about 3/n of the unseen ones may be, at 95 % (rule of three,
@@ -290,16 +288,15 @@ def _rectify(table: _Responses, weights: Floats, group: Ints, code: int, design:
     mean = weight @ rectifiers
     corrected = tuning * own + mean
     total = float(corrected.sum())
-    unit = np.arange(mine.sum())
+    residuals = weight[:, None] * (rectifiers - mean)
+    pulls = _pulls(residuals, np.arange(len(residuals)))
+    over_responses = False
     if design.cluster_of_row is not None:
         unit = np.unique(design.cluster_of_row[labelled[mine]], return_inverse=True)[1]
-    over_responses = int(unit.max()) == 0
-    if over_responses:
-        unit = np.arange(mine.sum())
-    m = int(unit.max()) + 1
-    pulls = np.zeros((m, len(table.names)))
-    np.add.at(pulls, unit, weight[:, None] * (rectifiers - mean))
-    pulls *= np.sqrt(m / (m - 1))
+        over_responses = int(unit.max()) == 0
+        by_cluster = pulls if over_responses else _pulls(residuals, unit)
+        # Two or three clusters may agree by chance: they are never taken for less noisy than their responses.
+        pulls = by_cluster if (by_cluster**2).sum() > (pulls**2).sum() else pulls
     safe = total if total > 0 else 1.0
     shares = corrected / safe
     # Shares are scaled to sum to one, so that a change of the sum changes no share.
@@ -313,8 +310,16 @@ def _rectify(table: _Responses, weights: Floats, group: Ints, code: int, design:
         wrong=wrong,
         size=1 / float((weight**2).sum()),
         degrees=_degrees(pulls),
-        over_responses=over_responses and design.cluster_of_row is not None,
+        over_responses=over_responses,
     )
+
+
+def _pulls(residuals: Floats, unit: Ints) -> Floats:
+    """Return the pull of each unit on the rectifier, times √(m/(m-1)): their squares estimate its variance."""
+    m = int(unit.max()) + 1
+    pulls = np.zeros((m, residuals.shape[1]))
+    np.add.at(pulls, unit, residuals)
+    return np.asarray(pulls * np.sqrt(m / (m - 1)), dtype=np.float64)
 
 
 def power_tuning(annotator: Floats, people: Floats, weights: Floats) -> float:
@@ -388,13 +393,9 @@ def _measured(
         )
     if any(part.over_responses for part in parts):
         notes.append("the labels of a group come from one cluster: the interval treats them as independent, too narrow")
-    needed = None
-    if (half := max(high - estimate, estimate - low)) > HALF_WIDTH:
-        fixed = _sizes([np.concatenate(both) for both in zip(scaled, alike, strict=True)])
-        moving = _sizes([np.concatenate(both) for both in zip(labels, unseen, strict=True)])
-        needed = _needed(min(found.labels), fixed, moving, HALF_WIDTH / half)
+    needed = _to_halve(min(found.labels), _sizes([*scaled, *alike]), _sizes([*labels, *unseen]))
     if min(found.labels) < ENOUGH_LABELS:
-        notes.append(_few_labels(min(found.labels), high - low, half, needed))
+        notes.append(_few_labels(min(found.labels), high - low, needed))
     return CorrectedShift(
         **{
             **vars(found),
@@ -403,7 +404,7 @@ def _measured(
             "ci_low": low,
             "ci_high": high,
             "attainable_max": largest,
-            "labels_needed": needed,
+            "labels_to_halve": needed,
             "notes": tuple(notes),
         }
     )
@@ -447,22 +448,20 @@ def _combined(degrees: float, scaled: Sequence[Floats], parts: Sequence[_Group])
     return float(max(1.0, total**2 / uncertain)) if uncertain > 0 else math.inf
 
 
-def _needed(n: int, fixed: float, moving: float, ratio: float) -> int | None:
-    """Return the labels that make the noise `ratio` times as large; None if the responses alone are too noisy.
+def _to_halve(n: int, fixed: float, moving: float) -> int | None:
+    """Return the labels that make the noise half as large; None if the responses alone are noisier than that.
 
     The variance is `fixed` + `moving` now, and the second part falls with the number of labels.
     """
-    left = ratio**2 * (fixed + moving) - fixed
+    left = (fixed + moving) / 4 - fixed
     return math.ceil(n * moving / left) if left > 0 else None
 
 
-def _few_labels(n: int, width: float, half: float, needed: int | None) -> str:
+def _few_labels(n: int, width: float, needed: int | None) -> str:
     wide = f"a group has {n} labels: the interval is {width:.0f} points wide"
-    if half <= HALF_WIDTH:
-        return wide
     if needed is None:
-        return f"{wide}; labels alone do not give ±{HALF_WIDTH:.0f}, which needs more responses or clusters"
-    return f"{wide}; about {needed} labels in each group would give ±{HALF_WIDTH:.0f}"
+        return f"{wide}; labels alone do not halve it, more responses or clusters would"
+    return f"{wide}; about {needed} labels in each group would halve it"
 
 
 def _without(found: CorrectedShift, reason: str) -> CorrectedShift:
