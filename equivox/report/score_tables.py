@@ -146,7 +146,7 @@ def _mover(score: Score) -> str:
 
 
 def reasons(rows: Rows, *, named: bool = True) -> list[str]:
-    """Return the reason for each undefined score and, once each, the notes on the others."""
+    """Return the reason for each undefined score and, once each, the notes on the others and the marks of the runs."""
     found, notes = [], Counter[str]()
     several = len({score.name for _, score in rows}) > 1
     for run, score in rows:
@@ -155,7 +155,13 @@ def reasons(rows: Rows, *, named: bool = True) -> list[str]:
             found.append(f"{DASH} {' '.join(filter(None, (*where, score.attribute)))}: {score.undefined}")
         elif score.is_whole:
             notes.update(score.notes)
-    return found + [f"note on {count} of {len(rows)} scores: {note}" for note, count in notes.items()]
+    found += [f"note on {count} of {len(rows)} scores: {note}" for note, count in notes.items()]
+    return found + marks(run for run, _ in rows)
+
+
+def marks(runs: Iterable[ComparedRun]) -> list[str]:
+    """Return, once each, what is to be said beside every score of these runs."""
+    return list(dict.fromkeys(mark for run in runs for mark in run.marks))
 
 
 def _mean_note(measure: Measure | None, rows: Rows) -> str:

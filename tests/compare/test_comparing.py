@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError
 from equivox.core.scores import Score
 from equivox.metrics.ntvd.metric import METRIC
+from equivox.report.score_tables import marks, task_tables
 
 Cli = Callable[..., tuple[int, str, str]]
 FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
@@ -41,6 +43,17 @@ def comparison(values: dict[str, list[float]]) -> Comparison:
         ],
         [],
     )  # fmt: skip
+
+
+def test_scores_that_an_annotator_may_have_misread_are_marked() -> None:
+    made_up = ComparedRun("simulated:random", Path("a"), "rules", [score("gender:x", 10)], {"gender": METRIC})
+    by_model = replace(made_up, annotator="qwen3-8b")
+    real = replace(made_up, model="vllm:org/name")
+    for runs, marked in (([made_up], 0), ([by_model], 1), ([made_up, real], 1), ([by_model, real], 1)):
+        (table,) = task_tables(runs)[0]
+        # Once in a table, however many scores it has.
+        assert sum("annotator not audited" in one for one in table.remarks) == marked
+        assert len(marks(runs)) == marked
 
 
 @pytest.mark.paper
