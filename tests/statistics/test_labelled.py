@@ -38,14 +38,11 @@ def test_by_hand() -> None:
 
 
 def test_labels_drawn_with_unequal_probabilities_count_by_their_weights() -> None:
-    # Group a's labels stand for 3, 1, 1, 1 responses. Read x in the first two; people say y y y y.
-    # λ = 0, for people never vary; people's shares: all y. Without an error elsewhere nothing else moves.
-    # Group b: read x y, people y y; weights 3 and 1. λ = 0 again.
+    # Group a: read x x y y, people say y y y x: they contradict each other, so λ is cut to 0, and the labels alone count.
+    # They stand for 3, 1, 1 and 1 responses: x has a share of 1/6. Group b: people always say y, so λ is 0 again.
     read = [*"xxxyyy", *"xxyyyy"]
     people = [*"yyyx", *"yy"]
-    # Group a, people's x is on response 4 with weight w: share of x = λ·½ + w - λ·(read's weighted share).
     found = shift(read, ["a"] * 6 + ["b"] * 6, [0, 1, 3, 4, 6, 8], people, weights=[3, 1, 1, 1, 3, 1])
-    # cov < 0, so λ = 0 in both: shares are the weighted shares of the labels alone.
     assert found.tuning == (0.0, 0.0)
     assert found.by_group == pytest.approx(np.array([[1 / 6, 5 / 6], [0, 1]]))
 
