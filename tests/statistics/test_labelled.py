@@ -38,7 +38,7 @@ def test_by_hand() -> None:
 
 
 def test_labels_drawn_with_unequal_probabilities_count_by_their_weights() -> None:
-    # Group a: read x x y y, people say y y y x: they contradict each other, so λ is cut to 0, and the labels alone count.
+    # Group a: read x x y y, people say y y y x: they contradict each other: λ is cut to 0, and only labels count.
     # They stand for 3, 1, 1 and 1 responses: x has a share of 1/6. Group b: people always say y, so λ is 0 again.
     read = [*"xxxyyy", *"xxyyyy"]
     people = [*"yyyx", *"yy"]
