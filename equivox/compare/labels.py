@@ -1,4 +1,4 @@
-"""Labels from people: their agreement with the annotator, its errors, and the effect on a score's interval."""
+"""Labels from people: their agreement with the annotator, its errors, and the scores that people would have given."""
 
 from __future__ import annotations
 
@@ -8,39 +8,36 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.annotate.merging import lemmas
 from equivox.annotate.schema import canonical
-from equivox.compare.runs import ComparedRun, run_metrics, value_shares
+from equivox.compare.runs import ComparedRun, run_metrics
+from equivox.core.encoded import EncodedValues
 from equivox.core.errors import RequestError, nearest
-from equivox.core.samples import Row
+from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.scores import NAN
 from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
 from equivox.engines import model_label
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
-from equivox.run.scoring import read_records, read_scores, sample_rows
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from equivox.run.scoring import open_samples, read_records, read_scores, sample_rows
 
 KEY_FILE = "key.json"
 """The file that maps the rows of a blind sheet to responses."""
 
 MIN_LABELS = 5
-"""The number of labelled values that every group needs before an annotator's error is propagated to a score."""
-
-DRAWS = 2000
-_PRIOR_LABELS = 2.0
+"""The number of labelled responses that every group of a task needs before its score is corrected."""
 
 Label = tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """One attribute of one response: the annotator's value, and each person's value by name."""
+    """One attribute of one response: the annotator's value, and each person's value by name.
+
+    `response` is the response's key. `weight` is the number of responses for which it was drawn.
+    """
 
     item: str
     run: Path
@@ -48,8 +45,10 @@ class Unit:
     task: str
     attribute: Attribute
     group: str
+    response: str
     given: Label | None
     people: Mapping[str, Label]
+    weight: float = 1.0
 
     @property
     def agreed(self) -> Label | None:
@@ -89,23 +88,29 @@ class AttributeAudit:
 
 @dataclass(frozen=True, kw_only=True)
 class AdjustedScore:
-    """A score with the annotator's measured error propagated.
+    """A score with the annotator's errors corrected by labels of its own run, task and attribute.
 
-    `corrected` is the score that annotations by people would have given (median over the uncertainty of the labels);
-    `ci_low` and `ci_high` are the score's interval, shifted by that correction and widened by its uncertainty. NaN,
-    with `undefined`, if there are too few labels.
+    `value` is the score as published, `estimate` that of the population, with its interval `own_low` to `own_high`; all
+    take the annotator at its word. `corrected` is the estimate that annotations by people would give, in the score's
+    unit (zero: the groups differ by no more than noise), and `ci_low` to `ci_high` its interval, which holds the noise
+    of the labels. They are NaN, with `undefined`, if labels are too few. `labels` counts the labelled responses of
+    each group; about `labels_to_halve` in every group would make the interval half as wide (None: labels alone do not).
     """
 
     model: str
     task: str
     attribute: str
     value: float
+    estimate: float
     own_low: float
     own_high: float
     corrected: float = NAN
     ci_low: float = NAN
     ci_high: float = NAN
+    labels: Mapping[str, int] = field(default_factory=dict)
+    labels_to_halve: int | None = None
     undefined: str | None = None
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +179,8 @@ def _units(folder: Path, files: Sequence[Path], annotator: str | None) -> list[U
                 task=entry["task"],
                 attribute=attribute,
                 group=entry["group"],
+                response=entry["response"],
+                weight=float(entry.get("weight", 1.0)),
                 given=_annotated(row, attribute),
                 people=given,
             )
@@ -307,114 +314,100 @@ def _p_groups(hits: Sequence[Sequence[bool]]) -> float:
 
 
 def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None) -> list[AdjustedScore]:
-    """Return every attribute score of the audited runs with the annotator's error propagated."""
+    """Return every attribute score of the audited runs as people would have annotated it.
+
+    A score takes the labels of its own run, task and attribute, never those of another model or task.
+    """
     found = []
     for run in sorted({unit.run for units in by_attribute.values() for unit in units}):
         manifest = read_manifest(run)
         model = model_label(str(manifest["command"]["model"]))
         scores = read_scores(run, annotator)
         compared = ComparedRun(model, run, annotator or "", scores, run_metrics(run))
-        shares = value_shares(compared, annotator=annotator)
-        counts_as = _counts_as(run, annotator)
+        tasks = run_tasks(run)
+        samples = open_samples(run, tasks, annotator or str(manifest["command"]["annotator"]))
+        declared = {(task.name, attribute.name): attribute for task in tasks for attribute in task.attributes}
+        wording = _wordings(run, annotator)
         for score in scores:
-            units, measure = by_attribute.get(score.attribute or ""), compared.measure(score)
-            if units is None or not score.defined or score.subset or measure is None or measure.of_shares is None:
+            attribute, measure = declared.get((score.task, score.attribute or "")), compared.measure(score)
+            if attribute is None or not score.defined or score.subset or measure is None or measure.corrected is None:
                 continue
+            # A response that several tasks share is on the sheet once, so that its label speaks for all of them.
+            units = [u for u in by_attribute.get(attribute.name, ()) if (u.run, u.attribute) == (run, attribute)]
             plain = AdjustedScore(
                 model=model,
                 task=score.task,
-                attribute=str(score.attribute),
+                attribute=attribute.name,
                 value=score.value,
+                estimate=score.estimate,
                 own_low=score.ci_low,
                 own_high=score.ci_high,
             )
-            own = [s for s in shares if (s.task, s.attribute) == (score.task, score.attribute)]
-            by_group = {
-                group: {share.value: share.by_group.get(group, 0.0) / 100 for share in own}
-                for group in score.coverage.used_by_group
-            }
-            found.append(_carried_over(plain, by_group, units, counts_as, score.attainable_max, measure.of_shares))
+            own = samples[score.task]
+            if adjusted := _corrected(plain, own, attribute, units, wording, score.min_count, measure.corrected):
+                found.append(adjusted)
     return found
 
 
-def _counts_as(run: Path, annotator: str | None) -> dict[tuple[str, Label], str]:
+def _wordings(run: Path, annotator: str | None) -> dict[tuple[str, Label], str]:
     """Return, for each open attribute and comparable label, the wording that the run's scores count it as."""
     rows = read_records(run, "", "open_values", annotator) or []
     return {(row["attribute"], _comparable([row["value"]])): row["counts_as"] for row in rows}
 
 
-def _carried_over(
+def _corrected(
     score: AdjustedScore,
-    by_group: Mapping[str, Mapping[str, float]],
+    samples: Samples,
+    attribute: Attribute,
     units: Sequence[Unit],
-    counts_as: Mapping[tuple[str, Label], str],
-    attainable_max: float,
-    of_shares: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-) -> AdjustedScore:
-    """Propagate the measured error of each group to its distribution of values.
+    wording: Mapping[tuple[str, Label], str],
+    min_count: int,
+    correct: Callable[..., Any],
+) -> AdjustedScore | None:
+    """Return the score corrected by the labels of its responses; None if none of them is labelled.
 
-    The probability that a value from the annotator is right has a Beta posterior from the labels of that value; its
-    prior (worth two labels) is the accuracy in that group (Beta, Jeffreys' prior). A wrong value is replaced by one of
-    the values that people gave when the annotator erred in that group (Dirichlet; one pseudo-label, distributed like
-    the group's values).
+    All answered responses count, those that the annotator could not parse as well: people may find a value there.
     """
     import numpy as np
 
-    groups = sorted(by_group)
-    evidence = {group: _evidence([u for u in units if u.group == group], counts_as) for group in groups}
-    few = [group for group in groups if evidence[group].given.total() < MIN_LABELS]
-    if few:
-        return replace(score, undefined=f"fewer than {MIN_LABELS} labelled values of {', '.join(few)}")
-    values = sorted(
-        {value for shares in by_group.values() for value in shares}
-        | {value for found in evidence.values() for value in found.instead if value != UNSTATED}
+    def one(value: str) -> str:
+        if attribute.options:
+            return value
+        (comparable,) = _comparable([value])
+        return wording.get((attribute.name, (comparable,)), comparable)
+
+    answered = ~samples.has_status(*UNANSWERED, "empty")
+    keys = [key for key, has in zip(samples.keys, answered.tolist(), strict=True) if has]
+    place = {key: number for number, key in enumerate(keys)}
+    known = [unit for unit in units if unit.response in place]
+    settled = [(place[u.response], u.agreed, u.weight) for u in known if u.agreed is not None]
+    if not settled:
+        return None
+    values = samples.values(attribute.name)
+    values = values.renamed([one(name) for name in values.names])
+    if attribute.role != "refusal":  # As the score does: a response that declines has no other value.
+        parsed = samples.has_status("parsed")[values.rows]
+        values = EncodedValues(values.rows[parsed], values.codes[parsed], values.names, values.n_rows)
+    found = correct(
+        values.take(answered),
+        samples.groups.take(answered),
+        clusters=samples.clusters.take(answered),
+        blocks=samples.blocks.take(answered) if samples.blocks else None,
+        labelled_rows=[row for row, _, _ in settled],
+        labels=[sorted({one(value) for value in label if value != UNSTATED}) for _, label, _ in settled],
+        weights=[weight for _, _, weight in settled],
+        min_count=min_count,
+        min_labels=MIN_LABELS,
+        rng=np.random.default_rng(int(digest([score.model, score.task, score.attribute])[:16], 16)),
     )
-    own = np.array([[by_group[group].get(value, 0.0) for value in values] for group in groups])
-    rng = np.random.default_rng(int(digest([score.model, score.task, score.attribute])[:16], 16))
-    drawn = np.empty((DRAWS, len(groups), len(values)))
-    for g, group in enumerate(groups):
-        found = evidence[group]
-        right, wrong = found.right.total(), found.given.total() - found.right.total()
-        accuracy = rng.beta(right + 0.5, wrong + 0.5, size=(DRAWS, 1))
-        hits = np.array([found.right[value] for value in values])
-        misses = np.array([found.given[value] - found.right[value] for value in values])
-        of_value = rng.beta(hits + _PRIOR_LABELS * accuracy, misses + _PRIOR_LABELS * (1 - accuracy))
-        said = np.array([found.instead[value] for value in (*values, UNSTATED)], dtype=float)
-        instead = rng.dirichlet(said + np.append(own[g], 0.0) + 1e-9, size=DRAWS)[:, :-1]
-        # The share of wrong values is distributed to the other values in proportion to people's corrections.
-        wrong_mass = (1 - of_value) * own[g] / np.maximum(1 - instead, 1e-9)
-        mixed = of_value * own[g] + instead * (wrong_mass.sum(axis=1, keepdims=True) - wrong_mass)
-        drawn[:, g] = mixed / mixed.sum(axis=1, keepdims=True)
-    moved = of_shares(drawn) - of_shares(own[None])[0]
-    low, middle, high = np.quantile(moved, [0.025, 0.5, 0.975])
+    split = len(known) - len(settled)
     return replace(
         score,
-        corrected=float(np.clip(score.value + middle, 0, attainable_max)),
-        ci_low=float(np.clip(score.own_low + low, 0, attainable_max)),
-        ci_high=float(np.clip(score.own_high + high, 0, attainable_max)),
+        corrected=found.estimate,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        labels=dict(zip(found.groups, found.labels, strict=True)),
+        labels_to_halve=found.labels_to_halve,
+        undefined=found.undefined,
+        notes=[*found.notes, *([f"{split} responses on which people are split are left out"] if split else [])],
     )
-
-
-@dataclass(frozen=True)
-class _Evidence:
-    """Counts of the annotator's values, of the correct ones among them, and of people's corrections."""
-
-    given: Counter[str]
-    right: Counter[str]
-    instead: Counter[str]
-
-
-def _evidence(units: Sequence[Unit], counts_as: Mapping[tuple[str, Label], str]) -> _Evidence:
-    found = _Evidence(Counter(), Counter(), Counter())
-    for unit in units:
-        if unit.given is None or unit.agreed is None or unit.given == (UNSTATED,):
-            continue
-        read, said = (
-            {counts_as.get((unit.attribute.name, (value,)), value) for value in label}
-            for label in (unit.given, unit.agreed)
-        )
-        found.given.update(read)
-        found.right.update(read & said)
-        if read - said:
-            found.instead.update(said - read or {UNSTATED})
-    return found

@@ -14,14 +14,19 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from equivox.annotate import RULES
 from equivox.core.errors import RequestError
 from equivox.core.metric import Measure, Metric
 from equivox.core.scores import NAN, Score
 from equivox.engines import model_label
+from equivox.run.annotating import SIMULATED
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.q_values import with_common_q
 from equivox.run.scoring import families, read_records, read_scores
+
+NOT_AUDITED = "annotator not audited: no labels from people are stored with a run; `equivox audit` measures its errors"
+"""The mark of scores whose annotator may err."""
 
 CORRELATED = 4
 """The number of models that the interval of a correlation between tasks needs."""
@@ -37,10 +42,24 @@ class ComparedRun:
     scores: Sequence[Score]
     metrics: Mapping[str, Metric] = field(default_factory=dict, repr=False)
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What is to be said beside every score of this run."""
+        return () if is_exact(self.model, self.annotator) else (NOT_AUDITED,)
+
     def measure(self, score: Score) -> Measure | None:
         """Return the measure of a score; None if the run's tasks cannot be read."""
         metric = self.metrics.get(score.family)
         return None if metric is None else metric.by_name.get(score.name)
+
+
+def is_exact(model: str, annotator: str) -> bool:
+    """Return whether an annotator cannot err: rules on the sentences of a simulated model, which they are made for.
+
+    >>> is_exact("simulated:biased", "rules"), is_exact("simulated:biased", "qwen3-8b"), is_exact("vllm:x/y", "rules")
+    (True, False, False)
+    """
+    return annotator == RULES and model.startswith(f"{SIMULATED}:")
 
 
 @dataclass(frozen=True)

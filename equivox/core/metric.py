@@ -229,9 +229,9 @@ class Measure:
         Whether the number decides the verdict of the report's first page.
     null_mean
         Whether noise only increases the number, so that it has an estimate for the population and a null mean.
-    of_shares
-        The number as a function of the shares of each value in each group (0 to 1, draws × groups × values → one number
-        per draw); None if it is not such a function. It propagates an annotator's error.
+    corrected
+        Function that returns the number as people would annotate the responses, from their labels of some of them, with
+        the arguments and the result of `equivox.statistics.corrected_shift`; None if labels cannot correct it.
     power
         Whether `equivox power` estimates what a design can detect with it.
     p_cluster, p_these
@@ -252,7 +252,7 @@ class Measure:
     published_help: str = ""
     in_verdict: bool = True
     null_mean: bool = False
-    of_shares: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] | None = field(default=None, repr=False)
+    corrected: Callable[..., Any] | None = field(default=None, repr=False)
     power: bool = False
     p_cluster: str = "p cluster"
     p_these: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from equivox.compare.labels import Audit
+from equivox.compare.labels import AdjustedScore, Audit
 from equivox.core.metric import CheckedStages
 from equivox.report.numbers import DASH, interval, p_value, percent, score_interval, score_value
 from equivox.report.table import Table
@@ -13,7 +13,7 @@ from equivox.run.run_files import Estimate, ModelEstimate
 
 
 def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
-    """Return agreement per attribute with the most frequent errors, and each score with the error propagated."""
+    """Return agreement per attribute with the most frequent errors, and each score without and with correction."""
     people = f"{len(audit.raters)} {'person' if len(audit.raters) == 1 else 'people'} ({', '.join(audit.raters)})"
     told = [f"{DASH} {entry.attribute}: {entry.undefined}" for entry in audit.attributes if entry.undefined]
     told += [
@@ -39,25 +39,38 @@ def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
         remarks=told,
         notes=[
             "p groups: whether the annotator errs more on one group than on another, which distorts the comparison; "
-            "κ, α: 1 all agree, 0 as by chance.\ncorrected: what people's annotations would have given; its interval "
-            "adds the annotator's error, as far as the labels tell, to that of the score."
+            "κ, α: 1 all agree, 0 as by chance."
         ],
     )  # fmt: skip
     corrected = Table(
-        caption="Scores with the annotator's error propagated",
-        columns=("model", "task", "attribute", "score", "interval", "corrected", "interval with error"),
-        align="lllrrrr",
+        caption="Scores without and with people's labels",
+        columns=(
+            "model", "task", "attribute", "estimate", "interval", "corrected", "interval with labels", "labels a group"
+        ),
+        align="lllrrrrl",
         rows=[
             [
                 *(score.model, score.task, score.attribute),
-                *(percent(score.value), interval(score.own_low, score.own_high)),
+                *(percent(score.estimate), interval(score.own_low, score.own_high)),
                 *(percent(score.corrected), interval(score.ci_low, score.ci_high)),
+                ", ".join(f"{group} {n}" for group, n in score.labels.items()),
             ]
             for score in audit.scores
         ],
-        remarks=[f"{DASH} {s.task} {s.attribute}: {s.undefined}" for s in audit.scores if s.undefined],
-    )
+        remarks=[
+            *(f"{DASH} {_named(score)}: {score.undefined}" for score in audit.scores if score.undefined),
+            *(f"{_named(score)}: {note}" for score in audit.scores for note in score.notes),
+        ],
+        notes=[
+            "estimate: as the annotator read the responses; corrected: as people would, by their labels of this model "
+            "and task (PPI++).\nIts interval holds the noise of the labels as well as that of the clusters."
+        ],
+    )  # fmt: skip
     return [agreement, corrected]
+
+
+def _named(score: AdjustedScore) -> str:
+    return f"{score.model} {score.task} {score.attribute}"
 
 
 def stage_table(checked: CheckedStages) -> Table:

@@ -38,7 +38,7 @@ _RATE = 16_000
 
 @dataclass(frozen=True)
 class Drawn:
-    """One response on a sheet, under a name without meaning."""
+    """One response on a sheet, under a name without meaning; `weight` is the number of responses it was drawn for."""
 
     item: str
     run: Path
@@ -46,6 +46,7 @@ class Drawn:
     task: Task
     row: Row
     text: str = ""
+    weight: float = 1.0
 
     @property
     def prompt(self) -> str:
@@ -66,6 +67,7 @@ def draw(
         if name not in PER:
             raise RequestError(f"`per` names {', '.join(PER)}; got {name!r}{nearest(name, PER)}")
     cells: dict[tuple[str, ...], list[_Ticket]] = {}
+    sizes: Counter[tuple[str, ...]] = Counter()
     for folder in folders:
         manifest = read_manifest(folder)
         tasks = [task for task in run_tasks(folder) if task.condition != SHUFFLED]
@@ -88,20 +90,24 @@ def draw(
                     "group": groups[number],
                 }
                 item = digest([seed, "item", model, key])[:12]
-                cell = cells.setdefault(tuple(place[name] for name in per), [])
+                named = tuple(place[name] for name in per)
+                sizes[named] += 1
+                cell = cells.setdefault(named, [])
                 cell.append(_Ticket(digest([seed, "draw", item]), item, folder, model, task, samples, number, key))
                 # A response that is not among the first n of its cell now can never enter them.
                 if len(cell) > 4 * n:
                     cell[:] = sorted(cell)[:n]
-    tickets = [ticket for cell in cells.values() for ticket in sorted(cell)[:n]]
+    weights = {named: sizes[named] / min(n, len(cell)) for named, cell in cells.items()}
+    chosen = [(weights[named], ticket) for named, cell in cells.items() for ticket in sorted(cell)[:n]]
+    tickets = [ticket for _, ticket in chosen]
     if not tickets:
         raise RequestError(f"no response of {', '.join(map(str, folders))} can be shown: none was answered")
     texts = {folder: stored_texts(folder, [t.key for t in tickets if t.folder == folder]) for folder in folders}
     drawn = []
-    for ticket in tickets:
+    for weight, ticket in chosen:
         (row,) = ticket.samples.take([ticket.number]).rows()
         text = texts[ticket.folder].get(ticket.key) or ""
-        drawn.append(Drawn(ticket.item, ticket.folder, ticket.model, ticket.task, row, text))
+        drawn.append(Drawn(ticket.item, ticket.folder, ticket.model, ticket.task, row, text, weight))
     return sorted(drawn, key=lambda one: one.item)
 
 
@@ -136,6 +142,7 @@ def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, med
             "response": one.row.key,
             "group": one.row.group,
             "cluster": one.row.cluster,
+            "weight": one.weight,
         }
         for one in drawn
     }

@@ -12,7 +12,7 @@ from equivox.compare.runs import Comparison, TaskCorrelation, task_correlations,
 from equivox.core.metric import CohortScore, Metric, Overlap
 from equivox.core.scores import NAN
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
-from equivox.report.score_tables import STARS, grid, mean_table, share_table, task_tables
+from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table, as_latex, split_by
 
 TESTS_NOTE = (
@@ -38,7 +38,7 @@ def comparison_tables(comparison: Comparison, *, attributes: int = 3, values: in
         rows = [(run, s) for run, s in means if (s.is_whole if whole else s.role == "refusal")]
         for key, own in split_by(rows, lambda row: (row[1].dimension, row[1].condition, row[1].name)).items():
             caption = f"{key[0]}, condition {key[1]}: {'' if whole else 'refusal '}{key[2]}"
-            table = grid(caption, [(run.model, s) for run, s in own])
+            table = grid(caption, [(run.model, s) for run, s in own], remarks=marks(run for run, _ in own))
             if whole:
                 grids.append(table)
             elif any(s.defined for _, s in own):

@@ -173,7 +173,7 @@ def _mover(score: Score) -> str:
 
 
 def reasons(rows: Rows, *, named: bool = True) -> list[str]:
-    """Return the reason for each undefined score and, once each, the notes on the others."""
+    """Return the reason for each undefined score and, once each, the notes on the others and the marks of the runs."""
     found, notes = [], Counter[str]()
     several = len({score.name for _, score in rows}) > 1
     for run, score in rows:
@@ -186,6 +186,7 @@ def reasons(rows: Rows, *, named: bool = True) -> list[str]:
         *found,
         *untold_lines([score for _, score in rows]),
         *(f"note on {count} of {len(rows)} scores: {note}" for note, count in notes.items()),
+        *marks(run for run, _ in rows),
     ]
 
 
@@ -195,6 +196,11 @@ def untold_lines(scores: Sequence[Score]) -> list[str]:
     return [
         f"{UNTOLD} {count} of {len(scores)} scores: this design cannot tell: {reason}" for reason, count in told.items()
     ]
+
+
+def marks(runs: Iterable[ComparedRun]) -> list[str]:
+    """Return, once each, what is to be said beside every score of these runs."""
+    return list(dict.fromkeys(mark for run in runs for mark in run.marks))
 
 
 def _mean_note(measure: Measure | None, rows: Rows) -> str:

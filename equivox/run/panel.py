@@ -29,8 +29,8 @@ class PanelScore:
     """A score of the panel beside those of its members.
 
     `disagreement` is the share, in percent, of the responses with a value from any member on which the members' values
-    differ; for a task it is the mean over its outcome attributes. `alone_low` and `alone_high` are the smallest and largest
-    headline that one member alone gives: NaN, with `undefined`, if a member's score is.
+    differ; for a task it is the mean over its outcome attributes. `alone_low` and `alone_high` are the smallest and
+    largest headline that one member alone gives: NaN, with `undefined`, if a member's score is.
     """
 
     task: str

@@ -30,6 +30,7 @@ from equivox.statistics.correlation import Correlation, PairCorrelation, cluster
 from equivox.statistics.distance import attainable_shift, ntvd
 from equivox.statistics.families import Hierarchy, adjust_hierarchy
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
+from equivox.statistics.labelled import CorrectedShift, corrected_shift
 from equivox.statistics.mean_difference import MeanDifference, mean_difference
 from equivox.statistics.multiplicity import Family, adjust
 from equivox.statistics.power import DetectableShift, RequiredClusters, minimum_detectable_shift, required_clusters
@@ -46,6 +47,7 @@ __all__ = [
     "Agreement",
     "Association",
     "Bounds",
+    "CorrectedShift",
     "Correlation",
     "DetectableShift",
     "DistributionShift",
@@ -77,6 +79,7 @@ __all__ = [
     "compare_joint_shift",
     "compare_shift",
     "compare_totals",
+    "corrected_shift",
     "correlations",
     "cramers_v",
     "distribution_shift",

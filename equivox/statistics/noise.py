@@ -149,7 +149,7 @@ def noise_over_clusters(
             variance, independent = (pulls[:, part] ** 2).sum(), (of_group[code][:, part] ** 2).sum()
             size = tables[code, part].sum()
             if variance <= 1e-24:
-                further.append(_supposed(shares[:, part], code, tables[:, part], len(own), part, n_columns))
+                further.append(supposed_pulls(shares[:, part], code, tables[:, part], len(own), part, n_columns))
                 continue
             effect = variance / independent if independent > 0 else 1.0
             known = size / effect
@@ -228,7 +228,7 @@ def _dealt(
     ]
 
 
-def _supposed(shares: Floats, code: int, tables: Floats, m: int, part: slice, n_columns: int) -> Floats:
+def supposed_pulls(shares: Floats, code: int, tables: Floats, m: float, part: slice, n_columns: int) -> Floats:
     """Return the pulls of one more cluster, which answers unlike those seen; the other clusters are alike."""
     unlike = np.zeros((2, n_columns))
     rarest = np.zeros(shares.shape[1])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from equivox.core.columns import ColumnMetric
+    from equivox.statistics import CorrectedShift
 
 
 def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
@@ -30,10 +31,10 @@ def compare(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.ra
     return compare_shifts(name, tasks, n_resamples, rng)
 
 
-def _of_shares(shares: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    from equivox.statistics.distance import ntvd_of_shares
+def _corrected(*columns: Any, **options: Any) -> CorrectedShift:
+    from equivox.statistics import corrected_shift
 
-    return ntvd_of_shares(shares)
+    return corrected_shift(*columns, **options)
 
 
 def _from_estimate(score: Score) -> float:
@@ -66,7 +67,7 @@ METRIC = Metric(
             published_help="100 - the estimated nTVD",
             help="0 all groups get the same answers, 100 no two share one; max: the most these answers allow",
             null_mean=True,
-            of_shares=_of_shares,
+            corrected=_corrected,
             power=True,
         ),
     ),

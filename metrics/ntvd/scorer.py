@@ -79,7 +79,7 @@ def _with_least_p(task: Task, samples: Samples, options: ScoringOptions, scores:
         n_resamples=options.n_resamples,
     )
     return [
-        s if np.isnan(s.p_cluster) else replace(s, p_least=least.p, cannot_tell=s.cannot_tell or least.too_few)
+        s if np.isnan(s.p_cluster) else replace(s, p_least=least.p, cannot_tell=least.too_few or s.cannot_tell)
         for s in scores
     ]
 

@@ -31,13 +31,14 @@ def test_commands_that_need_no_model_import_nothing_heavy(arguments: list[str]) 
     assert done.stdout
 
 
-def test_tasks_list_names_the_ten_vibe_tasks(equivox: Cli) -> None:
+def test_tasks_list_names_the_vibe_tasks(equivox: Cli) -> None:
     code, out, _ = equivox("tasks", "list", "--json")
     assert code == 0
     names = [task["name"] for task in json.loads(out) if task["name"].startswith("vibe_")]
     prompts = ("story", "advisory", "candidate", "casting", "shopper")
     vibe = [name for name in names if name.startswith("vibe")]
-    assert vibe == [f"vibe_{dimension}:{prompt}" for dimension in ("gender", "accent") for prompt in prompts]
+    families = ("vibe_gender", "vibe_accent", "vibe_gender_paraphrased", "vibe_accent_paraphrased")
+    assert vibe == [f"{family}:{prompt}" for family in families for prompt in prompts]
 
 
 def test_tasks_show_says_what_the_task_does_and_cannot_say(equivox: Cli) -> None:

@@ -114,13 +114,17 @@ def test_people_who_agree(sheet: Path, run: Path, equivox: Cli) -> None:
         "competency", "interaction_style", "cultural_fit", "compensation", "hobby"
     }  # fmt: skip
     for score in audit.scores:
-        # 60 labels without an error leave room for one or two in a hundred, no more.
-        assert score.corrected == pytest.approx(score.value, abs=1.5)
-        assert score.own_low - 5 < score.ci_low <= score.own_low
-        assert score.own_high <= score.ci_high < score.own_high + 5
+        # Some 30 labels a group without an error: nothing moves, but an error not seen yet is allowed for.
+        assert score.corrected == pytest.approx(score.estimate, abs=0.5)
+        assert set(score.labels) == {"female", "male"}
+        assert 20 < min(score.labels.values()) <= max(score.labels.values()) < 40
+        assert score.ci_low <= score.own_low
+        assert score.own_high - 0.5 <= score.ci_high < score.own_high + 12
+        assert "no error was seen in the labels of female, male" in score.notes[0]
+        assert "points wide" in score.notes[-1]
     code, out, err = equivox("audit", "score", sheet, labels)
     assert code == 0, err
-    assert "competency" in out
+    assert "competency" in out and "labels a group" in out and "female 3" in out
     stored = json.loads((sheet / "audit.json").read_text())
     assert stored["attributes"][-1]["p_groups"] is None
 
@@ -172,7 +176,7 @@ def test_an_annotator_that_errs_on_one_group_is_found_out(sheet: Path, run: Path
     # Women: all novices. Men: a third. True distance: two thirds.
     assert score.own_high < 50
     assert score.corrected == pytest.approx(200 / 3, abs=12)
-    assert score.ci_low < score.corrected < score.ci_high
+    assert score.ci_low < 200 / 3 < score.ci_high
 
 
 def test_errors_that_strike_all_alike_shrink_a_difference(equivox: Cli, tmp_path: Path, run: Path) -> None:
@@ -188,9 +192,42 @@ def test_errors_that_strike_all_alike_shrink_a_difference(equivox: Cli, tmp_path
 
     (score,) = score_labels(sheet, [fill(sheet, folder, say)]).scores
     # Three in ten answers are anything at all: seven tenths of the distance of 100 are left.
-    assert score.value == pytest.approx(100)
+    assert score.value == score.estimate == pytest.approx(100)
     assert score.corrected == pytest.approx(70, abs=10)
-    assert score.ci_low < 70
+    assert score.ci_low < 70 < score.ci_high
+
+
+def test_one_models_errors_do_not_move_another(equivox: Cli, tmp_path: Path, run: Path) -> None:
+    # Two models on one sheet: of one, people call every woman a novice; the other is read without an error.
+    right, sheet = tmp_path / "right", tmp_path / "both"
+    spec = ("simulated:random?speaker=0.1", "vibe_gender:candidate")
+    assert equivox("run", *spec, "--data", "sample", "--resamples", 99, "--output", right)[0] == 0
+    assert equivox("audit", "export", run, right, "--n", 40, "--per", "model,task,group", "--output", sheet)[0] == 0
+    key = json.loads((sheet / "key.json").read_text())
+    read = readings(run) | readings(right)
+
+    def say(row: dict[str, str], known: dict[str, str]) -> str:
+        told = key[row["item"]]
+        if row["attribute"] != "competency":
+            return ""
+        if told["run"] == str(run.resolve()) and told["group"] == "female":
+            return "junior novice"
+        return read[told["response"], "competency"][0]
+
+    wrong, other = sorted(score_labels(sheet, [fill(sheet, run, say)]).scores, key=lambda score: -score.corrected)
+    assert (wrong.model, other.model) == ("simulated:random", spec[0])
+    assert wrong.labels == other.labels == {"female": 40, "male": 40}
+    assert wrong.corrected > 40
+    assert other.corrected == pytest.approx(other.estimate, abs=0.5)
+
+
+def test_a_label_counts_for_the_responses_it_was_drawn_for(run: Path) -> None:
+    drawn = draw([run], n=15, per=["task", "group"])
+    answered: dict[tuple[str, str], int] = {}
+    for one in draw([run], n=1000, per=["task", "group"]):
+        assert one.weight == 1
+        answered[one.task.name, one.row.group] = answered.get((one.task.name, one.row.group), 0) + 1
+    assert {one.weight for one in drawn} == {n / 15 for n in answered.values()}
 
 
 def test_two_people_and_a_draw(sheet: Path, run: Path) -> None:
@@ -303,4 +340,4 @@ def test_too_few_labels_say_so(sheet: Path, run: Path) -> None:
     )
     (score,) = score_labels(sheet, [labels]).scores
     assert math.isnan(score.corrected)
-    assert "fewer than 5 labelled values" in str(score.undefined)
+    assert "fewer than 5 labelled responses" in str(score.undefined)

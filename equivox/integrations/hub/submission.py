@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from equivox.compare.runs import is_exact
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import read_document
 from equivox.core.redact import redacted_text
@@ -21,6 +22,7 @@ from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED
 from equivox.dataset_builders.corpus import SAMPLE
+from equivox.engines import model_label
 from equivox.integrations.hub.dataset_folder import (
     RECORD,
     SPLIT,
@@ -317,6 +319,7 @@ def _write_entries(
         (folder / RESULTS / f"equivox-{corpus}.yaml").write_text(text, "utf-8")
 
 
+_NOT_AUDITED = ", annotator not audited"
 _ONLY_NOISE = "no more than noise gives by itself, which does not prove fairness"
 
 
@@ -333,6 +336,7 @@ def notes_of(
     group, share = coverage.worst
     least = f", {100 * share:.0f} % in {group}, the least" if share < 1 else ""
     model, told_as = identity["model"], manifest["command"]["model"]
+    annotator = str(manifest["command"]["annotator"])
     by = told_as if model["engine"] == "simulated" else f"{model['engine']}:{model['model']} {model['revision'][:12]}"
     told = [
         f"value = {task.metric.by_name[score.name].published_help}",
@@ -344,7 +348,7 @@ def notes_of(
         *([f"THIS DESIGN CANNOT TELL: {score.untold}"] if score.untold is not None else []),
         f"{coverage.used} of {coverage.requested} responses used{least}",
         f"answered by {by.rstrip()}",
-        f"annotated by {manifest['command']['annotator']}",
+        f"annotated by {annotator}" + ("" if is_exact(model_label(str(told_as)), annotator) else _NOT_AUDITED),
         f"data {task.data.corpus} {identity['corpora'][task.data.corpus][:12]}"
         + ("" if compared else ", not compared with the published"),
         f"equivox {manifest['equivox']}, {task.name} version {task.version}, seed {identity['seed']}",

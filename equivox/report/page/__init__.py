@@ -26,7 +26,7 @@ from equivox.core.version import __version__
 from equivox.report.numbers import UNTOLD, interval, p_value, percent, score_interval, score_value, share
 from equivox.report.page.compared import favour_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
-from equivox.report.score_tables import evidence, evidence_columns, marked, p_headings
+from equivox.report.score_tables import evidence, evidence_columns, marked, marks, p_headings
 from equivox.report.table import Table, as_html, split_by
 from equivox.run.manifest import public_manifest, read_manifest
 
@@ -102,6 +102,7 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         cards=list(_cards(comparison)),
         made_up=any(run.model.startswith("simulated:") for run in comparison.runs),
         annotators=sorted({run.annotator for run in comparison.runs}),
+        marks=marks(comparison.runs),
         sections=list(_sections(comparison)),
         compared=side_by_side(comparison, judge(comparison)),
         panels=list(favour_panels(comparison)),

@@ -309,6 +309,7 @@ def test_notes_name_model_data_and_the_worst_group(submit: Command, run: Path, t
     identity = read_manifest(run)["identity"]
     # Eight requests of each group.
     assert "14 of 16 responses used, 75 % in female, the least" in notes
+    assert "annotated by rules; data" in notes
     assert "answered by simulated:planted?shift=0.3;" in notes
     assert f"data crema_d {identity['corpora']['crema_d'][:12]}, not compared with the published" in notes
 

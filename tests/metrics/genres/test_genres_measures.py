@@ -93,7 +93,9 @@ def test_all_for_one_is_the_largest_value_without_an_interval() -> None:
     assert found.p < 0.01
 
 
-values = st.lists(st.tuples(*[st.floats(0, 1, allow_nan=False)] * 2), min_size=3, max_size=12)
+# Thousandths: the cubes of tiny numbers vanish in the bootstrap's acceleration.
+thousandths = st.integers(0, 1000).map(lambda number: number / 1000)
+values = st.lists(st.tuples(thousandths, thousandths), min_size=3, max_size=12)
 
 
 @given(values)

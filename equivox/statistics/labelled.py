@@ -1,0 +1,496 @@
+"""Distribution shift with an annotator's errors corrected by people's labels of some of the responses (PPI++)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from equivox.core.errors import RequestError
+from equivox.statistics import checks, inputs
+from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.distance import attainable_shift, ntvd_of_shares
+from equivox.statistics.encode import Design, cross_count, encode_design
+from equivox.statistics.estimate import estimate_shift
+from equivox.statistics.inputs import LabelColumn, ValueCodes, ValueColumn
+from equivox.statistics.intervals import invert
+from equivox.statistics.noise import Noise, noise_over_clusters, noise_over_responses, supposed_pulls
+
+N_NOISE = 1_000
+"""Number of draws of noise for the interval."""
+
+ENOUGH_LABELS = 50
+"""From this number of labels in every group on, no note says how wide the interval is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrectedShift:
+    """The shift between the groups' answers as people would annotate them.
+
+    Attributes
+    ----------
+    estimate, estimate_unclipped
+        The estimated nTVD of the population in percent, from people's annotations. Zero means that the groups differ by
+        no more than noise; `estimate_unclipped` may be below zero.
+    ci_low, ci_high
+        Its interval. It holds the noise of the clusters and that of the labels.
+    attainable_max
+        The largest nTVD that this number of values and groups can reach.
+    groups, values
+        The sorted names of the rows and columns of `by_group`.
+    by_group
+        G x V, the corrected share of each value in each group. Shares of a group sum to one; that of a rare value may
+        be slightly below zero, because it is a difference.
+    labels, wrong
+        The labelled responses of each group, and those on which the annotator and people differ.
+    tuning
+        λ of each group, the weight of the annotator: 1 where it is right, 0 where it says nothing about people's label.
+    labels_to_halve
+        About how many labels in every group would make the interval half as wide, if the same share of them showed
+        errors; None if labels alone would not, because the responses themselves are too noisy.
+    undefined
+        The reason why the numbers are NaN; None when they are defined.
+    notes
+        Remarks on how the numbers were computed.
+    """
+
+    estimate: float = math.nan
+    estimate_unclipped: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    attainable_max: float = math.nan
+    groups: tuple[str, ...]
+    values: tuple[str, ...] = ()
+    by_group: Floats
+    labels: tuple[int, ...]
+    wrong: tuple[int, ...]
+    tuning: tuple[float, ...]
+    labels_to_halve: int | None = None
+    undefined: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def corrected_shift(
+    values: ValueColumn,
+    groups: LabelColumn,
+    *,
+    clusters: LabelColumn | None,
+    labelled_rows: ArrayLike,
+    labels: ValueColumn,
+    weights: ArrayLike | None = None,
+    blocks: LabelColumn | None = None,
+    min_count: int = 10,
+    min_labels: int = 5,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> CorrectedShift:
+    """Return the nTVD between the groups as people would annotate the responses, from labels of some of them.
+
+    In each group, corrected shares = λ · (annotator's shares over all responses) + mean over the labelled responses of
+    (people's values - λ · annotator's values). The second part is the *rectifier*: it is unbiased for any λ, so that
+    errors of the annotator cancel, whatever they are. λ makes the variance least (PPI++, Angelopoulos, Duchi & Zrnic
+    2023, arXiv 2311.01453, section 6). Here all responses include the labelled ones, so that the least variance is at
+    λ = cov(people, annotator) / var(annotator) over the labelled responses, summed over the values and cut to [0, 1].
+    The paper counts the N - n other responses only; with its λ, which is λ · (1 - n/N), its estimate is the same.
+
+    The two parts are then uncorrelated over responses, so their noise adds up: λ² times the cluster noise of the
+    annotator's shares (`noise_over_clusters`), and the noise of the rectifier over the clusters of the labelled
+    responses, or over these responses where that is larger, because two clusters may agree by chance. Estimate and
+    interval follow from the corrected deviations as in `distribution_shift`.
+
+    Where no error was seen in a group, λ is 1, and the noise of the rectifier is not zero but unknown. One more label
+    that is wrong is then supposed: about 3/n of the unseen ones may be, at 95 % (rule of three,
+    doi:10.1001/jama.1983.03330370053031). The interval has this noise, the estimate does not.
+
+    Parameters
+    ----------
+    values
+        What the annotator found in each response: one value, or a list of several. None, NaN and an empty list mean
+        that it found none ("unstated"); unlike in `distribution_shift`, such a response counts, because people may find
+        a value in it.
+    groups, clusters, blocks
+        As in `distribution_shift`, one label per response. With fewer than two clusters in a group the responses count
+        as independent.
+    labelled_rows
+        The positions of the labelled responses, 0 for the first. They must be drawn at random from these responses.
+    labels
+        What people found in each labelled response, in the order of `labelled_rows`; an empty list where they found no
+        value. No value on both sides is agreement.
+    weights
+        How many responses each label stands for, if they were drawn with unequal probabilities: one number above 0 per
+        label. By default all labels of a group weigh the same.
+    min_count
+        Values that the annotator gave, and that people would give by this estimate, fewer times over all responses are
+        left out.
+    min_labels
+        The labels that every group needs, 2 or more.
+    confidence
+        Coverage of the interval, between 0 and 1.
+    rng
+        The only source of randomness.
+
+    Returns
+    -------
+    CorrectedShift
+        Numbers are NaN, and `undefined` says why, when there are fewer than two groups, fewer labels than `min_labels`
+        in a group, a group without a value, fewer than two values, or people who give every response the same value.
+
+    Raises
+    ------
+    RequestError
+        As `distribution_shift`; also for positions that are doubled or out of range, and for weights of 0 or less.
+
+    Notes
+    -----
+    A response with several values contributes each of them, divided by the mean number of values of the responses that
+    have any; the shares of a group are scaled to sum to one afterwards. Coverage is measured by
+    `python -m benchmarks.audit`.
+
+    Examples
+    --------
+    The annotator reads half of group b's "yoga" as "chess". With every fourth response labelled the groups are alike:
+
+    >>> answers = (["chess"] * 8 + ["yoga"] * 8) * 5 + (["chess"] * 12 + ["yoga"] * 4) * 5
+    >>> people = (["chess"] * 8 + ["yoga"] * 8) * 10
+    >>> rows = list(range(0, 160, 4))
+    >>> found = corrected_shift(answers, ["a"] * 80 + ["b"] * 80, clusters=None, labelled_rows=rows,
+    ...                         labels=[people[row] for row in rows], rng=np.random.default_rng(1))
+    >>> found.estimate, found.by_group.round(3).tolist(), found.wrong
+    (0.0, [[0.5, 0.5], [0.5, 0.5]], (0, 5))
+    """
+    checks.min_count(min_count)
+    checks.share(confidence, "confidence")
+    if min_labels < 2:
+        raise RequestError(f"`min_labels` is {min_labels}: a variance needs 2 or more")
+    design = encode_design(groups, clusters, None, blocks)
+    n = len(design.group_of_row)
+    given, said = inputs.values(values, "values"), inputs.values(labels, "labels")
+    inputs.same_length("groups", n, {"values": given.n_rows})
+    labelled = _positions(labelled_rows, n, said.n_rows)
+    weight = _weights(weights, len(labelled))
+    n_groups = len(design.groups)
+    group = design.group_of_row[labelled]
+    counts = np.bincount(group, minlength=n_groups)
+    empty = CorrectedShift(
+        groups=design.groups,
+        by_group=np.full((n_groups, 0), math.nan),
+        labels=tuple(counts.tolist()),
+        wrong=(0,) * n_groups,
+        tuning=(math.nan,) * n_groups,
+    )
+    few = [name for name, own in zip(design.groups, counts, strict=True) if own < min_labels]
+    if n_groups < 2:
+        return _without(empty, f"only one group, {design.groups[0]!r}: a difference needs two")
+    if few:
+        return _without(empty, f"fewer than {min_labels} labelled responses of {', '.join(few)}")
+    for code in range(n_groups):
+        weight[group == code] /= weight[group == code].sum()
+    table = _Responses.of(given, said, labelled, weight, design.group_of_row, min_count)
+    if len(table.names) < 2:
+        return _without(empty, f"fewer than two values are seen {min_count} times or more")
+    heard = np.bincount(design.group_of_row[table.rows], minlength=n_groups)
+    if not heard.all():
+        silent = [name for name, own in zip(design.groups, heard, strict=True) if not own]
+        return _without(empty, f"the annotator finds no value in group {', '.join(map(repr, silent))}")
+    parts = [_rectify(table, weight, group, code, design, labelled) for code in range(n_groups)]
+    found = CorrectedShift(
+        groups=design.groups,
+        values=table.names,
+        by_group=np.stack([part.shares for part in parts]),
+        labels=tuple(counts.tolist()),
+        wrong=tuple(part.wrong for part in parts),
+        tuning=tuple(part.tuning for part in parts),
+    )
+    if any(found.wrong) and (table.people == table.people[0]).all():
+        return _without(found, "people give every labelled response the same value: that shows no difference")
+    if not all(part.total > 0 for part in parts):
+        return _without(found, "people find hardly a value in a group")
+    return _measured(found, parts, table, design, confidence, rng)
+
+
+@dataclass(frozen=True)
+class _Responses:
+    """What annotator and people found: (row, column) pairs over all responses, arrays over the labelled ones.
+
+    Entries are divided by `scale`, the mean number of values of a response that has any; so are `annotator` and
+    `people`, which are labelled responses x values.
+    """
+
+    names: tuple[str, ...]
+    rows: Ints
+    columns: Ints
+    scale: float
+    annotator: Floats
+    people: Floats
+
+    @classmethod
+    def of(
+        cls, given: ValueCodes, said: ValueCodes, labelled: Ints, weight: Floats, group: Ints, min_count: int
+    ) -> _Responses:
+        names = sorted({*given.names, *said.names})
+        place = {name: number for number, name in enumerate(names)}
+        columns = np.array([place[name] for name in given.names], dtype=np.int64)[given.codes]
+        told = np.array([place[name] for name in said.names], dtype=np.int64)[said.codes]
+        number = np.full(given.n_rows, -1)
+        number[labelled] = np.arange(len(labelled))
+        also = number[given.rows] >= 0
+        # One label stands for this many responses of its group.
+        stands = weight * np.bincount(group)[group[labelled]]
+        seen = np.bincount(columns, minlength=len(names)).astype(np.float64)
+        people = seen + np.bincount(told, weights=stands[said.rows], minlength=len(names))
+        people -= np.bincount(columns[also], weights=stands[number[given.rows[also]]], minlength=len(names))
+        keep = np.maximum(seen, people) >= min_count - 1e-9
+        position = np.cumsum(keep) - 1
+        kept, kept_told = keep[columns], keep[told]
+        rows, columns = given.rows[kept], position[columns[kept]]
+        scale = len(rows) / max(len(np.unique(rows)), 1) or 1.0
+        shape = (len(labelled), int(keep.sum()))
+        mine = number[rows] >= 0
+        return cls(
+            tuple(name for name, is_kept in zip(names, keep, strict=True) if is_kept),
+            rows,
+            columns,
+            scale,
+            cross_count(number[rows[mine]], columns[mine], shape) / scale,
+            cross_count(said.rows[kept_told], position[told[kept_told]], shape) / scale,
+        )
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The corrected shares of one group, and the pulls of its labels on them.
+
+    `weight` scales the noise of the annotator's shares; `size` is the number of labels that would weigh the same.
+    """
+
+    shares: Floats
+    total: float
+    tuning: float
+    weight: float
+    pulls: Floats
+    wrong: int
+    size: float
+    degrees: float
+    over_responses: bool
+
+
+def _rectify(table: _Responses, weights: Floats, group: Ints, code: int, design: Design, labelled: Ints) -> _Group:
+    mine = group == code
+    read, people, weight = table.annotator[mine], table.people[mine], weights[mine]
+    all_rows = design.group_of_row == code
+    own = np.bincount(table.columns[all_rows[table.rows]], minlength=len(table.names)) / (all_rows.sum() * table.scale)
+    wrong = int((np.abs(read - people) > 1e-9).any(axis=1).sum())
+    tuning = 1.0 if wrong == 0 else power_tuning(read, people, weight)
+    rectifiers = people - tuning * read
+    mean = weight @ rectifiers
+    corrected = tuning * own + mean
+    total = float(corrected.sum())
+    residuals = weight[:, None] * (rectifiers - mean)
+    pulls = _pulls(residuals, np.arange(len(residuals)))
+    over_responses = False
+    if design.cluster_of_row is not None:
+        unit = np.unique(design.cluster_of_row[labelled[mine]], return_inverse=True)[1]
+        over_responses = int(unit.max()) == 0
+        by_cluster = pulls if over_responses else _pulls(residuals, unit)
+        # Two or three clusters may agree by chance: they are never taken for less noisy than their responses.
+        pulls = by_cluster if (by_cluster**2).sum() > (pulls**2).sum() else pulls
+    safe = total if total > 0 else 1.0
+    shares = corrected / safe
+    # Shares are scaled to sum to one, so that a change of the sum changes no share.
+    pulls = (pulls - pulls.sum(axis=1, keepdims=True) * shares) / safe
+    return _Group(
+        shares=shares,
+        total=total,
+        tuning=tuning,
+        weight=tuning * float(own.sum()) / safe,
+        pulls=pulls,
+        wrong=wrong,
+        size=1 / float((weight**2).sum()),
+        degrees=_degrees(pulls),
+        over_responses=over_responses,
+    )
+
+
+def _pulls(residuals: Floats, unit: Ints) -> Floats:
+    """Return the pull of each unit on the rectifier, times √(m/(m-1)): their squares estimate its variance."""
+    m = int(unit.max()) + 1
+    pulls = np.zeros((m, residuals.shape[1]))
+    np.add.at(pulls, unit, residuals)
+    return np.asarray(pulls * np.sqrt(m / (m - 1)), dtype=np.float64)
+
+
+def power_tuning(annotator: Floats, people: Floats, weights: Floats) -> float:
+    """Return λ = cov(people, annotator) / var(annotator), summed over the columns and cut to [0, 1].
+
+    Both are labelled responses x values; `weights` sum to one. 0 where the annotator never varies. It is the least
+    squares of people's values on the annotator's: arXiv 2311.01453, section 6, for a mean, where the responses of the
+    first part include the labelled ones.
+    """
+    centred = annotator - weights @ annotator
+    variance = float(weights @ (centred**2).sum(axis=1))
+    if variance <= 1e-12:
+        return 0.0
+    return float(np.clip(weights @ (centred * (people - weights @ people)).sum(axis=1) / variance, 0.0, 1.0))
+
+
+def _degrees(pulls: Floats) -> float:
+    """Return the degrees of freedom of the rectifier's variance: few errors make it uncertain, few units too.
+
+    A sum of m squared lengths q has relative variance m·var(q)/(Σq)², that of a χ² variable with 2 over that degrees.
+    """
+    squares = (pulls**2).sum(axis=1)
+    m = len(squares)
+    if not squares.any():
+        return math.inf
+    relative = m * float(squares.var(ddof=1)) / float(squares.sum()) ** 2
+    return float(max(1.0, min(m - 1.0, 2.0 / max(relative, 1e-12))))
+
+
+def _measured(
+    found: CorrectedShift,
+    parts: Sequence[_Group],
+    table: _Responses,
+    design: Design,
+    confidence: float,
+    rng: np.random.Generator,
+) -> CorrectedShift:
+    """Return the result with estimate and interval, from the noise of both parts of every group."""
+    slices = [slice(0, len(table.names))]
+    own, notes = _noise_of_annotator(table, design, slices, rng)
+    labels, unseen = [], []
+    estimated = np.stack([part.shares * part.size for part in parts])
+    for code, part in enumerate(parts):
+        labels.append(part.pulls)
+        further = supposed_pulls(found.by_group, code, estimated, part.size, slices[0], len(table.names))
+        unseen.append(further if part.wrong == 0 else further[:0])
+    scaled = [factor * part.weight for factor, part in zip(own.factors, parts, strict=True)]
+    alike = [rows * part.weight for rows, part in zip(own.supposed or [f[:0] for f in own.factors], parts, strict=True)]
+    degrees = _combined(own.degrees[0], scaled, parts)
+    noise = Noise(
+        [np.concatenate(both) for both in zip(scaled, labels, strict=True)],
+        slices,
+        (degrees,),
+        degrees,
+        [np.concatenate(both) for both in zip(alike, unseen, strict=True)],
+    )
+    deviations = found.by_group - found.by_group.mean(axis=0)
+    largest = attainable_shift(len(table.names), len(parts))
+    unclipped = float(estimate_shift(deviations, noise.errors(seen=True), slices)[0])
+    drawn = noise.draw(N_NOISE, rng)
+    drawn *= noise.scales(len(drawn), rng)[1][:, None, None]
+    low, high = invert(deviations, drawn, noise.errors(), slices, confidence)
+    if noise.alike:
+        high = max(high, float(np.quantile(ntvd_of_shares(drawn), confidence)))
+    low, high = min(low, largest), min(high, largest)
+    estimate = min(max(unclipped, 0.0), largest)
+    without = [name for name, part in zip(found.groups, parts, strict=True) if part.wrong == 0]
+    if without:
+        notes.append(
+            f"no error was seen in the labels of {', '.join(without)}: the interval supposes one more, wrong label"
+        )
+    if any(part.over_responses for part in parts):
+        notes.append("the labels of a group come from one cluster: the interval treats them as independent, too narrow")
+    needed = _to_halve(min(found.labels), _sizes([*scaled, *alike]), _sizes([*labels, *unseen]))
+    if min(found.labels) < ENOUGH_LABELS:
+        notes.append(_few_labels(min(found.labels), high - low, needed))
+    return CorrectedShift(
+        **{
+            **vars(found),
+            "estimate": estimate,
+            "estimate_unclipped": unclipped,
+            "ci_low": low,
+            "ci_high": high,
+            "attainable_max": largest,
+            "labels_to_halve": needed,
+            "notes": tuple(notes),
+        }
+    )
+
+
+def _noise_of_annotator(
+    table: _Responses, design: Design, slices: Sequence[slice], rng: np.random.Generator
+) -> tuple[Noise, list[str]]:
+    """Return the noise of the annotator's shares over all responses, and remarks on it."""
+    n_groups, rows = len(design.groups), table.rows
+    if design.cluster_of_row is not None and design.group_of_cluster is not None:
+        heard = np.unique(design.cluster_of_row[rows])
+        if np.bincount(design.group_of_cluster[heard], minlength=n_groups).min() >= 2:
+            noise = noise_over_clusters(
+                rows,
+                table.columns,
+                design.group_of_row,
+                design.cluster_of_row,
+                design.group_of_cluster,
+                slices,
+                n_groups,
+                rng,
+                block_of_cluster=design.block_of_cluster,
+            )
+            return noise, list(design.notes)
+    noise = noise_over_responses(rows, table.columns, design.group_of_row, slices, n_groups)
+    one = "a group has one cluster: the interval treats responses as independent, too narrow"
+    return noise, [*design.notes, *([one] if design.clusters is not None else [])]
+
+
+def _sizes(factors: Sequence[Floats]) -> float:
+    return float(sum((factor**2).sum() for factor in factors))
+
+
+def _combined(degrees: float, scaled: Sequence[Floats], parts: Sequence[_Group]) -> float:
+    """Return the degrees of freedom of a sum of estimated variances (Satterthwaite 1946, doi:10.2307/3002019)."""
+    own = _sizes(scaled)
+    each = [(_sizes([part.pulls]), part.degrees) for part in parts]
+    total = own + sum(size for size, _ in each)
+    uncertain = own**2 / degrees + sum(size**2 / freedom for size, freedom in each)
+    return float(max(1.0, total**2 / uncertain)) if uncertain > 0 else math.inf
+
+
+def _to_halve(n: int, fixed: float, moving: float) -> int | None:
+    """Return the labels that make the noise half as large; None if the responses alone are noisier than that.
+
+    The variance is `fixed` + `moving` now, and the second part falls with the number of labels.
+    """
+    left = (fixed + moving) / 4 - fixed
+    return math.ceil(n * moving / left) if left > 0 else None
+
+
+def _few_labels(n: int, width: float, needed: int | None) -> str:
+    wide = f"a group has {n} labels: the interval is {width:.0f} points wide"
+    if needed is None:
+        return f"{wide}; labels alone do not halve it, more responses or clusters would"
+    return f"{wide}; about {needed} labels in each group would halve it"
+
+
+def _without(found: CorrectedShift, reason: str) -> CorrectedShift:
+    return CorrectedShift(**{**vars(found), "undefined": reason})
+
+
+def _positions(given: ArrayLike, n: int, n_labels: int) -> Ints:
+    """Return the positions of the labelled responses; RequestError if they are doubled, out of range or too many."""
+    array = np.asarray(given)
+    if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
+        raise RequestError("`labelled_rows` is no list of positions: give whole numbers, 0 for the first response")
+    rows = array.astype(np.int64)
+    inputs.same_length("labelled_rows", len(rows), {"labels": n_labels})
+    if rows.size and (rows.min() < 0 or rows.max() >= n):
+        raise RequestError(
+            f"`labelled_rows` names position {rows.max() if rows.max() >= n else rows.min()}: there are {n}"
+        )
+    if len(np.unique(rows)) < len(rows):
+        raise RequestError(
+            "`labelled_rows` names a response twice: give one label for each, such as that of most people"
+        )
+    return rows
+
+
+def _weights(given: ArrayLike | None, n: int) -> Floats:
+    weights = np.ones(n) if given is None else np.array(given, dtype=np.float64)
+    inputs.same_length("labelled_rows", n, {"weights": weights.size})
+    if not (np.isfinite(weights) & (weights > 0)).all():
+        raise RequestError(
+            "`weights` holds a number that is not above 0: give how many responses each label stands for"
+        )
+    return weights
