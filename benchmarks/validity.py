@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -532,6 +534,34 @@ With few clusters hardly any pair is told apart. When all models are equally far
 """
 
 
+def tables(runs: int, interval_runs: int, pair_runs: int, seed: int, processes: int = 2) -> dict[str, str]:
+    """Return the tables of the page by their names, each made in a process of its own, the slowest first."""
+    with ProcessPoolExecutor(processes) as pool:
+        made = {
+            name: pool.submit(_joined, table, n, seed)
+            for name, table, n in (
+                ("pairs", comparison.table, pair_runs),
+                ("choice", choice_table, interval_runs),
+                ("ranks", comparison.ranks_table, pair_runs),
+                ("nulls", null_table, runs),
+                ("totals", comparison.totals_table, 3 * pair_runs),
+                ("dispersed", dispersed_table, interval_runs),
+                ("blocks", blocks_table, interval_runs),
+                ("second", second_tests_table, interval_runs),
+                ("items", items_table, interval_runs),
+                ("planted", planted_table, interval_runs),
+            )
+        }
+        return {name: one.result() for name, one in made.items()}
+
+
+def _joined(table: Callable[[int, int], Iterator[str]], runs: int, seed: int) -> str:
+    start = time.perf_counter()
+    lines = "\n".join(table(runs, seed))
+    sys.stderr.write(f"{table.__name__}: {time.perf_counter() - start:.0f} s\n")
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1_000)
@@ -555,16 +585,7 @@ def main() -> None:
         interval_runs=asked.interval_runs,
         seed=asked.seed,
         error=196 * np.sqrt(0.05 * 0.95 / asked.runs),
-        nulls="\n".join(null_table(asked.runs, asked.seed)),
-        dispersed="\n".join(dispersed_table(asked.interval_runs, asked.seed)),
-        blocks="\n".join(blocks_table(asked.interval_runs, asked.seed)),
-        second="\n".join(second_tests_table(asked.interval_runs, asked.seed)),
-        items="\n".join(items_table(asked.interval_runs, asked.seed)),
-        choice="\n".join(choice_table(asked.interval_runs, asked.seed)),
-        planted="\n".join(planted_table(asked.interval_runs, asked.seed)),
-        pairs="\n".join(comparison.table(asked.pair_runs, asked.seed)),
-        totals="\n".join(comparison.totals_table(3 * asked.pair_runs, asked.seed)),
-        ranks="\n".join(comparison.ranks_table(asked.pair_runs, asked.seed)),
+        **tables(asked.runs, asked.interval_runs, asked.pair_runs, asked.seed),
         **{name: "\n".join(distance.lines(own)) for name, own in found.items()},
         **{f"{name}_summary": "\n".join(distance.summary(own)) for name, own in found.items()},
     )
