@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ __all__ = [
     "Status",
     "Value",
     "annotation_key",
+    "evaluation_of",
     "open_annotator",
+    "open_evaluations",
 ]
 
 RULES = "rules"
@@ -39,6 +42,7 @@ RULES = "rules"
 
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_EVALUATION = re.compile(r"(.+)@([1-9][0-9]?)")
 
 
 class AnnotatorFile(BaseModel):
@@ -49,6 +53,7 @@ class AnnotatorFile(BaseModel):
     engine: str
     model_parameters: dict[str, Any]
     sampling: dict[str, Any] = {}
+    evaluation_sampling: dict[str, Any] = {}
     attempts: int = Field(default=3, ge=1, le=10)
     stop_after: int = Field(default=STOP_AFTER, ge=0)
     note: str = ""
@@ -60,40 +65,81 @@ def annotator_names() -> list[str]:
     return [RULES, *packaged, *added(ANNOTATORS)]
 
 
+def evaluation_of(name: str) -> tuple[str, int | None]:
+    """Return an annotator's own name and the number of its evaluation, None if there is only one.
+
+    >>> evaluation_of("glm-4-9b-chat@2"), evaluation_of("glm-4-9b-chat")
+    (('glm-4-9b-chat', 2), ('glm-4-9b-chat', None))
+    """
+    found = _EVALUATION.fullmatch(name)
+    return (found[1], int(found[2])) if found else (name, None)
+
+
 def open_annotator(name: str) -> Annotator:
-    """Return the annotator called `name`: `rules`, a packaged one, or a YAML file.
+    """Return the annotator called `name`: `rules`, a packaged one, or a YAML file; `NAME@2` is its second evaluation.
 
     Raises RequestError for any other name and for a file with an unknown or malformed field. No model is loaded yet.
     """
+    own, number = evaluation_of(name)
+    if number is not None:
+        return open_evaluations(own, [number])[0]
     if name == RULES:
         from equivox.annotate.rules import RulesAnnotator
 
         return RulesAnnotator()
     if name in added(ANNOTATORS):
         return added(ANNOTATORS)[name][1]()  # type: ignore[no-any-return]
-    is_file, known = name.endswith((".yaml", ".yml")), annotator_names()
-    if not is_file and name not in known:
+    return _from_file(name, [None])[0]
+
+
+def open_evaluations(name: str, numbers: Sequence[int]) -> list[Annotator]:
+    """Return independent evaluations by the annotator `name`, called NAME@1, NAME@2, …; they share one engine.
+
+    An evaluation samples its answers, with seeds of its own, as `evaluation_sampling` of the annotator's file says.
+    RequestError if the annotator is not a model, or its file does not say how to sample: all would be alike.
+    """
+    if name == RULES or name in added(ANNOTATORS):
         raise RequestError(
-            f"unknown `annotator` {name!r}{nearest(name, known)}; known: {', '.join(known)}, or a .yaml file"
+            f"`annotator` {name} has no independent evaluations, only models have; leave out @{numbers[0]}"
         )
-    return _from_file(Path(name).stem if is_file else name, read_config_file(AnnotatorFile, name, "annotators"))
+    return _from_file(name, list(numbers))
 
 
-def _from_file(name: str, declared: AnnotatorFile) -> Annotator:
+def _from_file(named: str, evaluations: Sequence[int | None]) -> list[Annotator]:
+    """Return the annotator of a packaged or own file; for each number an evaluation of it."""
     from equivox.annotate.model import ModelAnnotator
     from equivox.core.task import Sampling
     from equivox.engines import engine_from_args
 
+    is_file, known = named.endswith((".yaml", ".yml")), annotator_names()
+    if not is_file and named not in known:
+        raise RequestError(
+            f"unknown `annotator` {named!r}{nearest(named, known)}; known: {', '.join(known)}, or a .yaml file"
+        )
+    declared = read_config_file(AnnotatorFile, named, "annotators")
+    name = Path(named).stem if is_file else named
     if name == RULES or not _FILE_NAME.fullmatch(name):
         raise RequestError(
             f"an annotator file cannot be called {name:.100}.yaml: its name names a folder of the run, so it is "
             f"letters, digits, '.', '_' or '-', begins with a letter or digit, and is not {RULES}; rename it"
         )
-    sampling = Sampling(**checked_fields(Sampling, declared.sampling, what=f"annotator {name}: sampling"))
-    return ModelAnnotator(
-        name,
-        engine_from_args(declared.engine, declared.model_parameters),
-        sampling=sampling,
-        attempts=declared.attempts,
-        stop_after=declared.stop_after,
-    )
+    fields = declared.sampling
+    if evaluations != [None]:
+        fields = {**fields, **declared.evaluation_sampling}
+        if not fields.get("temperature"):
+            raise RequestError(
+                f"annotator {name} answers at temperature 0, so all its evaluations would be alike; give its file "
+                "`evaluation_sampling` with a temperature, or ask for one evaluation"
+            )
+    sampling = Sampling(**checked_fields(Sampling, fields, what=f"annotator {name}: sampling"))
+    engine = engine_from_args(declared.engine, declared.model_parameters)
+    return [
+        ModelAnnotator(
+            name if number is None else f"{name}@{number}",
+            engine,
+            sampling=sampling,
+            attempts=declared.attempts,
+            stop_after=declared.stop_after,
+        )
+        for number in evaluations
+    ]

@@ -333,12 +333,16 @@ def cohort(
     published: Annotated[
         str | None, typer.Option("--with", help="Also a published cohort, such as published-llama-3.1-8b.")
     ] = None,
+    fixed: Annotated[
+        bool, typer.Option("--fixed", help="The published models alone are the cohort; their scores stay as printed.")
+    ] = False,
+    annotator: Annotated[str | None, typer.Option(help="Whose scores count; the run's annotator by default.")] = None,
     family: Annotated[str | None, typer.Option(help="The family, if a run has several.")] = None,
 ) -> int:
     """Print the total score of every run, relative to all of them and to published models."""
     from equivox.cli import cohort_command
 
-    return cohort_command.cohort(runs, published, family)
+    return cohort_command.cohort(runs, cohort_command.Wish(published, fixed, annotator, family))
 
 
 @app.command()
@@ -380,6 +384,10 @@ def power(
 
 
 RunFileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A packaged run file (vibe) or a YAML file.")]
+FileModelsOption = Annotated[
+    str | None, typer.Option("--models", help="Run these instead of the file's models, separated by commas.")
+]
+FileTasksOption = Annotated[str | None, typer.Option("--tasks", help="Only these of the file's tasks or families.")]
 
 
 @app.command()
@@ -389,24 +397,41 @@ def plan(
         str | None, typer.Option("--data", "--data-dir", help="Count the samples there; published numbers by default.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Samples per task.")] = None,
+    models: FileModelsOption = None,
+    tasks: FileTasksOption = None,
 ) -> int:
     """Estimate the cost of a run file before it is run: responses, annotator calls, GPU-hours."""
-    return run_commands.plan(file, data, limit)
+    return run_commands.plan(run_commands.AskedFile(file, data, limit, models, tasks))
 
 
 @app.command()
 def reproduce(
     file: RunFileArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the runs go, a folder per model.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the runs go, a folder per model; runs/FILE by default.")
+    ] = None,
     data: Annotated[
         str | None,
         typer.Option("--data", "--data-dir", help="`sample`, or the folder that `equivox data build` wrote into."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Samples per task.")] = None,
+    models: FileModelsOption = None,
+    tasks: FileTasksOption = None,
+    annotator: Annotated[
+        str | None, typer.Option(help="Annotate with this one, or these, instead of the file's annotators.")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Run nothing; list what is missing and what helps.")] = False,
+    tables: Annotated[
+        Path | None, typer.Option(help="Write the paper's tables there, with the published figures beside yours.")
+    ] = None,
     quiet: QuietOption = False,
 ) -> int:
-    """Run every model of a run file, one after the other; repeat the command to resume."""
-    return run_commands.reproduce(file, output, data, limit, quiet=quiet)
+    """Run every model of a run file in all its settings; repeat the command to resume."""
+    asked = run_commands.AskedFile(file, data, limit, models, tasks, annotator)
+    output = output or Path("runs") / Path(file).stem
+    if check:
+        return run_commands.check(asked, output)
+    return run_commands.reproduce(asked, output, tables=tables, quiet=quiet)
 
 
 @app.command()

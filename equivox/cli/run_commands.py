@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from equivox.core.errors import RequestError
 if TYPE_CHECKING:
     from equivox.core.scores import ScoringOptions
     from equivox.run.pipeline import RunSpec
+    from equivox.run.run_files import RunFile, Setting
 
 
 def run(spec: RunSpec, *, quiet: bool) -> int:
@@ -157,39 +159,75 @@ def status(folder: Path) -> int:
     return show_status(folder, run_tasks(folder))
 
 
-def plan(name: str, data: str | None, limit: int | None) -> int:
+@dataclass(frozen=True)
+class AskedFile:
+    """A run file as asked for on the command line: its name, and what replaces its fields."""
+
+    name: str
+    data: str | None = None
+    limit: int | None = None
+    models: str | None = None
+    tasks: str | None = None
+    annotators: str | None = None
+
+    def open(self) -> tuple[RunFile, list[Setting]]:
+        """Return the run file and its settings."""
+        from equivox.run.run_files import open_run_file, settings_of, split_models
+        from equivox.tasks.registry import resolve_tasks
+
+        named = [name.strip() for name in (self.annotators or "").split(",") if name.strip()]
+        file = open_run_file(self.name, data=self.data, limit=self.limit, annotators=named or None)
+        return file, settings_of(file, resolve_tasks, models=split_models(self.models or ""), tasks=self.tasks)
+
+
+def plan(asked: AskedFile) -> int:
     """Show the estimated cost of a run file."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
     from equivox.report.audit_tables import estimate_table
     from equivox.report.table import print_tables
-    from equivox.run.run_files import estimate, open_run_file
-    from equivox.tasks.registry import resolve_tasks
+    from equivox.run.cost import estimate
 
-    file = open_run_file(name, data=data, limit=limit)
-    print_tables(console(), [estimate_table(estimate(file, resolve_tasks(file.tasks)))])
+    _, settings = asked.open()
+    print_tables(console(), [estimate_table(estimate(settings))])
     return EXIT_DONE
 
 
-def reproduce(name: str, output: Path, data: str | None, limit: int | None, *, quiet: bool) -> int:
+def check(asked: AskedFile, output: Path) -> int:
+    """Print what is missing for a run file, in one list; return 1 if anything is."""
+    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
+    from equivox.cli.show import console
+    from equivox.report.audit_tables import missing_table
+    from equivox.report.table import print_tables
+    from equivox.run.readiness import missing
+
+    _, settings = asked.open()
+    found = missing(settings, output)
+    if not found:
+        console().print("Nothing is missing.")
+        return EXIT_DONE
+    print_tables(console(), [missing_table(found)])
+    return EXIT_INCOMPLETE
+
+
+def reproduce(asked: AskedFile, output: Path, *, tables: Path | None = None, quiet: bool) -> int:
     """Run every model of a run file and compare them; return 1 if one of them could not be run."""
     from functools import partial
 
     from equivox.cli import EXIT_INCOMPLETE
     from equivox.cli.show import console, finished_run, progress_bars, show_scores
-    from equivox.run.run_files import open_run_file, run_all
-    from equivox.tasks.registry import resolve_tasks
+    from equivox.run.reproducing import run_all
 
-    file = open_run_file(name, data=data, limit=limit)
-    finished = run_all(
-        file, resolve_tasks(file.tasks), output, lambda model: partial(progress_bars, quiet=quiet)(title=model)
-    )
+    file, settings = asked.open()
+    if tables is not None and file.paper is None:
+        raise RequestError(f"`tables` needs a run file of a paper; {asked.name} has no field `paper`")
+    finished = run_all(settings, output, lambda label: partial(progress_bars, quiet=quiet)(title=label))
     failed = [run for run in finished if run.error is not None]
     code = EXIT_INCOMPLETE
     if len(failed) < len(finished):
-        code = show_scores([finished_run(run.folder, run.model, run.scores) for run in finished if run.error is None])
+        code = show_scores([finished_run(run.folder, run.label, run.scores) for run in finished if run.error is None])
     for run in failed:
-        console().print(f"{run.model} was not run: {run.error}", style="red", markup=False)
+        console().print(f"{run.label} was not run: {run.error}", style="red", markup=False)
     return EXIT_INCOMPLETE if failed else code
 
 
@@ -197,7 +235,7 @@ def demo(output: Path, *, quiet: bool) -> int:
     """Run the packaged demonstration, compare all its models, and write their report."""
     from equivox.run.run_files import folder_name, open_run_file
 
-    code = reproduce("demo", output, None, None, quiet=quiet)
+    code = reproduce(AskedFile("demo"), output, quiet=quiet)
     folders = [output / folder_name(model) for model in open_run_file("demo").models]
     done = [folder for folder in folders if (folder / "scores.json").is_file()]
     if done:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from equivox.core.errors import RequestError
 
@@ -145,6 +145,18 @@ class CohortTotals:
     values: Mapping[str, Mapping[str, float]]
     total: Mapping[str, float]
     undefined: Mapping[str, str] = field(default_factory=dict)
+
+
+class CohortTotalsOf(Protocol):
+    """Function of the models' signed numbers that returns their total scores.
+
+    `published` names a published cohort whose models count too. With `fixed` they alone are the cohort.
+    """
+
+    def __call__(
+        self, models: Mapping[str, Mapping[str, float]], published: str | None, *, fixed: bool = False
+    ) -> CohortTotals:
+        """Return the total scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,9 +380,7 @@ class Metric:
     cohort_title: str = ""
     cohort_legend: str = ""
     cohort_help: str = ""
-    cohort_totals: Callable[[Mapping[str, Mapping[str, float]], str | None], CohortTotals] | None = field(
-        default=None, repr=False
-    )
+    cohort_totals: CohortTotalsOf | None = field(default=None, repr=False)
     stand_ins: str = ""
     overlap: Callable[[Sequence[tuple[str, Path]]], Sequence[Overlap]] | None = field(default=None, repr=False)
     overlap_help: str = ""

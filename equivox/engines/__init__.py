@@ -57,7 +57,10 @@ def schemes() -> dict[str, str]:
 
 
 class ModelFile(BaseModel):
-    """The fields of a model's YAML file; unknown fields are refused."""
+    """The fields of a model's YAML file; unknown fields are refused.
+
+    `gpu_memory_gb` is what the weights and a small cache need on one GPU, in GB.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -65,6 +68,7 @@ class ModelFile(BaseModel):
     model_parameters: dict[str, Any]
     papers: list[str] = []
     note: str = ""
+    gpu_memory_gb: float | None = None
 
 
 def model_names() -> list[str]:

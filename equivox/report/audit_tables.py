@@ -8,8 +8,9 @@ from equivox.compare.labels import AdjustedScore, Audit
 from equivox.core.metric import CheckedStages
 from equivox.report.numbers import DASH, interval, p_value, percent, score_interval, score_value
 from equivox.report.table import Table
+from equivox.run.cost import ONE_AT_A_TIME, Estimate, ModelEstimate
 from equivox.run.panel import PanelScore
-from equivox.run.run_files import Estimate, ModelEstimate
+from equivox.run.readiness import Missing
 
 
 def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
@@ -98,26 +99,55 @@ def estimate_table(estimate: Estimate) -> Table:
     """Return the estimated cost of each model, the sum, and the assumptions."""
     counts: tuple[Callable[[ModelEstimate], int], ...] = (lambda m: m.responses, lambda m: m.annotator_calls)
     hours: tuple[Callable[[ModelEstimate], float], ...] = (lambda m: m.gpu_hours, lambda m: m.annotator_gpu_hours)
-    lines = [(model.model, model.engine, [model]) for model in estimate.models]
-    a = estimate.assumptions
+    lines = [(model.setting, model.model, model.engine, [model]) for model in estimate.models]
+    settings = any(model.setting for model in estimate.models)
+    rows = []
+    for setting, name, engine, models in [*lines, ("", "sum", "", list(estimate.models))]:
+        named = [setting, name, engine] if settings else [name, engine]
+        numbers = (f"{sum(map(count, models)):,}" for count in counts)
+        rows.append([*named, *numbers, *(_hours(sum(map(time, models))) for time in hours)])
     return Table(
-        columns=("model", "engine", "responses", "annotator calls", "GPU-hours", "of the annotator"),
-        align="llrrrr",
-        rows=[
-            [
-                *(name, engine),
-                *(f"{sum(map(count, models)):,}" for count in counts),
-                *(_hours(sum(map(time, models))) for time in hours),
-            ]
-            for name, engine, models in [*lines, ("sum", "", list(estimate.models))]
-        ],
+        columns=(
+            *(("setting",) if settings else ()),
+            *("model", "engine", "responses", "annotator calls", "GPU-hours", "of the annotator"),
+        ),
+        align="l" * (2 + settings) + "rrrr",
+        rows=rows,
         notes=[
-            f"{estimate.tasks} tasks; {'; '.join(estimate.sources)}.\n"
-            f"Reckoned with {a.completion_tokens:g} tokens an answer at {a.tokens_per_second:g} a second on one GPU, "
-            f"and {a.annotation_tokens:g} at {a.annotation_tokens_per_second:g} for the annotator: set `estimate` in "
-            f"the file to your figures. {DASH}: on a server, or without a GPU."
+            f"{estimate.tasks} tasks; {'; '.join(estimate.sources)}.",
+            *(
+                f"Reckoned with {a.completion_tokens:g} tokens an answer at {a.tokens_per_second:g} a second on one "
+                f"GPU, and {a.annotation_tokens:g} at {a.annotation_tokens_per_second:g} for the annotator."
+                for a in estimate.assumptions
+            ),
+            *(
+                [f"Models on transformers answer one request at a time: {ONE_AT_A_TIME:g} tokens a second."]
+                if any(model.engine == "transformers" for model in estimate.models)
+                else []
+            ),
+            f"All speeds are guesses: set `estimate` in the file to yours. {DASH}: on a server, or without a GPU.",
         ],
     )
+
+
+def missing_table(found: Sequence[Missing]) -> Table:
+    """Return what is missing before a run file can be run, and what waits for it."""
+    order = list(dict.fromkeys(entry.kind for entry in found))
+    return Table(
+        caption=f"{len(found)} missing",
+        columns=("kind", "reason", "needed by"),
+        align="lll",
+        rows=[
+            [entry.kind, entry.why, _few(entry.needed_by)]
+            for entry in sorted(found, key=lambda entry: order.index(entry.kind))
+        ],
+        grouped=1,
+    )
+
+
+def _few(names: Sequence[str], shown: int = 3) -> str:
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def _hours(hours: float) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from equivox.annotate import evaluation_of
 from equivox.core.annotation import (
     Annotation,
     Annotator,
@@ -375,6 +376,12 @@ def file_name(task: str) -> str:
 def annotators_of(folder: Path) -> list[str]:
     """Return the annotators that have annotated the run in `folder`."""
     return sorted(path.parent.name for path in (folder / "annotations").glob("*/annotator.json"))
+
+
+def evaluations_of(folder: Path, name: str) -> list[str]:
+    """Return the annotators whose scores are averaged: all evaluations by `name`, or `name` alone."""
+    stored = annotators_of(folder)
+    return [name] if name in stored else [own for own in stored if evaluation_of(own)[0] == name] or [name]
 
 
 def stored_annotator(folder: Path, name: str) -> AnnotatorIdentity:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from equivox.annotate import Annotator, open_annotator
+from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import read_document, refuse_unusable, write_document, write_table
 from equivox.core.outage import STOP_AFTER, until_outage
@@ -77,17 +77,62 @@ def execute(
     several runs can share. Raises RequestError for a wrong request, before anything is written, and RunError for a run
     that cannot go on.
     """
+    with closing(open_annotator(spec.annotator)) as annotator, prepared(spec, annotator, engine, corpora) as run:
+        run.answer(progress)
+        return read_and_score(
+            spec.output, run.tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedRun:
+    """A run that was checked and whose folder is locked: nothing is written yet."""
+
+    spec: RunSpec
+    tasks: Sequence[Task]
+    plan: Plan
+    identity: Mapping[str, Any]
+    engine: Engine
+    annotator: str
+    keep_open: bool
+
+    def answer(self, progress: Progress) -> None:
+        """Generate the responses that are missing; the engine's memory is free afterwards, unless it was given."""
+        spec = self.spec
+        model = public_name(spec.model, also=self.engine.identity.public)
+        begin(spec, self.identity, self.plan, self.tasks, self.annotator, model)
+        try:
+            generate(
+                spec.output, self.plan, self.engine,
+                retry_failed=spec.retry_failed, stop_after=spec.stop_after, progress=progress,
+            )  # fmt: skip
+        finally:
+            add_usage(spec.output, self.engine)
+            note_served_models(spec.output, self.engine)
+        if not self.keep_open:
+            # The measured model's memory is freed before a model that annotates is loaded.
+            self.engine.close()
+
+
+@contextmanager
+def prepared(
+    spec: RunSpec, annotator: Annotator, engine: Engine | None = None, corpora: dict[str, Corpus] | None = None
+) -> Iterator[PreparedRun]:
+    """Check `spec`, lock its folder and yield the run; RequestError for a wrong request, before anything is written.
+
+    `annotator` is the one that will annotate it first; `engine` and `corpora` are those of `execute`.
+    """
     if spec.limit is not None and spec.limit < 1:
         raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every sample")
     spec = replace(spec, model=current_name(spec.model))
     if spec.stop_after < 0:
         raise RequestError(f"`stop-after` must be 0 (never) or more, got {spec.stop_after}")
     tasks = vary(spec.tasks, group=spec.group, conditions=spec.conditions, sampling=spec.sampling)
-    _check_output(spec.output)
+    check_output(spec.output)
     given, engine = engine, engine or open_engine(spec.model, tasks)
     remember_secrets(engine.identity.settings, also=engine.identity.public)
     refuse_overrides(engine.identity, spec.sampling)
-    with closing(open_annotator(spec.annotator)) as annotator, nullcontext() if given else closing(engine):
+    with nullcontext() if given else closing(engine):
         opened = open_corpora(tasks, spec.data, {} if corpora is None else corpora)
         refuse_patches(tasks, engine)
         encode(tasks, {})  # refuses tasks that cannot be stored, before anything is written
@@ -104,24 +149,12 @@ def execute(
             check_tools(tasks)
         with writing(spec.output):
             # Another process may have begun a run here since the first look.
-            _check_output(spec.output)
+            check_output(spec.output)
             _check_same_run(spec.output, identity)
-            model = public_name(spec.model, also=engine.identity.public)
-            begin(spec, identity, plan, tasks, annotator.identity.name, model)
-            try:
-                generate(
-                    spec.output, plan, engine,
-                    retry_failed=spec.retry_failed, stop_after=spec.stop_after, progress=progress,
-                )  # fmt: skip
-            finally:
-                add_usage(spec.output, engine)
-                note_served_models(spec.output, engine)
-            if given is None:
-                # The measured model's memory is freed before a model that annotates is loaded.
-                engine.close()
-            return read_and_score(
-                spec.output, tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
-            )
+            yield PreparedRun(
+                spec=spec, tasks=tasks, plan=plan, identity=identity, engine=engine,
+                annotator=annotator.identity.name, keep_open=given is not None,
+            )  # fmt: skip
 
 
 def read_and_score(
@@ -135,10 +168,23 @@ def read_and_score(
     progress: Progress = no_progress,
 ) -> list[Score]:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, then score its annotations."""
+    read_responses(folder, tasks, annotator, options, retry_failed=retry_failed, progress=progress)
+    return score(folder, tasks, annotator.identity.name, options, others=others, progress=progress)
+
+
+def read_responses(
+    folder: Path,
+    tasks: Sequence[Task],
+    annotator: Annotator,
+    options: ScoringOptions,
+    *,
+    retry_failed: bool = False,
+    progress: Progress = no_progress,
+) -> None:
+    """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings."""
     engine = str(read_manifest(folder)["identity"]["model"]["engine"])
     annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=progress)
     follow_up(folder, tasks, annotator, options, progress=progress)
-    return score(folder, tasks, annotator.identity.name, options, others=others, progress=progress)
 
 
 def reread(
@@ -179,7 +225,14 @@ def rescore(
 
 
 def _others(folder: Path, annotator: str) -> list[str]:
-    return [name for name in annotators_of(folder) if name != annotator]
+    """Return the other annotators of the run; of several evaluations by one annotator, those with the same number."""
+    own, number = evaluation_of(annotator)
+    others = []
+    for name in annotators_of(folder):
+        other, theirs = evaluation_of(name)
+        if other != own and theirs in (number, None):
+            others.append(name)
+    return others
 
 
 def run_tasks(folder: Path) -> list[Task]:
@@ -309,7 +362,8 @@ def refuse_patches(tasks: Sequence[Task], engine: Engine) -> None:
         )
 
 
-def _check_output(folder: Path) -> None:
+def check_output(folder: Path) -> None:
+    """Raise RequestError for a folder that cannot hold a run: unusable, a file, or full of other files."""
     refuse_unusable(folder, "output")
     if folder.exists() and not folder.is_dir():
         raise RequestError(f"`output` {folder} is a file; name a folder")

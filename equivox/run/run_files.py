@@ -1,36 +1,34 @@
-"""Run files: many models with one protocol. The cost of a run file can be estimated before it is run."""
+"""Run files: many models with one protocol, in one or several settings; a paper's run file gives all its tables."""
 
 from __future__ import annotations
 
-import random
 import re
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from equivox.annotate import RULES
 from equivox.configs import config_names, read_config_file
-from equivox.core.errors import EquivoxError, RequestError, nearest
-from equivox.core.progress import Progress
-from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, Score, scoring_options
+from equivox.core.errors import RequestError, nearest
+from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, scoring_options
 from equivox.core.task import Task
-from equivox.core.variants import AS_DECLARED, DECLARED, SHUFFLED, parse_conditions, parse_group, vary
-from equivox.dataset_builders.corpus import Corpus, open_corpus
-from equivox.engines import EngineIdentity, engine_of
-from equivox.run.design import published_items
-from equivox.run.pipeline import RunSpec, execute
-from equivox.run.plan import make_plan
+from equivox.core.variants import AS_DECLARED, DECLARED, parse_conditions, parse_group, vary
+from equivox.engines import model_names, schemes
+from equivox.run.pipeline import RunSpec
 
-_NOBODY = EngineIdentity(engine="none", model="none", revision="")
+Resolve = Callable[[str], Sequence[Task]]
+"""Function that returns the tasks that a text names."""
 
 
 def _joined(value: object) -> object:
     return ",".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
 
 
 class EstimateFields(BaseModel):
@@ -44,17 +42,43 @@ class EstimateFields(BaseModel):
     annotation_tokens_per_second: float = Field(default=3000, gt=0)
 
 
-class RunFile(BaseModel):
-    """The fields of a run file; unknown fields are refused."""
+Models = Annotated[list[str], Field(min_length=1)]
+Joined = Annotated[str, BeforeValidator(_joined)]
+Annotators = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
+
+
+class SettingFields(BaseModel):
+    """The fields of one setting of a run file; those that are given replace those of the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    models: list[str] = Field(min_length=1)
-    tasks: Annotated[str, BeforeValidator(_joined)]
-    annotator: str = RULES
-    conditions: Annotated[str, BeforeValidator(_joined)] = Field(
-        default=DECLARED, validation_alias=AliasChoices("conditions", "arms")
-    )
+    models: Models | None = None
+    tasks: Joined | None = None
+    annotators: Annotators | None = Field(default=None, validation_alias=AliasChoices("annotators", "annotator"))
+    evaluations: int | None = Field(default=None, ge=1, le=99)
+    conditions: Joined | None = Field(default=None, validation_alias=AliasChoices("conditions", "arms"))
+    data: str | None = None
+    limit: int | None = Field(default=None, ge=1)
+    seed: int | None = None
+    group: str | None = None
+    sampling: str | None = None
+    estimate: EstimateFields | None = None
+
+
+class RunFile(BaseModel):
+    """The fields of a run file; unknown fields are refused.
+
+    `annotators` all read the responses, each with scores of its own; the first one's are the run's. With `evaluations`
+    above 1, each reads every response that many times. `paper` names the published tables that the runs fill.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    models: Models
+    tasks: Joined
+    annotators: Annotators = Field(default=[RULES], validation_alias=AliasChoices("annotators", "annotator"))
+    evaluations: int = Field(default=1, ge=1, le=99)
+    conditions: Joined = Field(default=DECLARED, validation_alias=AliasChoices("conditions", "arms"))
     data: str | None = None
     limit: int | None = Field(default=None, ge=1)
     seed: int = 0
@@ -64,39 +88,138 @@ class RunFile(BaseModel):
     encoder: str = DEFAULT_ENCODER
     merge_threshold: float = DEFAULT_MERGE_THRESHOLD
     estimate: EstimateFields = EstimateFields()
+    paper: str | None = None
+    settings: dict[str, SettingFields] = {}
 
-    def vary(self, tasks: Sequence[Task]) -> list[Task]:
-        """Return the run file's `tasks` in every condition that it asks for."""
-        group = None if self.group is None else parse_group(self.group)
-        return vary(tasks, group=group, conditions=parse_conditions(self.conditions), sampling=self.sampling)
 
-    def spec(self, model: str, tasks: Sequence[Task], output: Path) -> RunSpec:
-        """Return the run of one of the models on the run file's `tasks`."""
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a run file: its fields, and the tasks that its models run.
+
+    `name` is empty if the file has no settings; otherwise it is the folder that the runs of the setting go into.
+    """
+
+    name: str
+    file: RunFile
+    tasks: Sequence[Task]
+
+    @property
+    def varied(self) -> list[Task]:
+        """The tasks in every condition that the setting asks for."""
+        file = self.file
+        group = None if file.group is None else parse_group(file.group)
+        return vary(self.tasks, group=group, conditions=parse_conditions(file.conditions), sampling=file.sampling)
+
+    def spec(self, model: str, output: Path) -> RunSpec:
+        """Return the run of one of the models; its folder lies below `output`."""
+        file = self.file
+        first = file.annotators[0]
         return RunSpec(
             model=model,
-            tasks=tasks,
-            output=output / folder_name(model),
-            data=self.data,
-            limit=self.limit,
-            seed=self.seed,
-            group=None if self.group is None else parse_group(self.group),
-            conditions=parse_conditions(self.conditions),
-            sampling=self.sampling,
-            annotator=self.annotator,
-            options=scoring_options(merge=self.merge, encoder=self.encoder, merge_threshold=self.merge_threshold),
+            tasks=self.tasks,
+            output=output / self.name / folder_name(model),
+            data=file.data,
+            limit=file.limit,
+            seed=file.seed,
+            group=None if file.group is None else parse_group(file.group),
+            conditions=parse_conditions(file.conditions),
+            sampling=file.sampling,
+            annotator=first if file.evaluations == 1 else f"{first}@1",
+            options=scoring_options(merge=file.merge, encoder=file.encoder, merge_threshold=file.merge_threshold),
         )
 
+    def names_of(self, annotator: str) -> list[str]:
+        """Return the names under which the annotations of `annotator` are stored: one for each evaluation."""
+        own = Path(annotator).stem if annotator.endswith((".yaml", ".yml")) else annotator
+        n = self.file.evaluations
+        return [own] if n == 1 else [f"{own}@{number}" for number in range(1, n + 1)]
 
-def open_run_file(name: str, *, data: str | None = None, limit: int | None = None) -> RunFile:
-    """Return the run file `name`, packaged or a YAML file; `data` and `limit` replace its fields."""
+
+def open_run_file(
+    name: str, *, data: str | None = None, limit: int | None = None, annotators: Sequence[str] | None = None
+) -> RunFile:
+    """Return the run file `name`, packaged or a YAML file; `data`, `limit` and `annotators` replace its fields.
+
+    Annotators that replace those of the file read each response once.
+    """
     packaged = config_names("runs")
     if not name.endswith((".yaml", ".yml")) and name not in packaged:
         raise RequestError(
             f"unknown run file {name!r}{nearest(name, packaged)}; known: {', '.join(packaged)}, or a file"
         )
     declared = read_config_file(RunFile, name, "runs")
-    given = {key: value for key, value in {"data": data, "limit": limit}.items() if value is not None}
-    return declared.model_copy(update=given)
+    given: dict[str, Any] = {key: value for key, value in {"data": data, "limit": limit}.items() if value is not None}
+    if annotators:
+        given |= {"annotators": list(annotators), "evaluations": 1}
+    settings = {own: fields.model_copy(update=given) for own, fields in declared.settings.items()}
+    return declared.model_copy(update={**given, "settings": settings})
+
+
+def settings_of(
+    file: RunFile, resolve: Resolve, *, models: Sequence[str] = (), tasks: str | None = None
+) -> list[Setting]:
+    """Return the settings of `file`, each with its models and tasks; a file without settings is one of its own.
+
+    `resolve` returns the tasks of a field.
+
+    With `models`, these run instead of the file's: a model that the file has runs in its own settings, any other in
+    all. With `tasks`, only these of the file's tasks run. RequestError if nothing is left, for tasks that the file does
+    not have, and for two models of one setting with the same folder.
+    """
+    parts = [(name, _of_setting(file, fields)) for name, fields in file.settings.items()] or [("", file)]
+    known = {model for _, part in parts for model in part.models}
+    asked = None if tasks is None else {task.name for task in resolve(tasks)}
+    found, kept = [], set()
+    for name, part in parts:
+        own = [model for model in models if model in part.models or model not in known] if models else part.models
+        declared = [task for task in resolve(part.tasks) if asked is None or task.name in asked]
+        kept |= {task.name for task in declared}
+        if own and declared:
+            _refuse_one_folder(name, own)
+            found.append(Setting(name, part.model_copy(update={"models": list(own)}), declared))
+    if asked is not None and (other := sorted(asked - kept)):
+        raise RequestError(f"`tasks` names {other[0]}, which the run file does not have; it has {_named(parts)}")
+    if not found:
+        raise RequestError("nothing is left to run: no setting has one of these models and one of these tasks")
+    return found
+
+
+def _of_setting(file: RunFile, fields: SettingFields) -> RunFile:
+    given = {name: value for name in type(fields).model_fields if (value := getattr(fields, name)) is not None}
+    return file.model_copy(update={**given, "settings": {}})
+
+
+def _named(parts: Sequence[tuple[str, RunFile]]) -> str:
+    return ",".join(dict.fromkeys(part.tasks for _, part in parts))
+
+
+def _refuse_one_folder(setting: str, models: Sequence[str]) -> None:
+    folders: dict[str, str] = {}
+    for model in models:
+        other = folders.setdefault(folder_name(model), model)
+        if other != model:
+            raise RequestError(
+                f"{other} and {model} would share the folder {Path(setting) / folder_name(model)}; rename one of the "
+                "files, or run them by separate commands"
+            )
+
+
+def split_models(text: str) -> list[str]:
+    """Return the models in `text`, which commas separate; the commas of model arguments stay.
+
+    >>> split_models("qwen3-8b,vllm:model_name=org/a,dtype=bfloat16,mine.yaml")
+    ['qwen3-8b', 'vllm:model_name=org/a,dtype=bfloat16', 'mine.yaml']
+    """
+    models: list[str] = []
+    for part in map(str.strip, text.split(",")):
+        starts = (
+            part.partition(":")[0] in schemes() or part in model_names() or part.endswith((".yaml", ".yml"))
+        ) and "=" not in part.partition(":")[0]
+        if starts or not models or "=" not in part:
+            models.append(part)
+        else:
+            models[-1] += f",{part}"
+    return [model for model in models if model]
 
 
 def folder_name(model: str) -> str:
@@ -110,112 +233,3 @@ def folder_name(model: str) -> str:
     if named.endswith((".yaml", ".yml")):
         named = Path(named).stem
     return re.sub(r"[^A-Za-z0-9.=]+", "-", named)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelEstimate:
-    """Estimated cost of one model of a run file. `gpu_hours` is 0 for a model on a server or without a GPU."""
-
-    model: str
-    engine: str
-    responses: int
-    annotator_calls: int
-    gpu_hours: float
-    annotator_gpu_hours: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """Estimated cost of a run file by model; `sources` says where the numbers of samples come from."""
-
-    models: Sequence[ModelEstimate]
-    tasks: int
-    sources: Sequence[str]
-    assumptions: EstimateFields
-
-
-def estimate(file: RunFile, declared: Sequence[Task]) -> Estimate:
-    """Estimate the cost of `file` on its tasks; nothing is written and no model is loaded.
-
-    Samples are counted in the corpora that `data` names; without `data`, published numbers are used. Requests that
-    several tasks share are counted once; annotator calls are at most one per segment of a response, without retries.
-    """
-    tasks = file.vary(declared)
-    responses, calls, sources = _requests(file, tasks)
-    reckoned = file.estimate
-    annotation_hours = calls * reckoned.annotation_tokens / reckoned.annotation_tokens_per_second / 3600
-    models = []
-    for model in file.models:
-        engine = engine_of(model)[0]
-        on_gpu = engine in {"vllm", "transformers"}
-        hours = responses * reckoned.completion_tokens / reckoned.tokens_per_second / 3600
-        models.append(
-            ModelEstimate(
-                model=model,
-                engine=engine,
-                responses=responses,
-                annotator_calls=0 if file.annotator == RULES else calls,
-                gpu_hours=hours if on_gpu else 0.0,
-                annotator_gpu_hours=0.0 if file.annotator == RULES else annotation_hours,
-            )
-        )
-    return Estimate(models=models, tasks=len(tasks), sources=sources, assumptions=reckoned)
-
-
-def _requests(file: RunFile, tasks: Sequence[Task]) -> tuple[int, int, list[str]]:
-    """Return the numbers of distinct requests and of annotator calls for one model, and the sources of the counts."""
-    responses = calls = 0
-    sources = []
-    corpora: dict[str, Corpus] = {}
-    for task in tasks:
-        name = task.data.corpus
-        asked = len([segment for segment in task.annotation.asks(task) if not segment.alone])
-        if file.data is None and task.data.table is None and published_items(task) is not None:
-            items = min(published_items(task) or 0, file.limit or 10**9)
-            n = 0 if task.condition == SHUFFLED else items * task.sampling.repeats * _ways(task)
-            sources.append(f"{name}: {items:,} samples as published")
-        else:
-            corpora[name] = corpora.get(name) or open_corpus(task.data, file.data)
-            plan = make_plan([task], corpora, _NOBODY, limit=file.limit, seed=file.seed)
-            n = 0 if task.condition == SHUFFLED else len(plan.distinct)
-            sources.append(
-                f"{name}: {len(corpora[name].samples):,} samples in "
-                f"{file.data or task.data.table or 'the published grid'}"
-            )
-        responses += n
-        calls += n * asked
-    return responses, calls, list(dict.fromkeys(sources))
-
-
-def _ways(task: Task) -> int:
-    """Return the number of presentations of a sample; its columns do not matter."""
-    if task.prompt.presentations is None:
-        return 1
-    return len(task.prompt.presentations(defaultdict(str), random.Random(0)))
-
-
-@dataclass(frozen=True)
-class Finished:
-    """The result of one model of a run file: its scores, or the reason why there are none."""
-
-    model: str
-    folder: Path
-    scores: Sequence[Score]
-    error: str | None = None
-
-
-def run_all(
-    file: RunFile, tasks: Sequence[Task], output: Path, progress_of: Callable[[str], AbstractContextManager[Progress]]
-) -> list[Finished]:
-    """Run or resume every model of `file` under `output`; a model that fails does not stop the others."""
-    corpora: dict[str, Corpus] = {}
-    finished = []
-    for model in file.models:
-        spec = file.spec(model, tasks, output)
-        try:
-            with progress_of(model) as progress:
-                scores = execute(spec, corpora=corpora, progress=progress)
-            finished.append(Finished(model, spec.output, scores))
-        except EquivoxError as error:
-            finished.append(Finished(model, spec.output, (), str(error)))
-    return finished

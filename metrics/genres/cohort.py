@@ -61,16 +61,22 @@ def _entry(name: str) -> dict[str, Any]:
     return dict(known[name])
 
 
-def total_bias(models: Cohort, *, published: str | None = None) -> TotalBias:
+def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = False) -> TotalBias:
     """Return the total bias score of every member of a cohort: `models`, and a published cohort if one is named.
 
-    NaN with the reason if the cohort has fewer than two models, a model lacks a metric, or all have the same value.
+    With `fixed`, the published models alone are the cohort: their printed scores stay as they are, and a model's score
+    does not depend on which others are scored. NaN with the reason if the cohort has fewer than two models, a model
+    lacks a metric, or all have the same value.
     """
     from equivox.statistics import total_bias_score
 
     beside = published_cohort(published) if published else {}
     if twice := sorted(set(models) & set(beside)):
         raise RequestError(f"the model {twice[0]!r} is in {published} already; give the run another name")
-    cohort = {**beside, **models}
+    everyone = {**beside, **models}
+    if fixed:
+        if published is None:
+            raise RequestError("`fixed` needs a published cohort; name it with `--with published-…`")
+        return total_bias_score(everyone, cohort=beside, cohort_name=f"{published}, fixed")
     own = f"{len(models)} run{'' if len(models) == 1 else 's'}"
-    return total_bias_score(cohort, cohort=cohort, cohort_name=f"{published} and {own}" if published else own)
+    return total_bias_score(everyone, cohort=everyone, cohort_name=f"{published} and {own}" if published else own)

@@ -79,9 +79,11 @@ def compare_narratives(
     return paired_values(found, len(kept[0]), n_resamples)
 
 
-def cohort_totals(models: Mapping[str, Mapping[str, float]], published: str | None) -> CohortTotals:
+def cohort_totals(
+    models: Mapping[str, Mapping[str, float]], published: str | None, *, fixed: bool = False
+) -> CohortTotals:
     """Return the total bias scores of `models`, relative to all of them and to a published cohort."""
-    found = total_bias(models, published=published)
+    found = total_bias(models, published=published, fixed=fixed)
     values = {**(published_cohort(published) if published else {}), **models}
     return CohortTotals(cohort=found.cohort, values=values, total=found.total, undefined=found.undefined)
 

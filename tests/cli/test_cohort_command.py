@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 Cli = Callable[..., tuple[int, str, str]]
 
 
@@ -21,6 +23,20 @@ def test_runs_beside_a_published_cohort(equivox: Cli, tmp_path: Path) -> None:
     # As published: GENRES, table 2.
     assert next(line for line in lines if line.startswith("GPT-4o")).split()[1:4] == ["-3.750", "-0.002", "0.025"]
     assert any("stand-ins, comparable with nothing else: simulated:biased, simulated:random" in line for line in lines)
+    # With --fixed the published models alone are the cohort: they keep the printed scores, to their rounding.
+    code, out, err = equivox("cohort", tmp_path / "biased", "--with", "published-mistral-small-24b", "--fixed")
+    assert code == 0, err
+    lines = out.splitlines()
+    assert lines[0] == "Total bias score; cohort: published-mistral-small-24b, fixed"
+    totals = {line.split()[0]: float(line.split()[-1]) for line in lines[2:9]}
+    assert totals["Qwen-3B"] == pytest.approx(4.439, abs=0.005)
+    assert totals["Janus-7B"] == pytest.approx(6.744, abs=0.005)
+    assert totals["simulated:biased"] > max(totals["Qwen-3B"], totals["Qwen-7B"])
+    code, _, err = equivox("cohort", tmp_path / "biased", "--fixed")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--with" in err
+    code, _, err = equivox("cohort", tmp_path / "biased", "--with", "published-llama-3.1-8b", "--annotator", "nobody")
+    assert (code, "nobody" in err) == (2, True)
     code, _, err = equivox("cohort", tmp_path / "biased", "--with", "published-llama")
     assert (code, err.count("\n")) == (2, 1)
     assert "published-llama-3.1-8b" in err

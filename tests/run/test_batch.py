@@ -8,35 +8,38 @@ from pathlib import Path
 import pytest
 
 from equivox.configs import config_names
+from equivox.run.cost import Estimate, estimate
 from equivox.run.manifest import read_manifest
-from equivox.run.run_files import Estimate, RunFile, estimate, open_run_file
+from equivox.run.run_files import RunFile, open_run_file, settings_of
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 
 
 def reckoned(file: RunFile) -> Estimate:
-    return estimate(file, resolve_tasks(file.tasks))
+    return estimate(settings_of(file, resolve_tasks))
 
 
 def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
     found = reckoned(open_run_file("vibe"))
-    assert len(found.models) == 11
-    # 7,442 clips and 24 speakers × 600 sentences, five prompts each, every response read once.
-    per_model = 5 * (7_442 + 24 * 600)
-    assert {(m.responses, m.annotator_calls) for m in found.models} == {(per_model, per_model)}
-    hours = {m.model: m.gpu_hours for m in found.models}
+    # 7,442 clips and 24 speakers × 600 sentences, five prompts each; 2,847 contexts in six orders.
+    per_model, choices = 5 * (7_442 + 24 * 600), 6 * 2_847
+    counted = {setting: [m for m in found.models if m.setting == setting] for setting in ("open_ended", "choices")}
+    assert [len(models) for models in counted.values()] == [11, 11]
+    assert {(m.responses, m.annotator_calls) for m in counted["open_ended"]} == {(per_model, per_model)}
+    assert {(m.responses, m.annotator_calls) for m in counted["choices"]} == {(choices, choices)}
+    hours = {m.model: m.gpu_hours for m in counted["open_ended"]}
     assert hours["qwen2-audio-7b-instruct"] == pytest.approx(per_model * 300 / 2500 / 3600)
     assert hours["gemini-2.5-flash"] == 0
     code, out, _ = equivox("plan", "configs/runs/vibe.yaml")
     assert code == 0
-    assert f"{11 * per_model:,}" in out
+    assert f"{11 * (per_model + choices):,}" in out
     assert "7,442 samples as published" in out
 
 
 def test_items_are_counted_where_the_data_are_there() -> None:
     found = reckoned(open_run_file("vibe", data="sample", limit=48))
-    assert {m.responses for m in found.models} == {10 * 48}
+    assert {(m.setting, m.responses) for m in found.models} == {("open_ended", 10 * 48), ("choices", 6 * 48)}
 
 
 RUN_FILE = """\

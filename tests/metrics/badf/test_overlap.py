@@ -10,14 +10,11 @@ from pathlib import Path
 import pytest
 
 from equivox.metrics.badf.overlap import association_sets, overlap
-from equivox.run.run_files import Estimate, RunFile, estimate, open_run_file
+from equivox.run.cost import estimate
+from equivox.run.run_files import open_run_file, settings_of
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
-
-
-def reckoned(file: RunFile) -> Estimate:
-    return estimate(file, resolve_tasks(file.tasks))
 
 
 def key(phrase: str, identity: str = "f") -> tuple[str, str, str, str]:
@@ -67,11 +64,20 @@ def test_settings_side_by_side(equivox: Cli, tmp_path: Path) -> None:
 def test_what_the_published_settings_take() -> None:
     """8,700 + 2 × 10,440 stories with two characters, twice as many with one; four calls for each."""
     two, alone = 29_580, 59_160
-    expected = {"badf": (3, two), "badf_llama_3b": (1, alone + 2 * two), "badf_openbox": (1, two)}
-    for name, (n_models, stories) in expected.items():
-        found = reckoned(open_run_file(name))
-        assert [(m.responses, m.annotator_calls) for m in found.models] == [(stories, 4 * stories)] * n_models
-        assert all(model.gpu_hours > 0 for model in found.models)
-    file = open_run_file("badf")
-    options = file.spec("qwen3-8b", (), Path("runs")).options
-    assert (options.merge, options.merge_threshold) == ("embedding", 0.63)
+    settings = settings_of(open_run_file("badf"), resolve_tasks)
+    found = estimate(settings)
+    assert {(m.setting, m.model): m.responses for m in found.models} == {
+        ("single", "llama-3.2-3b-instruct"): alone,
+        **{("two", name): two for name in ("llama-3.2-3b-instruct", "llama-3.2-11b-vision-instruct", "qwen3-8b")},
+        **{(name, "llama-3.2-3b-instruct"): two for name in ("balanced", "negative")},
+        ("openbox", "llama-3.2-3b-instruct-transformers"): two,
+    }
+    assert all(m.annotator_calls == 4 * m.responses and m.gpu_hours > 0 for m in found.models)
+    hours = {m.model: m.gpu_hours for m in found.models if m.setting in ("two", "openbox")}
+    # The models on transformers tell one story at a time; the others do not.
+    assert hours["llama-3.2-11b-vision-instruct"] > 20 * hours["qwen3-8b"]
+    for setting in settings:
+        options = setting.spec("qwen3-8b", Path("runs")).options
+        assert (options.merge, options.merge_threshold) == ("embedding", 0.63)
+    folders = {setting.spec(model, Path("runs")).output for setting in settings for model in setting.file.models}
+    assert len(folders) == 7

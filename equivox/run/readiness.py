@@ -1,0 +1,143 @@
+"""What a run file still needs: data, word lists and parsers, models and servers, keys, memory; nothing is run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from equivox.annotate import RULES, AnnotatorFile, open_annotator
+from equivox.annotate.embedding import load_encoder
+from equivox.configs import config_names, read_config_file
+from equivox.core.errors import EquivoxError
+from equivox.core.segments import check_tools
+from equivox.core.task import Task
+from equivox.dataset_builders.corpus import Corpus, open_corpus
+from equivox.engines import ModelFile, engine_of, model_names, open_engine
+from equivox.run.pipeline import check_output, refuse_patches
+from equivox.run.plan import make_plan
+from equivox.run.run_files import Setting
+
+FIRST_SAMPLES = 4
+"""The number of samples whose requests are shown to an engine; those of one task are alike."""
+
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass
+class Missing:
+    """One thing that is missing: its kind, the reason with what helps, and what waits for it."""
+
+    kind: str
+    why: str
+    needed_by: list[str] = field(default_factory=list)
+
+
+def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
+    """Return everything that `settings` need and this machine lacks, each once; servers get one short request.
+
+    Weights are not loaded and nothing is written. An empty list means that all runs can start.
+    """
+    found: dict[tuple[str, str], Missing] = {}
+
+    def note(kind: str, why: str, who: str) -> None:
+        entry = found.setdefault((kind, why), Missing(kind, why))
+        if who not in entry.needed_by:
+            entry.needed_by.append(who)
+
+    corpora: dict[str, Corpus] = {}
+    for setting in settings:
+        for task in setting.varied:
+            with _noting(note, "data", task.name):
+                corpora[task.data.corpus] = corpora.get(task.data.corpus) or open_corpus(task.data, setting.file.data)
+            with _noting(note, "word lists and tools", task.name):
+                check_tools([task])
+        if setting.file.merge == "embedding":
+            with _noting(note, "word lists and tools", "merging by meaning"):
+                load_encoder(setting.file.encoder)
+        ready = [task for task in setting.varied if task.data.corpus in corpora]
+        for model in setting.file.models:
+            with _noting(note, "models", model):
+                _check_model(model, setting, ready, corpora)
+            for why in _memory(model):
+                note("GPU memory", why, model)
+            for why in _key(*engine_of(model)):
+                note("keys", why, model)
+            with _noting(note, "output", model):
+                check_output(setting.spec(model, output).output)
+        for annotator in setting.file.annotators:
+            with _noting(note, "annotators", annotator), closing(open_annotator(annotator)) as opened:
+                opened.check(setting.varied)
+            if annotator in config_names("annotators") and annotator != RULES:
+                declared = read_config_file(AnnotatorFile, annotator, "annotators")
+                for why in _key(declared.engine, declared.model_parameters):
+                    note("keys", why, annotator)
+    return list(found.values())
+
+
+def _check_model(model: str, setting: Setting, tasks: Sequence[Task], corpora: dict[str, Corpus]) -> None:
+    """Raise an error if `model` could not answer the tasks whose data are there."""
+    with closing(open_engine(model, setting.varied)) as engine:
+        refuse_patches(setting.varied, engine)
+        plans = [
+            make_plan([task], corpora, engine.identity, limit=_few(task, corpora), seed=setting.file.seed)
+            for task in tasks
+        ]
+        engine.check([plan.request(row).request for plan in plans for row in range(len(plan))])
+
+
+def _few(task: Task, corpora: dict[str, Corpus]) -> int:
+    """Return a number of samples that has every group."""
+    groups = {tuple(sample.columns.get(name) for name in task.group) for sample in corpora[task.data.corpus].samples}
+    return max(FIRST_SAMPLES, len(groups))
+
+
+def _memory(model: str) -> Iterator[str]:
+    """Yield why this machine's GPU does not hold `model`, if its file says what it needs."""
+    scheme, _ = engine_of(model)
+    if scheme not in ("vllm", "transformers") or model not in model_names():
+        return
+    needed = read_config_file(ModelFile, model, "models").gpu_memory_gb
+    if needed is None:
+        return
+    there = gpu_memory_gb()
+    if there is None:
+        yield f"no GPU was found; {model} needs about {needed:g} GB"
+    elif there < needed:
+        yield f"the GPU has {there:.0f} GB; {model} needs about {needed:g} GB: give it several (tensor_parallel_size)"
+
+
+def _key(scheme: str, arguments: Mapping[str, Any] | str) -> Iterator[str]:
+    """Yield why a server that is not on this machine would refuse the requests: the key is in no variable."""
+    if scheme != "endpoint" or isinstance(arguments, str):
+        return
+    host = urlsplit(str(arguments.get("base_url", ""))).hostname or ""
+    variable = str(arguments.get("api_key_env", "OPENAI_API_KEY"))
+    if host not in _LOCAL and not os.environ.get(variable):
+        yield f"{variable} is not set: put the key of {host} into it"
+
+
+@cache
+def gpu_memory_gb() -> float | None:
+    """Return the memory of the first NVIDIA GPU in GB, as its driver tells; None without one."""
+    command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+        return float(told.splitlines()[0]) * 2**20 / 1e9
+    except (OSError, subprocess.SubprocessError, IndexError, ValueError):
+        return None
+
+
+@contextmanager
+def _noting(note: Callable[[str, str, str], None], kind: str, who: str) -> Iterator[None]:
+    """Note an error as something that is missing."""
+    try:
+        yield
+    except EquivoxError as error:
+        note(kind, str(error), who)

@@ -1,0 +1,235 @@
+"""Run files with several settings, annotators and evaluations; and the list of what is missing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equivox.annotate import open_annotator, open_evaluations
+from equivox.core.errors import RequestError
+from equivox.run import readiness
+from equivox.run.annotating import annotators_of
+from equivox.run.pipeline import run_tasks
+from equivox.run.run_files import RunFile, open_run_file, settings_of, split_models
+from equivox.run.scoring import read_scores, sample_rows
+from equivox.tasks.registry import resolve_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+
+HOBBIES = ("chess", "yoga", "hiking", "sailing")
+
+
+def test_two_settings_of_one_model_do_not_collide(equivox: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "both.yaml"
+    file.write_text(
+        "models: [simulated:random]\ntasks: vibe_gender:candidate\ndata: sample\nlimit: 24\n"
+        "settings:\n  first: {}\n"
+        "  other: {tasks: vibe_gender:casting, seed: 3, models: [simulated:random, simulated:oracle]}\n"
+    )
+    code, out, err = equivox("reproduce", file, "--output", tmp_path / "runs")
+    assert code in (0, 1), err
+    assert "simulated:oracle (other)" in out
+    found = {path.parent.relative_to(tmp_path / "runs").as_posix() for path in tmp_path.glob("runs/*/*/manifest.json")}
+    assert found == {"first/random", "other/random", "other/oracle"}
+    assert [task.name for task in run_tasks(tmp_path / "runs/other/random")] == ["vibe_gender:casting"]
+
+
+def declared(**fields: Any) -> RunFile:
+    return RunFile.model_validate({"models": ["simulated:oracle"], "tasks": "vibe_gender", **fields})
+
+
+def test_models_and_tasks_replace_those_of_the_file() -> None:
+    file = declared(
+        settings={
+            "one": {"models": ["simulated:oracle", "simulated:random"]},
+            "two": {"tasks": "spoken_stereoset:gender"},
+        }
+    )
+    everything = settings_of(file, resolve_tasks)
+    assert [(s.name, s.file.models, len(s.tasks)) for s in everything] == [
+        ("one", ["simulated:oracle", "simulated:random"], 5),
+        ("two", ["simulated:oracle"], 1),
+    ]
+    # A model of the file runs in its own settings; a new one in all.
+    (one,) = settings_of(file, resolve_tasks, models=["simulated:random"])
+    assert (one.name, one.file.models) == ("one", ["simulated:random"])
+    assert [s.name for s in settings_of(file, resolve_tasks, models=["simulated:biased"])] == ["one", "two"]
+    (two,) = settings_of(file, resolve_tasks, tasks="spoken_stereoset:gender")
+    assert (two.name, [task.name for task in two.tasks]) == ("two", ["spoken_stereoset:gender"])
+    with pytest.raises(RequestError, match="vibe_accent:story, which the run file does not have"):
+        settings_of(file, resolve_tasks, tasks="vibe_accent:story")
+    with pytest.raises(RequestError, match="nothing is left"):
+        settings_of(file, resolve_tasks, models=["simulated:random"], tasks="spoken_stereoset:gender")
+
+
+def test_two_models_with_one_folder_are_refused() -> None:
+    with pytest.raises(RequestError, match="share the folder model"):
+        settings_of(declared(models=["a/model.yaml", "b/model.yaml"]), resolve_tasks)
+
+
+@pytest.mark.parametrize(
+    ("text", "models"),
+    [
+        ("", []),
+        ("qwen3-8b, simulated:planted?shift=0.2", ["qwen3-8b", "simulated:planted?shift=0.2"]),
+        ("vllm:model_name=a,dtype=bfloat16,b.yaml", ["vllm:model_name=a,dtype=bfloat16", "b.yaml"]),
+        ("unknown,qwen3-8b", ["unknown", "qwen3-8b"]),
+    ],
+)
+def test_commas_of_arguments_part_no_models(text: str, models: list[str]) -> None:
+    assert split_models(text) == models
+
+
+class Reader:
+    """A server that annotates: hobbies that depend on its seed and, at temperature 0, on nothing else."""
+
+    def __init__(self) -> None:
+        self.temperatures: list[float] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, format: str, *args: Any) -> None:
+                """Say nothing."""
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                data = json.dumps(outer.completion(body)).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def completion(self, body: dict[str, Any]) -> dict[str, Any]:
+        self.temperatures.append(body.get("temperature", -1))
+        seed = body.get("seed") if body.get("temperature") else 0
+        drawn = int(hashlib.sha256(f"{seed} {body['messages']}".encode()).hexdigest(), 16)
+        fields = re.findall(r"^- (\w+) \(", json.dumps(body["messages"]).replace("\\n", "\n"), re.MULTILINE)
+        form = {name: [HOBBIES[(drawn >> shift) % 4] for shift in (0, 8, 16)] for name in fields if name != "refusal"}
+        content = json.dumps({"refusal": "no", **form})
+        message = {"role": "assistant", "content": content}
+        usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "reader",
+            "choices": [choice],
+            "usage": usage,
+        }
+
+
+@pytest.fixture
+def reader() -> Iterator[Reader]:
+    server = Reader()
+    yield server
+    server.http.shutdown()
+    server.http.server_close()
+
+
+def annotator_file(folder: Path, name: str, url: str, **fields: Any) -> Path:
+    path = folder / f"{name}.yaml"
+    arguments = {"model_name": "reader", "base_url": url, "modalities": ["text"]}
+    path.write_text(json.dumps({"engine": "endpoint", "model_parameters": arguments, **fields}))
+    return path
+
+
+def test_independent_evaluations_are_sampled_stored_and_scored_apart(
+    equivox: Cli, reader: Reader, tmp_path: Path
+) -> None:
+    sampled = {"sampling": {"temperature": 0.0}, "evaluation_sampling": {"temperature": 0.7}}
+    file = tmp_path / "twice.yaml"
+    annotators = [str(annotator_file(tmp_path, name, reader.url, **sampled)) for name in ("kim", "lee")]
+    file.write_text(
+        json.dumps(
+            {
+                "models": ["simulated:random"],
+                "tasks": "vibe_gender:advisory",
+                "data": "sample",
+                "limit": 48,
+                "annotators": annotators,
+                "evaluations": 2,
+            }
+        )
+    )
+    code, _, err = equivox("reproduce", file, "--output", tmp_path / "runs")
+    run = tmp_path / "runs" / "random"
+    assert code in (0, 1), err
+    assert annotators_of(run) == ["kim@1", "kim@2", "lee@1", "lee@2"]
+    assert set(reader.temperatures) >= {0.7} and 0.0 not in reader.temperatures
+    tasks = run_tasks(run)
+    hobbies = {
+        name: [row.values.get("hobby") for row in sample_rows(run, tasks, name)["vibe_gender:advisory"]]
+        for name in annotators_of(run)
+    }
+    assert all(len(values) == 48 and None not in values for values in hobbies.values())
+    # Seeds differ, so that no two evaluations are copies.
+    assert len({str(values) for values in hobbies.values()}) == 4
+    assert read_scores(run) == read_scores(run, "kim@1")
+    assert read_scores(run, "kim@1") != read_scores(run, "kim@2")
+    asked = len(reader.temperatures)
+    assert equivox("reproduce", file, "--output", tmp_path / "runs")[0] == code
+    # Resumed: nothing is asked again, but for the greetings of the server.
+    assert len(reader.temperatures) - asked < 8
+
+
+def test_evaluations_that_would_be_copies_are_refused(tmp_path: Path) -> None:
+    greedy = annotator_file(tmp_path, "greedy", "http://127.0.0.1:9/v1", sampling={"temperature": 0.0})
+    with pytest.raises(RequestError, match="all its evaluations would be alike"):
+        open_evaluations(str(greedy), [1, 2])
+    with pytest.raises(RequestError, match="no independent evaluations"):
+        open_annotator("rules@2")
+    for name in open_run_file("genres").annotators:
+        assert "evaluation_sampling" in (Path("configs/annotators") / f"{name}.yaml").read_text()
+
+
+def test_what_is_missing_is_one_list(
+    equivox: Cli, reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SOME_KEY", raising=False)
+    monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: 24.0)
+    model = tmp_path / "served.yaml"
+    arguments = {"model_name": "m", "base_url": "http://127.0.0.1:9/v1", "timeout_s": 1}
+    model.write_text(json.dumps({"engine": "endpoint", "model_parameters": arguments}))
+    far = tmp_path / "far.yaml"
+    arguments = {"model_name": "m", "base_url": "http://far.invalid/v1", "api_key_env": "SOME_KEY", "timeout_s": 1}
+    far.write_text(json.dumps({"engine": "endpoint", "model_parameters": arguments}))
+    fields = {"models": ["simulated:oracle", str(model), str(far)], "tasks": ["vibe_gender:story", "vibe_accent:story"]}
+    file = tmp_path / "mine.yaml"
+    file.write_text(json.dumps({**fields, "data": str(tmp_path / "nowhere")}))
+    code, out, _ = equivox("reproduce", file, "--check")
+    flat = " ".join(out.split())
+    assert code == 1
+    assert "4 missing" in flat or "5 missing" in flat
+    assert "data" in flat and "nowhere" in flat
+    assert "no server answers at http://127.0.0.1:9/v1" in flat
+    assert "SOME_KEY is not set: put the key of far.invalid into it" in flat
+    assert not (tmp_path / "runs").exists()
+    file.write_text(json.dumps({**fields, "data": "sample", "models": ["simulated:oracle"]}))
+    code, out, _ = equivox("reproduce", file, "--check")
+    assert (code, out.strip()) == (0, "Nothing is missing.")
+
+
+def test_a_model_that_the_gpu_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: None)
+    (setting,) = settings_of(declared(models=["qwen3-8b"], data="sample"), resolve_tasks)
+    found = readiness.missing([setting], Path("runs"))
+    assert any(entry.kind == "GPU memory" and "no GPU" in entry.why for entry in found)
+    monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: 8.0)
+    (told,) = (entry for entry in readiness.missing([setting], Path("runs")) if entry.kind == "GPU memory")
+    assert "the GPU has 8 GB" in told.why and told.needed_by == ["qwen3-8b"]
+    monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: 80.0)
+    assert not [entry for entry in readiness.missing([setting], Path("runs")) if entry.kind == "GPU memory"]
