@@ -399,9 +399,14 @@ def plan(
     limit: Annotated[int | None, typer.Option(min=1, help="Samples per task.")] = None,
     models: FileModelsOption = None,
     tasks: FileTasksOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Take speeds from the runs in this folder; runs/FILE by default."),
+    ] = None,
 ) -> int:
     """Estimate the cost of a run file before it is run: responses, annotator calls, GPU-hours."""
-    return run_commands.plan(run_commands.AskedFile(file, data, limit, models, tasks))
+    asked = run_commands.AskedFile(file, data, limit, models, tasks)
+    return run_commands.plan(asked, output or Path("runs") / Path(file).stem)
 
 
 @app.command()

@@ -180,7 +180,7 @@ class AskedFile:
         return file, settings_of(file, resolve_tasks, models=split_models(self.models or ""), tasks=self.tasks)
 
 
-def plan(asked: AskedFile) -> int:
+def plan(asked: AskedFile, output: Path) -> int:
     """Show the estimated cost of a run file."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
@@ -189,7 +189,7 @@ def plan(asked: AskedFile) -> int:
     from equivox.run.cost import estimate
 
     _, settings = asked.open()
-    print_tables(console(), [estimate_table(estimate(settings))])
+    print_tables(console(), [estimate_table(estimate(settings, output))])
     return EXIT_DONE
 
 

@@ -105,13 +105,14 @@ def estimate_table(estimate: Estimate) -> Table:
     for setting, name, engine, models in [*lines, ("", "sum", "", list(estimate.models))]:
         named = [setting, name, engine] if settings else [name, engine]
         numbers = (f"{sum(map(count, models)):,}" for count in counts)
-        rows.append([*named, *numbers, *(_hours(sum(map(time, models))) for time in hours)])
+        speed = _speed(models[0]) if len(models) == 1 and engine else ""
+        rows.append([*named, *numbers, speed, *(_hours(sum(map(time, models))) for time in hours)])
     return Table(
         columns=(
             *(("setting",) if settings else ()),
-            *("model", "engine", "responses", "annotator calls", "GPU-hours", "of the annotator"),
+            *("model", "engine", "responses", "annotator calls", "tokens/s", "GPU-hours", "of the annotator"),
         ),
-        align="l" * (2 + settings) + "rrrr",
+        align="l" * (2 + settings) + "rrrrr",
         rows=rows,
         notes=[
             f"{estimate.tasks} tasks; {'; '.join(estimate.sources)}.",
@@ -121,11 +122,12 @@ def estimate_table(estimate: Estimate) -> Table:
                 for a in estimate.assumptions
             ),
             *(
-                [f"Models on transformers answer one request at a time: {ONE_AT_A_TIME:g} tokens a second."]
+                [f"Models on transformers answer one request at a time: {ONE_AT_A_TIME:g} tokens a second, a guess."]
                 if any(model.engine == "transformers" for model in estimate.models)
                 else []
             ),
-            f"All speeds are guesses: set `estimate` in the file to yours. {DASH}: on a server, or without a GPU.",
+            f"tokens/s: ? a guess, otherwise measured in the folder that `--output` names (a run with `--limit 100` is "
+            f"enough); {DASH}: on a server, or without a GPU. The annotator's speed is a guess.",
         ],
     )
 
@@ -148,6 +150,12 @@ def missing_table(found: Sequence[Missing]) -> Table:
 def _few(names: Sequence[str], shown: int = 3) -> str:
     more = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+
+
+def _speed(model: ModelEstimate) -> str:
+    if not model.tokens_per_second:
+        return DASH
+    return f"{model.tokens_per_second:,.0f}{'' if model.measured else '?'}"
 
 
 def _hours(hours: float) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from equivox.annotate import RULES
 from equivox.core.task import Task
@@ -15,6 +17,7 @@ from equivox.engines import EngineIdentity, engine_of
 from equivox.run.design import published_items
 from equivox.run.plan import make_plan
 from equivox.run.run_files import EstimateFields, RunFile, Setting
+from equivox.run.speed import Speed, read_speed
 
 _NOBODY = EngineIdentity(engine="none", model="none", revision="")
 
@@ -25,7 +28,10 @@ ONE_AT_A_TIME = 40.0
 
 @dataclass(frozen=True, kw_only=True)
 class ModelEstimate:
-    """Estimated cost of one model in one setting. `gpu_hours` is 0 for a model on a server or without a GPU."""
+    """Estimated cost of one model in one setting. `gpu_hours` is 0 for a model on a server or without a GPU.
+
+    `tokens_per_second` is 0 there, too; `measured` says whether it comes from a run, or is a guess.
+    """
 
     model: str
     setting: str
@@ -33,6 +39,7 @@ class ModelEstimate:
     responses: int
     annotator_calls: int
     tokens_per_second: float
+    measured: bool
     gpu_hours: float
     annotator_gpu_hours: float
 
@@ -47,12 +54,13 @@ class Estimate:
     assumptions: Sequence[EstimateFields]
 
 
-def estimate(settings: Sequence[Setting]) -> Estimate:
+def estimate(settings: Sequence[Setting], output: Path | None = None) -> Estimate:
     """Estimate the cost of a run file's `settings`; nothing is written and no model is loaded.
 
     Samples are counted in the corpora that `data` names; without `data`, published numbers are used. Requests that
     several tasks share are counted once; annotator calls are at most one per segment of a response, without retries,
-    for each annotator and evaluation.
+    for each annotator and evaluation. Speed and length of the answers are those of the runs under `output`, where a
+    model has one with enough responses; otherwise guesses.
     """
     models: list[ModelEstimate] = []
     sources: list[str] = []
@@ -60,7 +68,7 @@ def estimate(settings: Sequence[Setting]) -> Estimate:
     for setting in settings:
         responses, calls, own = _requests(setting.file, setting.varied, corpora)
         sources += own
-        models += [_of_model(setting, model, responses, calls) for model in setting.file.models]
+        models += [_of_model(setting, model, responses, calls, output) for model in setting.file.models]
     return Estimate(
         models=models,
         tasks=sum(len(setting.varied) for setting in settings),
@@ -69,10 +77,16 @@ def estimate(settings: Sequence[Setting]) -> Estimate:
     )
 
 
-def _of_model(setting: Setting, model: str, responses: int, calls: int) -> ModelEstimate:
+def _of_model(setting: Setting, model: str, responses: int, calls: int, output: Path | None) -> ModelEstimate:
     file, reckoned = setting.file, setting.file.estimate
     engine = engine_of(model)[0]
     speed = {"vllm": reckoned.tokens_per_second, "transformers": ONE_AT_A_TIME}.get(engine, 0.0)
+    length, found = reckoned.completion_tokens, Speed()
+    if speed and output is not None:
+        found = read_speed(setting.spec(model, output).output)
+    measured = not math.isnan(found.per_second)
+    if measured:
+        speed, length = found.per_second, found.per_response
     readers = [name for name in file.annotators if name != RULES]
     calls = calls * len(readers) * file.evaluations
     return ModelEstimate(
@@ -82,7 +96,8 @@ def _of_model(setting: Setting, model: str, responses: int, calls: int) -> Model
         responses=responses,
         annotator_calls=calls,
         tokens_per_second=speed,
-        gpu_hours=responses * reckoned.completion_tokens / speed / 3600 if speed else 0.0,
+        measured=measured,
+        gpu_hours=responses * length / speed / 3600 if speed else 0.0,
         annotator_gpu_hours=calls * reckoned.annotation_tokens / reckoned.annotation_tokens_per_second / 3600,
     )
 

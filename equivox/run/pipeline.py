@@ -5,6 +5,7 @@ RUN/plan.parquet    every request with its group, cluster and stratum
 RUN/responses/      the model's responses, in order of arrival
 RUN/annotations/A/  every annotation by annotator A, and the samples of each task as a table
 RUN/scores.json     the scores with their evidence
+RUN/speed.json      tokens per second of the model
 RUN/usage.json      requests, tokens and cost, if a server was used
 RUN/tasks.json      the tasks
 """
@@ -37,6 +38,7 @@ from equivox.run.declarations import TASKS_FILE, encode, read_tasks, write_tasks
 from equivox.run.manifest import differences, new_manifest, read_manifest, run_identity, write_manifest
 from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
 from equivox.run.scoring import follow_up, score
+from equivox.run.speed import Speed, add_speed
 from equivox.run.store import Store, response_schema
 
 IMPORTED = "imported"
@@ -295,6 +297,7 @@ def generate(
     progress("generate", finished, total)
     unanswered = dict(zip(plan.table["key"].take(pending.rows).to_pylist(), pending.rows.tolist(), strict=True))
     proves_arrival = engine.identity.engine != IMPORTED
+    speed = Speed()
     with Store(folder / "responses", response_schema()) as store:
         for response in until_outage(_answers(pending, engine), engine.identity.model, stop_after):
             row = unanswered.pop(response.key, None)
@@ -304,12 +307,14 @@ def generate(
                 _refuse_arrival(plan.request(row).request, response, engine)
             error = None if response.error is None else cleaned(response.error)
             store.append({**vars(response), "error": error})
+            speed.count(response.completion_tokens or 0)
             finished += 1
             progress("generate", finished, total)
         for key in sorted(unanswered):
             store.append(vars(Response(key=key, text=None, error="the engine gave no response")))
         store.flush()
         store.compact()
+    add_speed(folder, speed)
 
 
 def pending_requests(folder: Path, plan: Plan, *, retry_failed: bool = False) -> PlannedRequests:
