@@ -125,17 +125,18 @@ def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed
         for one, other in combinations(opened, 2)
         for test in (*_tests(one, other, n_resamples, seed), *_overall(one, other, n_resamples, seed))
     ]
-    return _with_q(found)
+    return with_q(found, "pairs of models × tasks × measures × conditions")
 
 
-def _with_q(tests: Sequence[PairedTest]) -> list[PairedTest]:
+def with_q(tests: Sequence[PairedTest], family: str) -> list[PairedTest]:
+    """Return the tests with q after Benjamini and Yekutieli over all of them; `family` says what they are."""
     from equivox.statistics import adjust
 
     if not tests:
         return []
     # Pairs that share a model depend on each other in both directions, so Benjamini and Hochberg have no proof.
     members = {str(place): test.p for place, test in enumerate(tests)}
-    q = adjust(members, family="pairs of models × tasks × measures × conditions", method="by").q
+    q = adjust(members, family=family, method="by").q
     return [replace(test, q=q[str(place)]) for place, test in enumerate(tests)]
 
 
@@ -256,9 +257,18 @@ def _tested(
     seed: Sequence[object],
 ) -> PairedTest:
     paired = _paired(one, other, tasks)
-    if isinstance(paired, str) or measure.compare is None:
-        return replace(test, undefined=paired if isinstance(paired, str) else measure.not_compared)
-    found: PairedValues = measure.compare(measure.name, paired, n_resamples, _generator(*seed, measure.name))
+    if isinstance(paired, str):
+        return replace(test, undefined=paired)
+    return paired_result(test, measure, paired, n_resamples, paired_generator(*seed, measure.name))
+
+
+def paired_result(
+    test: PairedTest, measure: Measure, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator
+) -> PairedTest:
+    """Return `test` with the numbers of the measure's paired test of these tasks."""
+    if measure.compare is None:
+        return replace(test, undefined=measure.not_compared)
+    found: PairedValues = measure.compare(measure.name, tasks, n_resamples, rng)
     return replace(test, **{field.name: getattr(found, field.name) for field in fields(found)})
 
 
@@ -282,17 +292,20 @@ def _empty(one: OpenedRun, other: OpenedRun, score: Score, task: str) -> PairedT
     )
 
 
-def _generator(*parts: Any) -> np.random.Generator:
+def paired_generator(*parts: Any) -> np.random.Generator:
+    """Return a generator that depends on `parts` alone."""
     import numpy as np
 
     return np.random.default_rng(int(digest(["paired", *parts])[:16], 16))
 
 
 def _unscored(one: OpenedRun, other: OpenedRun, mine: Score, theirs: Score) -> str | None:
-    for opened, score in ((one, mine), (other, theirs)):
-        if not score.defined:
-            return f"{opened.run.model} has no score: {score.undefined}"
-    return None
+    return unscored(((one.run.model, mine), (other.run.model, theirs)))
+
+
+def unscored(named: Sequence[tuple[str, Score]]) -> str | None:
+    """Return which of these has no score, and why; None if all have one."""
+    return next((f"{name} has no score: {score.undefined}" for name, score in named if not score.defined), None)
 
 
 def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from equivox.compare.conditions import ConditionTest, condition_tests
 from equivox.compare.pairs import (
     OVERALL,
     OpenedRun,
@@ -27,20 +28,22 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Judged:
-    """The results of a comparison of several runs: tests between them, their ranks, cohort-relative scores."""
+    """The results of a comparison: tests between runs, ranks, cohort-relative scores, tests between conditions."""
 
     tests: Sequence[PairedTest]
     ranks: Sequence[Rank]
     cohorts: Sequence[CohortScore]
+    conditions: Sequence[ConditionTest] = ()
 
 
 def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
-    """Return tests, ranks and cohort-relative scores of the compared runs; empty for one run."""
-    if len(comparison.runs) < 2:
-        return Judged((), (), ())
+    """Return tests, ranks and cohort-relative scores of the compared runs; of one run, only tests of its conditions."""
     opened = open_runs(comparison)
+    conditions = condition_tests(opened, n_resamples=n_resamples)
+    if len(comparison.runs) < 2:
+        return Judged((), (), (), conditions)
     tests = paired_tests(opened, n_resamples=n_resamples)
-    return Judged(tests, rank_all(comparison, tests), cohort_scores(opened, n_resamples=n_resamples))
+    return Judged(tests, rank_all(comparison, tests), cohort_scores(opened, n_resamples=n_resamples), conditions)
 
 
 def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[CohortScore]:
@@ -236,4 +239,9 @@ def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
         {**{name: value for name, value in vars(score).items() if name not in {"parts", "members"}}, **score.parts}
         for score in judged.cohorts
     ]
-    return {"paired_tests": tests, "ranks": ranks, "cohort": cohorts}
+    conditions = [
+        {"model": entry.model, **vars(entry.test), "parts": " ".join(entry.test.parts)} for entry in judged.conditions
+    ]
+    renamed = {"model_a": "condition_a", "model_b": "condition_b"}
+    conditions = [{renamed.get(name, name): value for name, value in row.items()} for row in conditions]
+    return {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions}

@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from equivox.compare.conditions import ConditionTest
 from equivox.compare.pairs import PairedTest, untested_measures
 from equivox.compare.ranking import Judged, Rank, missing_cohorts
 from equivox.compare.runs import Comparison, TaskCorrelation, task_correlations, top_movers
 from equivox.core.metric import CohortScore, Metric, Overlap
-from equivox.core.scores import NAN
+from equivox.core.scores import LEVEL, NAN
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table, as_latex, split_by
@@ -19,6 +20,12 @@ TESTS_NOTE = (
     "a further by: how much further a lies from no bias, less what noise adds to either (a − b where no value says "
     "no bias);\ninterval: 95 %; p: two-sided, the models are exchanged within whole clusters; q: after "
     "Benjamini–Yekutieli,\nover all pairs, tasks and metrics (* q < 0.05, ** q < 0.001)."
+)
+CONDITIONS_NOTE = (
+    "further by: how much further from no bias with the voice or face than without, less what noise adds to either;\n"
+    "interval: 95 %; p: two-sided, the conditions are exchanged within whole clusters; q: after "
+    "Benjamini–Yekutieli,\nover all models, tasks and metrics (* q < 0.05, ** q < 0.001). Without a difference the "
+    "cause may lie in the text."
 )
 RANKS_NOTE = (
     "distance: from no bias, less the null mean; rank interval: the ranks that the paired tests allow, 95 % for all "
@@ -67,7 +74,7 @@ def verdict_tables(comparison: Comparison, judged: Judged) -> list[list[Table]]:
     if not cohorts:
         missing = [f"{DASH} {reason}" for reason in missing_cohorts(comparison)]
         cohorts.append(Table(columns=(), align="", rows=(), remarks=missing))
-    return [tests, rank_tables(judged.ranks), cohorts]
+    return [condition_tables(judged.conditions), tests, rank_tables(judged.ranks), cohorts]
 
 
 def latex_tables(comparison: Comparison, judged: Judged) -> dict[str, str]:
@@ -76,6 +83,7 @@ def latex_tables(comparison: Comparison, judged: Judged) -> dict[str, str]:
         "scores": _score_grids(comparison),
         "correlations": correlation_tables(task_correlations(comparison)),
         "ranks": rank_tables(judged.ranks),
+        "conditions": condition_tables(judged.conditions),
         "paired_tests": paired_tables(judged.tests),
         "cohort": cohort_tables(comparison.metrics, judged.cohorts),
     }
@@ -113,6 +121,60 @@ def paired_tables(tests: Sequence[PairedTest]) -> list[Table]:
             )
         )  # fmt: skip
     return found
+
+
+def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
+    """Return the tests between conditions of each model, a table per family and pair of conditions."""
+    found = []
+    for key, own in split_by(tests, lambda entry: (entry.test.family, entry.test.condition)).items():
+        a, b = own[0].test.model_a, own[0].test.model_b
+        reasons = split_by(
+            [entry for entry in own if entry.test.undefined], lambda entry: (entry.model, entry.test.undefined)
+        )
+        found.append(
+            Table(
+                caption=f"{key[0]}, {key[1]}: is it the {a}? The same samples in both conditions",
+                columns=(
+                    "model", "task", "metric", a, b, f"{a} further by", "interval", "p", "q", "samples", "clusters",
+                ),
+                align="lllrrrrrrrr",
+                rows=[
+                    [entry.model, *(cell for place, cell in enumerate(_test_row(entry.test)) if place not in (2, 3))]
+                    for entry in own
+                    if entry.test.undefined is None
+                ],
+                grouped=1,
+                remarks=[
+                    f"{DASH} {model}, {', '.join(dict.fromkeys(entry.test.task for entry in members))}: not tested: "
+                    f"{reason}"
+                    for (model, reason), members in reasons.items()
+                ],
+                notes=[CONDITIONS_NOTE],
+            )
+        )  # fmt: skip
+    return found
+
+
+def conditions_in_words(tests: Sequence[ConditionTest]) -> list[str]:
+    """Return a sentence per model and pair of conditions: how many scores differ, and what that says."""
+    told = []
+    for (model, _, _), own in split_by(tests, lambda e: (e.model, e.test.family, e.test.condition)).items():
+        first = own[0].test
+        tested = [entry.test for entry in own if entry.test.undefined is None]
+        larger = sum(test.q < LEVEL and not test.further < 0 for test in tested)
+        smaller = sum(test.q < LEVEL and test.further < 0 for test in tested)
+        where = f"{model}, {first.family}: with {first.model_a} against {first.model_b}"
+        if not tested:
+            told.append(f"{where} nothing could be tested.")
+        elif larger or smaller:
+            found = [f"{n} {side}" for n, side in ((larger, "further from no bias"), (smaller, "nearer")) if n]
+            told.append(f"{where} {' and '.join(found)}, of {len(tested)} tests.")
+        else:
+            told.append(
+                f"{where} none of {len(tested)} tests shows a difference. What was found may lie in the text, or the "
+                "design may be too small."
+            )
+    return told
 
 
 def _test_row(test: PairedTest) -> list[str]:

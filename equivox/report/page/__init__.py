@@ -24,7 +24,7 @@ from equivox.core.scores import Score
 from equivox.core.segments import WHOLE
 from equivox.core.version import __version__
 from equivox.report.numbers import UNTOLD, interval, p_value, percent, score_interval, score_value, share
-from equivox.report.page.compared import favour_panels, side_by_side, speaker_panels
+from equivox.report.page.compared import conditions, favour_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import evidence, evidence_columns, marked, marks, p_headings
 from equivox.report.table import Table, as_html, split_by
@@ -89,6 +89,7 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
     from equivox.compare.ranking import judge
 
     comparison = open_comparison(folders)
+    judged = judge(comparison)
     source = resources.files(__name__)
     shown = list(_examples(comparison, examples, data)) if examples else []
     used = {metric.name: metric for metric in comparison.metrics.values()}.values()
@@ -104,7 +105,8 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         annotators=sorted({run.annotator for run in comparison.runs}),
         marks=marks(comparison.runs),
         sections=list(_sections(comparison)),
-        compared=side_by_side(comparison, judge(comparison)),
+        compared=side_by_side(comparison, judged),
+        conditions=conditions(judged),
         panels=list(favour_panels(comparison)),
         speakers=list(speaker_panels(comparison)),
         movers=_by_model(_movers(comparison, movers)),

@@ -11,7 +11,15 @@ from equivox.compare.pairs import untested_measures
 from equivox.compare.ranking import Judged, missing_cohorts
 from equivox.compare.runs import Comparison
 from equivox.core.scores import Score
-from equivox.report.comparison_tables import cohort_tables, in_words, paired_tables, rank_tables, told_ranks
+from equivox.report.comparison_tables import (
+    cohort_tables,
+    condition_tables,
+    conditions_in_words,
+    in_words,
+    paired_tables,
+    rank_tables,
+    told_ranks,
+)
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.report.score_tables import marked, untold_lines
 from equivox.report.table import Cell, Table, as_html, split_by
@@ -31,6 +39,16 @@ def side_by_side(comparison: Comparison, judged: Judged) -> dict[str, Any] | Non
         "untested": [f"{name}: no paired test: {reason}" for name, reason in untested_measures(comparison).items()],
         "cohorts": [as_html(table) for table in cohort_tables(comparison.metrics, judged.cohorts)],
         "no_cohort": " ".join(missing_cohorts(comparison)) if not judged.cohorts else "",
+    }
+
+
+def conditions(judged: Judged) -> dict[str, Any] | None:
+    """Return the tests between conditions in words and as tables; None if no run has a task in two conditions."""
+    if not judged.conditions:
+        return None
+    return {
+        "words": conditions_in_words(judged.conditions),
+        "tables": [as_html(table) for table in condition_tables(judged.conditions)],
     }
 
 

@@ -1,0 +1,120 @@
+"""Is it the voice? Each task of a run against the same task without the recording or the image, on the same samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from equivox.compare.pairs import (
+    OVERALL,
+    OpenedRun,
+    PairedTest,
+    aligned,
+    averaged_scores,
+    paired_generator,
+    paired_result,
+    tasks_of,
+    unscored,
+    with_q,
+)
+from equivox.core.metric import Measure, PairedTask
+from equivox.core.scores import Score
+from equivox.core.variants import SHUFFLED
+
+
+@dataclass(frozen=True)
+class ConditionTest:
+    """Test of one model's score with the person's voice or face against its score without.
+
+    `test` is a paired test whose two sides, `model_a` and `model_b`, are the declared condition and the other one; its
+    q is over all such tests that are shown together. A positive `further` means that bias is larger with the person.
+    """
+
+    model: str
+    test: PairedTest
+
+
+def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[ConditionTest]:
+    """Return the tests between the declared condition and every other one that a run has, but for shuffled groups.
+
+    A pair that is not tested is returned with the reason. Empty if no run has a task in two conditions. The unit is
+    the cluster: both conditions ask about the same samples, and whole clusters are exchanged.
+    """
+    found = [
+        ConditionTest(one.run.model, test)
+        for one in opened
+        for test in (*_tests(one, n_resamples, seed), *_overall(one, n_resamples, seed))
+    ]
+    q = with_q([entry.test for entry in found], "models × tasks × measures × conditions")
+    return [replace(entry, test=test) for entry, test in zip(found, q, strict=True)]
+
+
+def _tests(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
+    whole = {(score.task, score.name): score for score in one.run.scores if score.is_whole}
+    for (task, name), other in whole.items():
+        declared, at, condition = task.partition("@")
+        mine, measure = whole.get((declared, name)), one.run.measure(other)
+        if not at or condition == SHUFFLED or mine is None or measure is None or measure.compare is None:
+            continue
+        tasks = [(declared, task)]
+        if ":" not in declared:
+            tasks = [(member.partition("@")[0], member) for member in tasks_of(one, task)]
+        pairs = [(a, b, mine, other) for a, b in tasks]
+        yield _tested(one, measure, _empty(mine, other, declared), pairs, n_resamples, [seed, task])
+
+
+def _overall(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
+    """Yield the tests of the mean over all tasks of a family, for the measures that have one."""
+    every = averaged_scores(one.run)
+    for (family, dimension, name), others in every.items():
+        declared, at, condition = family.partition("@")
+        mine = every.get((declared, dimension, name), {})
+        pairs = [
+            (task.partition("@")[0], task, mine[task.partition("@")[0]], score)
+            for task, score in others.items()
+            if task.partition("@")[0] in mine
+        ]
+        if not at or condition == SHUFFLED or len(pairs) < 2:
+            continue
+        _, _, first, other = pairs[0]
+        measure = one.run.measure(first)
+        test = _empty(first, other, f"{declared}: {OVERALL}")
+        if len(pairs) < max(len(mine), len(others)):
+            yield replace(test, undefined="the two conditions do not have the same tasks")
+        elif measure is not None:
+            yield _tested(one, measure, test, pairs, n_resamples, [seed, family, dimension])
+
+
+def _empty(mine: Score, other: Score, task: str) -> PairedTest:
+    return PairedTest(
+        dimension=mine.dimension,
+        condition=f"{mine.condition} against {other.condition}",
+        family=mine.family,
+        task=task,
+        metric=mine.name,
+        unit=mine.unit,
+        model_a=mine.condition,
+        model_b=other.condition,
+    )
+
+
+def _tested(
+    one: OpenedRun,
+    measure: Measure,
+    test: PairedTest,
+    pairs: Sequence[tuple[str, str, Score, Score]],
+    n_resamples: int,
+    seed: Sequence[Any],
+) -> PairedTest:
+    if one.unreadable:
+        return replace(test, undefined=one.unreadable)
+    tasks = []
+    for a, b, mine, other in pairs:
+        if reason := unscored(((a, mine), (b, other))):
+            return replace(test, undefined=reason)
+        both = aligned(one.asked[a].samples, one.asked[b].samples)
+        if isinstance(both, str):
+            return replace(test, undefined=both.replace("two runs", "two conditions"))
+        tasks.append(PairedTask(one.asked[a].task, *both, mine, other))
+    return paired_result(test, measure, tasks, n_resamples, paired_generator("conditions", *seed, measure.name))

@@ -1,0 +1,124 @@
+"""Tests between conditions: a bias that needs the voice is found to need it, one that does not is not."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from equivox.compare.conditions import ConditionTest, condition_tests
+from equivox.compare.pairs import open_runs
+from equivox.compare.ranking import judge
+from equivox.compare.runs import open_comparison
+from equivox.core.scores import ScoringOptions
+from equivox.core.task import Task
+from equivox.core.variants import EVERY_CONDITION, vary
+from equivox.engines import EngineIdentity, Request, Response, open_engine
+from equivox.report.comparison_tables import conditions_in_words
+from equivox.report.page import build_report
+from equivox.run.pipeline import RunSpec, execute
+from equivox.tasks.registry import resolve_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+TASKS = "vibe_gender:candidate,vibe_gender:advisory,spoken_stereoset_orders:gender"
+
+
+class Hears:
+    """A model that is biased where it hears a voice, and even-handed where it does not."""
+
+    modalities = frozenset({"text", "audio"})
+
+    def __init__(self, tasks: Sequence[Task], without: str) -> None:
+        self.engines = {
+            True: open_engine("simulated:planted?shift=0.6", tasks),
+            False: open_engine(f"simulated:{without}", tasks),
+        }
+        self.identity = EngineIdentity(engine="simulated", model=f"hears, else {without}", revision="1")
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Accept all."""
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        for request in requests:
+            yield from self.engines[request.condition == "audio"].generate([request])
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def made(folder: Path, without: str) -> Path:
+    tasks = resolve_tasks(TASKS)
+    spec = RunSpec(
+        model="simulated:hears",
+        tasks=tasks,
+        data="sample",
+        output=folder,
+        conditions=(EVERY_CONDITION,),
+        options=ScoringOptions(n_resamples=199),
+    )
+    execute(spec, engine=Hears(vary(tasks, group=None, conditions=spec.conditions), without))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("conditions")
+    return {without: made(folder / str(n), without) for n, without in enumerate(("random", "planted?shift=0.6"))}
+
+
+def shown(folder: Path) -> list[ConditionTest]:
+    return condition_tests(open_runs(open_comparison([folder])), n_resamples=999)
+
+
+def test_a_bias_that_needs_the_voice(runs: dict[str, Path]) -> None:
+    found = {(e.test.task, e.test.metric, e.test.model_b): e.test for e in shown(runs["random"])}
+    for other in ("text_only", "silence"):
+        for task in ("vibe_gender:candidate", "vibe_gender:advisory", "vibe_gender: all tasks"):
+            test = found[task, "nTVD", other]
+            # 60 with the voice and 0 without, by construction; the same 288 samples of 24 speakers.
+            assert test.model_a == "audio" and test.undefined is None
+            assert test.ci_low < 60 < test.ci_high and test.further > 30
+            assert test.p <= test.q < 0.05
+            assert test.n_clusters == 24
+    assert {other for *_, other in found} == {"text_only", "silence"}
+    (words,) = (
+        line for line in conditions_in_words(shown(runs["random"])) if "vibe_gender: with audio against t" in line
+    )
+    assert "3 further from no bias, of 3 tests" in words
+
+
+def test_a_bias_that_does_not_need_the_voice(runs: dict[str, Path]) -> None:
+    found = [e.test for e in shown(runs["planted?shift=0.6"]) if e.test.metric in ("nTVD", "slbs")]
+    assert found and all(test.q > 0.05 and test.undefined is None for test in found)
+    assert all("none of" in line for line in conditions_in_words(shown(runs["planted?shift=0.6"])))
+
+
+def test_a_score_that_is_undefined_in_one_condition_is_told(tmp_path: Path) -> None:
+    found = [e.test for e in shown(made(tmp_path / "run", "random?fail=0.6")) if e.test.metric == "nTVD"]
+    # Without the voice too many requests fail for a score.
+    assert found and all("has no score" in (test.undefined or "") for test in found)
+    assert all(test.p != test.p and test.q != test.q for test in found)
+
+
+def test_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], tmp_path: Path) -> None:
+    code, out, err = equivox(
+        *("compare", runs["random"], "--resamples", 199, "--csv", tmp_path / "csv", "--latex", tmp_path / "tex")
+    )
+    assert code == 0, err
+    assert "vibe_gender, audio against silence: is it the audio?" in out
+    with (tmp_path / "csv" / "conditions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["condition_a"], row["condition_b"]) for row in rows} == {("audio", "text_only"), ("audio", "silence")}
+    assert (tmp_path / "tex" / "conditions.tex").is_file()
+    page = build_report([runs["random"]])
+    assert "With and without the person" in page and "3 further from no bias" in page
+
+
+def test_a_run_in_one_condition_has_none(tmp_path: Path) -> None:
+    options = ScoringOptions(n_resamples=99)
+    tasks = resolve_tasks("vibe_gender:advisory")
+    execute(RunSpec(model="simulated:random", tasks=tasks, data="sample", limit=24, output=tmp_path, options=options))
+    assert judge(open_comparison([tmp_path])).conditions == []
+    assert "With and without the person" not in build_report([tmp_path])
