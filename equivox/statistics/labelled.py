@@ -371,7 +371,6 @@ def _measured(
     degrees = _combined(own.degrees[0], scaled, parts)
     noise = Noise(
         [np.concatenate(both) for both in zip(scaled, labels, strict=True)],
-        slices,
         (degrees,),
         degrees,
         [np.concatenate(both) for both in zip(alike, unseen, strict=True)],

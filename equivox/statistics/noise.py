@@ -33,7 +33,6 @@ class Noise:
     """
 
     factors: list[Floats]
-    slices: list[slice]
     degrees: tuple[float, ...]
     joint_degrees: float
     supposed: list[Floats] | None = None
@@ -164,7 +163,7 @@ def noise_over_clusters(
         spreads.append((pulls, simple, freedom))
     degrees = [_degrees(spreads, [part]) for part in slices]
     joint = degrees[0] if len(slices) == 1 else _degrees(spreads, slices)
-    return Noise(factors, list(slices), tuple(degrees), joint, supposed)
+    return Noise(factors, tuple(degrees), joint, supposed)
 
 
 def _summed(targets: Sequence[Floats]) -> list[Floats]:
@@ -285,7 +284,7 @@ def noise_over_responses(
         root = np.sqrt(np.clip(scale, 0, None))[:, None] * axes.T
         factors.append(root * np.sqrt(m / max(m - 1, 1)))
     infinite = float("inf")
-    return Noise(factors, list(slices), (infinite,) * len(slices), infinite)
+    return Noise(factors, (infinite,) * len(slices), infinite)
 
 
 def _second_moments(row: Ints, columns: Ints, m: int, n_columns: int, slices: Sequence[slice]) -> Floats:
