@@ -15,10 +15,8 @@ from equivox.statistics.encode import Design, cross_count, encode_design, encode
 from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.inputs import EncodedValues, LabelColumn, ValueColumn
 from equivox.statistics.intervals import TINY, spreads
-from equivox.statistics.noise import Noise, noise_over_clusters
+from equivox.statistics.noise import N_NOISE, Noise, noise_over_clusters
 from equivox.statistics.permutation import blocks, p_value
-
-N_NOISE = 1_000
 
 BLOCK_CELLS = 2**19
 

@@ -10,15 +10,12 @@ import numpy as np
 from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.distance import ntvd_per_attribute
 from equivox.statistics.encode import Design, Occurrences, cross_count, stack_attributes
-from equivox.statistics.noise import Noise, noise_of_items, noise_over_clusters, noise_over_responses
+from equivox.statistics.noise import N_NOISE, Noise, noise_of_items, noise_over_clusters, noise_over_responses
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 from equivox.statistics.permutation import p_value
 
 MANY = 2**63 - 1
 """The largest count of permutations that is reported; larger ones do not fit into file formats."""
-
-N_NOISE = 1_000
-"""Number of draws of sampling error for an interval; its ends differ by about 0.1 standard errors between seeds."""
 
 UNLIKE = 1.5
 """Numbers of clusters, or their mean sizes, are unlike in two groups from this ratio on."""

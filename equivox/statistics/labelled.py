@@ -17,10 +17,7 @@ from equivox.statistics.encode import Design, cross_count, encode_design
 from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.inputs import LabelColumn, ValueCodes, ValueColumn
 from equivox.statistics.intervals import invert
-from equivox.statistics.noise import Noise, noise_over_clusters, noise_over_responses, supposed_pulls
-
-N_NOISE = 1_000
-"""Number of draws of noise for the interval."""
+from equivox.statistics.noise import N_NOISE, Noise, noise_over_clusters, noise_over_responses, supposed_pulls
 
 ENOUGH_LABELS = 50
 """From this number of labels in every group on, no note says how wide the interval is."""
