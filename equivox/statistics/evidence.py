@@ -10,7 +10,7 @@ import numpy as np
 from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.distance import ntvd_per_attribute
 from equivox.statistics.encode import Design, Occurrences, cross_count, stack_attributes
-from equivox.statistics.noise import N_NOISE, Noise, noise_of_items, noise_over_clusters, noise_over_responses
+from equivox.statistics.noise import N_NOISE, ONE_CLUSTER, Noise, noise_of, noise_of_items
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 from equivox.statistics.permutation import p_value
 
@@ -66,9 +66,7 @@ def draw_evidence(
     n_used = len(np.unique(rows))
     cluster = euclidean = np.empty((0, len(parts)))
     exact, n_labellings, n_clusters, guarded = False, 0, 0, False
-    if design.clusters is None or design.cluster_of_row is None or design.group_of_cluster is None:
-        noise = noise_over_responses(rows, columns, design.group_of_row, parts, n_groups)
-    else:
+    if design.clusters is not None and design.cluster_of_row is not None and design.group_of_cluster is not None:
         counts = cross_count(design.cluster_of_row[rows], columns, (len(design.clusters), parts[-1].stop))
         heard = counts.sum(axis=1) > 0
         group = design.group_of_cluster[heard]
@@ -100,30 +98,18 @@ def draw_evidence(
                 "permutations reject too often, so p cluster is the larger of theirs and that of the noise"
             )
         if per_group.min() < 2:
-            notes.append("a group has one cluster: the interval treats responses as independent, too narrow")
-            noise = noise_over_responses(rows, columns, design.group_of_row, parts, n_groups)
-        else:
-            noise = noise_over_clusters(
-                rows,
-                columns,
-                design.group_of_row,
-                design.cluster_of_row,
-                design.group_of_cluster,
-                parts,
-                n_groups,
-                rng,
-                block_of_cluster=design.block_of_cluster,
-            )
+            notes.append(ONE_CLUSTER)
         for name, part in slices.items():
             heard_in = np.bincount(group[counts[heard][:, part].any(axis=1)], minlength=n_groups)
             if heard_in.min() < 2 <= per_group.min():
                 notes.append(
                     f"{name}: a group has one cluster with an answer, its noise is not known: interval too narrow"
                 )
-        if noise.alike:
-            notes.append(
-                "all clusters of a group give the same answers: the interval supposes one more cluster that does not"
-            )
+    noise = noise_of(rows, columns, design, parts, rng)
+    if noise.alike:
+        notes.append(
+            "all clusters of a group give the same answers: the interval supposes one more cluster that does not"
+        )
     scaled = noise.draw(N_NOISE, rng)
     scales, joint_scale = noise.scales(len(scaled), rng)
     new_items, item_errors = _other_items(rows, columns, design, parts, noise, scaled, rng)

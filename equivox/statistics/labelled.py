@@ -17,7 +17,7 @@ from equivox.statistics.encode import Design, cross_count, encode_design
 from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.inputs import LabelColumn, ValueCodes, ValueColumn
 from equivox.statistics.intervals import invert
-from equivox.statistics.noise import N_NOISE, Noise, noise_over_clusters, noise_over_responses, supposed_pulls
+from equivox.statistics.noise import N_NOISE, ONE_CLUSTER, Noise, enough_clusters, noise_of, supposed_pulls
 
 ENOUGH_LABELS = 50
 """From this number of labels in every group on, no note says how wide the interval is."""
@@ -356,7 +356,9 @@ def _measured(
 ) -> CorrectedShift:
     """Return the result with estimate and interval, from the noise of both parts of every group."""
     slices = [slice(0, len(table.names))]
-    own, notes = _noise_of_annotator(table, design, slices, rng)
+    own, notes = noise_of(table.rows, table.columns, design, slices, rng), list(design.notes)
+    if design.clusters is not None and not enough_clusters(table.rows, design):
+        notes.append(ONE_CLUSTER)
     labels, unseen = [], []
     estimated = np.stack([part.shares * part.size for part in parts])
     for code, part in enumerate(parts):
@@ -404,31 +406,6 @@ def _measured(
             "notes": tuple(notes),
         }
     )
-
-
-def _noise_of_annotator(
-    table: _Responses, design: Design, slices: Sequence[slice], rng: np.random.Generator
-) -> tuple[Noise, list[str]]:
-    """Return the noise of the annotator's shares over all responses, and remarks on it."""
-    n_groups, rows = len(design.groups), table.rows
-    if design.cluster_of_row is not None and design.group_of_cluster is not None:
-        heard = np.unique(design.cluster_of_row[rows])
-        if np.bincount(design.group_of_cluster[heard], minlength=n_groups).min() >= 2:
-            noise = noise_over_clusters(
-                rows,
-                table.columns,
-                design.group_of_row,
-                design.cluster_of_row,
-                design.group_of_cluster,
-                slices,
-                n_groups,
-                rng,
-                block_of_cluster=design.block_of_cluster,
-            )
-            return noise, list(design.notes)
-    noise = noise_over_responses(rows, table.columns, design.group_of_row, slices, n_groups)
-    one = "a group has one cluster: the interval treats responses as independent, too narrow"
-    return noise, [*design.notes, *([one] if design.clusters is not None else [])]
 
 
 def _sizes(factors: Sequence[Floats]) -> float:
