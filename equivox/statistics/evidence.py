@@ -66,26 +66,18 @@ def draw_evidence(
     n_used = len(np.unique(rows))
     cluster = euclidean = np.empty((0, len(parts)))
     exact, n_labellings, n_clusters, guarded = False, 0, 0, False
-    if design.clusters is not None and design.cluster_of_row is not None and design.group_of_cluster is not None:
-        counts = cross_count(design.cluster_of_row[rows], columns, (len(design.clusters), parts[-1].stop))
-        heard = counts.sum(axis=1) > 0
-        group = design.group_of_cluster[heard]
+    heard = _heard_clusters(rows, columns, design, parts[-1].stop)
+    if heard is not None:
+        counts, group, held = heard
         n_clusters = len(group)
         both, n_labellings, exact = null_over_clusters(
-            counts[heard],
-            group,
-            None if design.held is None else design.held[heard],
-            parts,
-            n_groups=n_groups,
-            n_resamples=n_resamples,
-            rng=rng,
-            euclidean=True,
+            counts, group, held, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng, euclidean=True
         )
         cluster, euclidean = both[:, : len(parts)], both[:, len(parts) :]
         if n_labellings == 1:
             notes.append("the clusters have one permutation only: the cluster-level test cannot reject")
         per_group = np.bincount(group, minlength=n_groups)
-        mean_size = _mean_sizes(counts[heard], group, per_group)
+        mean_size = _mean_sizes(counts, group, per_group)
         guarded = bool(per_group.min() >= 2 and per_group.max() > UNLIKE * per_group.min())
         if mean_size.max() > UNLIKE * mean_size.min():
             notes.append(
@@ -100,7 +92,7 @@ def draw_evidence(
         if per_group.min() < 2:
             notes.append(ONE_CLUSTER)
         for name, part in slices.items():
-            heard_in = np.bincount(group[counts[heard][:, part].any(axis=1)], minlength=n_groups)
+            heard_in = np.bincount(group[counts[:, part].any(axis=1)], minlength=n_groups)
             if heard_in.min() < 2 <= per_group.min():
                 notes.append(
                     f"{name}: a group has one cluster with an answer, its noise is not known: interval too narrow"
@@ -146,26 +138,32 @@ def p_of_every_value(
 
     It is empty without clusters.
     """
-    if design.cluster_of_row is None or design.group_of_cluster is None or not occurrences:
+    if not occurrences:
         return {}
     rows, columns, slices = stack_attributes(occurrences)
     parts = list(slices.values())
-    counts = cross_count(design.cluster_of_row[rows], columns, (len(design.group_of_cluster), parts[-1].stop))
-    heard = counts.any(axis=1)
-    group, n_groups = design.group_of_cluster[heard], len(design.groups)
-    null, _, exact = null_over_clusters(
-        counts[heard],
-        group,
-        None if design.held is None else design.held[heard],
-        parts,
-        n_groups=n_groups,
-        n_resamples=min(n_resamples, N_EVERY_VALUE),
-        rng=rng,
-    )
-    tables = np.stack([counts[heard][group == code].sum(axis=0) for code in range(n_groups)]).astype(np.float64)
+    heard = _heard_clusters(rows, columns, design, parts[-1].stop)
+    if heard is None:
+        return {}
+    counts, group, held = heard
+    n_groups, n_resamples = len(design.groups), min(n_resamples, N_EVERY_VALUE)
+    null, _, exact = null_over_clusters(counts, group, held, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng)
+    tables = np.stack([counts[group == code].sum(axis=0) for code in range(n_groups)]).astype(np.float64)
     observed = ntvd_per_attribute(tables[None], parts)[0]
     found = {name: p_value(null[:, place], float(observed[place]), exact=exact) for place, name in enumerate(slices)}
     return {**found, "": p_value(null.mean(axis=1), float(observed.mean()), exact=exact)}
+
+
+def _heard_clusters(rows: Ints, columns: Ints, design: Design, n_columns: int) -> tuple[Ints, Ints, Ints | None] | None:
+    """Return the counts (K x V), the groups and the `held` codes of the clusters with an answer; None without clusters.
+
+    The codes are None if permutations hold nothing.
+    """
+    if design.cluster_of_row is None or design.group_of_cluster is None:
+        return None
+    counts = cross_count(design.cluster_of_row[rows], columns, (len(design.group_of_cluster), n_columns))
+    heard = counts.any(axis=1)
+    return counts[heard], design.group_of_cluster[heard], None if design.held is None else design.held[heard]
 
 
 def _mean_sizes(counts: Ints, group: Ints, per_group: Ints) -> Floats:
