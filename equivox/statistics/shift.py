@@ -180,13 +180,12 @@ def joint_shift(
         raise RequestError("`attributes` is empty: name at least one attribute with its values")
     design = encode_design(groups, clusters, strata, blocks, items)
     n_responses = len(design.group_of_row)
-    occurrences, every_value = {}, {}
+    values, occurrences = {}, {}
     for name, column in columns.items():
         argument = "values" if list(columns) == ["values"] else f"attributes[{name!r}]"
-        values = inputs.values(column, argument)
-        inputs.same_length("groups", n_responses, {argument: values.n_rows})
-        occurrences[name] = encode_values(values, min_count)
-        every_value[name] = encode_values(values, 1)
+        values[name] = inputs.values(column, argument)
+        inputs.same_length("groups", n_responses, {argument: values[name].n_rows})
+        occurrences[name] = encode_values(values[name], min_count)
     tables = {
         name: cross_count(design.group_of_row[found.rows], found.codes, (len(design.groups), len(found.values)))
         for name, found in occurrences.items()
@@ -196,8 +195,10 @@ def joint_shift(
     evidence = (
         draw_evidence({name: occurrences[name] for name in defined}, design, n_resamples, rng) if defined else None
     )
-    rare = any(occurrences[name].removed for name in defined)
-    of_all = p_of_every_value({name: every_value[name] for name in defined}, design, n_resamples, rng) if rare else {}
+    of_all: dict[str, float] = {}
+    if any(occurrences[name].removed for name in defined):
+        every_value = {name: encode_values(values[name], 1) for name in defined}
+        of_all = p_of_every_value(every_value, design, n_resamples, rng)
     shifts = {
         name: replace(
             _one(name, design, occurrences[name], tables[name], reasons[name], evidence, confidence),
