@@ -279,6 +279,10 @@ class _Numbers:
     def undefined(cls) -> _Numbers:
         return cls(**{one.name: math.nan for one in fields(cls)})
 
+    @classmethod
+    def of(cls, shift: DistributionShift) -> _Numbers:
+        return cls(**{one.name: getattr(shift, one.name) for one in fields(cls)})
+
 
 def _numbers(
     evidence: Evidence, names: Sequence[str], deviations: Floats, shares: Floats, largest: float, confidence: float
@@ -471,10 +475,13 @@ def _mean(
             undefined=f"no attribute is defined ({reasons})",
             notes=design.notes,
         )
-    deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
-    shares = np.concatenate([shifts[name].by_group for name in defined], axis=1)
-    largest = float(np.mean([shifts[name].attainable_max for name in defined]))
-    numbers = _numbers(evidence, defined, deviations, shares, largest, confidence)
+    if len(defined) == 1:  # The mean over one attribute has the attribute's numbers; its intervals take long.
+        numbers = _Numbers.of(shifts[defined[0]])
+    else:
+        deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
+        shares = np.concatenate([shifts[name].by_group for name in defined], axis=1)
+        largest = float(np.mean([shifts[name].attainable_max for name in defined]))
+        numbers = _numbers(evidence, defined, deviations, shares, largest, confidence)
     cluster = evidence.cluster.mean(axis=1)
     left_out = [name for name in shifts if name not in defined]
     notes = (*evidence.notes, *_least_p(cluster, evidence.exact))
