@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -180,18 +180,18 @@ def corrected_shift(
     )
     few = [name for name, own in zip(design.groups, counts, strict=True) if own < min_labels]
     if n_groups < 2:
-        return _without(empty, f"only one group, {design.groups[0]!r}: a difference needs two")
+        return replace(empty, undefined=f"only one group, {design.groups[0]!r}: a difference needs two")
     if few:
-        return _without(empty, f"fewer than {min_labels} labelled responses of {', '.join(few)}")
+        return replace(empty, undefined=f"fewer than {min_labels} labelled responses of {', '.join(few)}")
     for code in range(n_groups):
         weight[group == code] /= weight[group == code].sum()
     table = _Responses.of(given, said, labelled, weight, design.group_of_row, min_count)
     if len(table.names) < 2:
-        return _without(empty, f"fewer than two values are seen {min_count} times or more")
+        return replace(empty, undefined=f"fewer than two values are seen {min_count} times or more")
     heard = np.bincount(design.group_of_row[table.rows], minlength=n_groups)
     if not heard.all():
         silent = [name for name, own in zip(design.groups, heard, strict=True) if not own]
-        return _without(empty, f"the annotator finds no value in group {', '.join(map(repr, silent))}")
+        return replace(empty, undefined=f"the annotator finds no value in group {', '.join(map(repr, silent))}")
     parts = [_rectify(table, weight, group, code, design, labelled) for code in range(n_groups)]
     found = CorrectedShift(
         groups=design.groups,
@@ -202,9 +202,9 @@ def corrected_shift(
         tuning=tuple(part.tuning for part in parts),
     )
     if any(found.wrong) and (table.people == table.people[0]).all():
-        return _without(found, "people give every labelled response the same value: that shows no difference")
+        return replace(found, undefined="people give every labelled response the same value: that shows no difference")
     if not all(part.total > 0 for part in parts):
-        return _without(found, "people find hardly a value in a group")
+        return replace(found, undefined="people find hardly a value in a group")
     return _measured(found, parts, table, design, confidence, rng)
 
 
@@ -394,17 +394,15 @@ def _measured(
     needed = _to_halve(min(found.labels), _sizes([*scaled, *alike]), _sizes([*labels, *unseen]))
     if min(found.labels) < ENOUGH_LABELS:
         notes.append(_few_labels(min(found.labels), high - low, needed))
-    return CorrectedShift(
-        **{
-            **vars(found),
-            "estimate": estimate,
-            "estimate_unclipped": unclipped,
-            "ci_low": low,
-            "ci_high": high,
-            "attainable_max": largest,
-            "labels_to_halve": needed,
-            "notes": tuple(notes),
-        }
+    return replace(
+        found,
+        estimate=estimate,
+        estimate_unclipped=unclipped,
+        ci_low=low,
+        ci_high=high,
+        attainable_max=largest,
+        labels_to_halve=needed,
+        notes=tuple(notes),
     )
 
 
@@ -435,10 +433,6 @@ def _few_labels(n: int, width: float, needed: int | None) -> str:
     if needed is None:
         return f"{wide}; labels alone do not halve it, more responses or clusters would"
     return f"{wide}; about {needed} labels in each group would halve it"
-
-
-def _without(found: CorrectedShift, reason: str) -> CorrectedShift:
-    return CorrectedShift(**{**vars(found), "undefined": reason})
 
 
 def _positions(given: ArrayLike, n: int, n_labels: int) -> Ints:
