@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.distance import attainable_shift, ntvd_of_shares
+from equivox.statistics.distance import attainable_shift
 from equivox.statistics.encode import Design, cross_count, encode_design
 from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.inputs import LabelColumn, ValueCodes, ValueColumn
@@ -379,9 +379,7 @@ def _measured(
     unclipped = float(estimate_shift(deviations, noise.errors(seen=True), slices)[0])
     drawn = noise.draw(N_NOISE, rng)
     drawn *= noise.scales(len(drawn), rng)[1][:, None, None]
-    low, high = invert(deviations, drawn, noise.errors(), slices, confidence)
-    if noise.alike:
-        high = max(high, float(np.quantile(ntvd_of_shares(drawn), confidence)))
+    low, high = invert(deviations, drawn, noise.errors(), slices, confidence, alike=noise.alike)
     low, high = min(low, largest), min(high, largest)
     estimate = min(max(unclipped, 0.0), largest)
     without = [name for name, part in zip(found.groups, parts, strict=True) if part.wrong == 0]

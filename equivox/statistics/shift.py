@@ -318,9 +318,7 @@ def _numbers(
     if not evidence.exact and (1 + drawn) * (1 - confidence) < 1:
         decides = 0.0  # So few permutations were drawn that p says nothing.
     unclipped = float(estimate_shift(deviations, evidence.seen_errors[:, kept], slices).mean())
-    low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest)
-    if evidence.alike:
-        high = max(high, min(largest, float(np.quantile(lengths, confidence))))
+    low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest, alike=evidence.alike)
     new_low = new_high = math.nan
     if evidence.new_items is not None and evidence.item_errors is not None:
         other = evidence.new_items[:, :, kept] * scale[:, None, None]
@@ -361,9 +359,11 @@ def _interval(
     confidence: float,
     p: float,
     largest: float,
+    *,
+    alike: bool = False,
 ) -> tuple[float, float]:
     """Return the interval; its lower end is 0 unless the test rejects at the same level, so that they agree."""
-    low, high = invert(deviations, noise, errors, slices, confidence)
+    low, high = invert(deviations, noise, errors, slices, confidence, alike=alike)
     return (min(low, largest) if p <= 1 - confidence + 1e-9 else 0.0), min(high, largest)
 
 
