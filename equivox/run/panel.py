@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from equivox.annotate.merging import lemmas
@@ -101,18 +101,10 @@ def _combined(same: Sequence[Row]) -> Row:
         if name == WHOLE or sum(name in row.segments for row in same) * 2 > len(same)
     }
     whole = segments.get(WHOLE)
-    return Row(
-        group=first.group,
-        cluster=first.cluster,
-        stratum=first.stratum,
-        block=first.block,
-        item=first.item,
+    return replace(
+        first,
         status=whole.status if whole else first.status,
         values=whole.values if whole else {},
-        key=first.key,
-        sample_id=first.sample_id,
-        repeat=first.repeat,
-        metadata=first.metadata,
         segments=segments,
     )
 
