@@ -210,10 +210,11 @@ def corrected_shift(
 
 @dataclass(frozen=True)
 class _Responses:
-    """What annotator and people found: (row, column) pairs over all responses, arrays over the labelled ones.
+    """The values that the annotator found in all responses, and that people found in the labelled ones.
 
-    Entries are divided by `scale`, the mean number of values of a response that has any; so are `annotator` and
-    `people`, which are labelled responses x values.
+    `rows` and `columns` have one (response, value) pair per kept value that the annotator found. `annotator` and
+    `people` count the values of the labelled responses, one row each, divided by `scale`: the mean number of values of
+    a response that has any. `_rectify` divides its counts of the pairs by it too.
     """
 
     names: tuple[str, ...]
