@@ -44,7 +44,7 @@ class ComparedRun:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """What is to be said beside every score of this run."""
+        """The notes that tables show beside every score of this run; empty if its annotator cannot err."""
         return () if is_exact(self.model, self.annotator) else (NOT_AUDITED,)
 
     def measure(self, score: Score) -> Measure | None:

@@ -343,21 +343,16 @@ def svg_for_page(figure: Figure) -> bytes:
     return f"{head}{style}{end}{rest}".encode()
 
 
-_UNDEFINED = "undefined"
-
-
 def told_forest(rows: Sequence[tuple[str, Score]]) -> str:
     """Return a forest plot in words, for people who cannot see it."""
-    return "; ".join(
-        f"{label}: {score_value(s.headline, s.unit)}, q {p_value(s.q)}{_cannot(s)}"
-        if s.defined
-        else f"{label}: undefined"
-        for label, s in rows
-    )
+    return "; ".join(f"{label}: {_told(score)}" for label, score in rows)
 
 
-def _cannot(score: Score) -> str:
-    return "" if score.untold is None else f", this design cannot tell ({score.untold})"
+def _told(score: Score) -> str:
+    if not score.defined:
+        return "undefined"
+    cannot = "" if score.untold is None else f", this design cannot tell ({score.untold})"
+    return f"{score_value(score.headline, score.unit)}, q {p_value(score.q)}{cannot}"
 
 
 def panels_of(run: ComparedRun, kind: str) -> dict[str, Panel]:

@@ -82,9 +82,7 @@ def annotate(
     with stage.store, stage.shared:
         for task in tasks:
             table = stage.samples(task, _of_task(plan, task), responses)
-            described = {"task": task.name, "scheme": scheme_digest(task), "answered": responses.n_answered}
-            table = table.replace_schema_metadata({"equivox": json.dumps(described)})
-            write_table(samples_path(folder, name, task.name), table)
+            write_samples(folder, name, task, table, n_answered=responses.n_answered)
         stage.store.compact()
         stage.shared.compact()
 
@@ -347,6 +345,16 @@ def ask(folder: Path, segments: Sequence[Segment], annotator: Annotator, *, prog
             progress(FOLLOW_UP, done, len(jobs))
         store.flush()
         store.compact()
+
+
+def write_samples(folder: Path, annotator: str, task: Task, table: pa.Table, *, n_answered: int) -> None:
+    """Store the table of the samples of `task` as annotated by `annotator`.
+
+    The file names the annotation scheme and the number of answered requests, so that scoring can refuse a stale table.
+    """
+    described = {"task": task.name, "scheme": scheme_digest(task), "answered": n_answered}
+    table = table.replace_schema_metadata({"equivox": json.dumps(described)})
+    write_table(samples_path(folder, annotator, task.name), table)
 
 
 def scheme_digest(task: Task) -> str:

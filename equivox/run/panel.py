@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from equivox.annotate.merging import lemmas
 from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import RequestError
-from equivox.core.files import write_document, write_table
+from equivox.core.files import write_document
 from equivox.core.samples import ENDED, Row, Samples, samples_table
 from equivox.core.scores import NAN, Score, ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import Task
-from equivox.run.annotating import Responses, annotations_folder, samples_path, scheme_digest
+from equivox.run.annotating import Responses, annotations_folder, write_samples
 from equivox.run.scoring import open_samples, read_scores, score
 
 PANEL = "panel"
@@ -66,7 +65,7 @@ def score_panel(
     opened = {name: open_samples(folder, tasks, name) for name in members}
     identity = AnnotatorIdentity(name=PANEL, version="1", settings={"members": list(members)})
     write_document(annotations_folder(folder, PANEL) / "annotator.json", identity.as_dict())
-    answered = Responses.of(folder).n_answered
+    n_answered = Responses.of(folder).n_answered
     disagreement: dict[tuple[str, str], float] = {}
     for task in tasks:
         of_task = [opened[name][task.name] for name in members]
@@ -75,10 +74,7 @@ def score_panel(
         table = samples_table(combined)
         if ENDED in of_task[0].columns:
             table = table.append_column(ENDED, of_task[0].read([ENDED]).column(ENDED))
-        described = {"task": task.name, "scheme": scheme_digest(task), "answered": answered}
-        write_table(
-            samples_path(folder, PANEL, task.name), table.replace_schema_metadata({"equivox": json.dumps(described)})
-        )
+        write_samples(folder, PANEL, task, table, n_answered=n_answered)
         disagreement |= {(task.name, a.name): _disagreement(of_task, a.name) for a in task.attributes}
         outcomes = [disagreement[task.name, a.name] for a in task.attributes if a.role == "outcome"]
         known = [share for share in outcomes if not math.isnan(share)]
@@ -101,18 +97,10 @@ def _combined(same: Sequence[Row]) -> Row:
         if name == WHOLE or sum(name in row.segments for row in same) * 2 > len(same)
     }
     whole = segments.get(WHOLE)
-    return Row(
-        group=first.group,
-        cluster=first.cluster,
-        stratum=first.stratum,
-        block=first.block,
-        item=first.item,
+    return replace(
+        first,
         status=whole.status if whole else first.status,
         values=whole.values if whole else {},
-        key=first.key,
-        sample_id=first.sample_id,
-        repeat=first.repeat,
-        metadata=first.metadata,
         segments=segments,
     )
 

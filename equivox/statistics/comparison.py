@@ -15,10 +15,8 @@ from equivox.statistics.encode import Design, cross_count, encode_design, encode
 from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.inputs import EncodedValues, LabelColumn, ValueColumn
 from equivox.statistics.intervals import TINY, spreads
-from equivox.statistics.noise import Noise, noise_over_clusters
+from equivox.statistics.noise import N_NOISE, Noise, noise_of
 from equivox.statistics.permutation import blocks, p_value
-
-N_NOISE = 1_000
 
 BLOCK_CELLS = 2**19
 
@@ -303,15 +301,11 @@ class _Tables:
     def noise(self, rng: np.random.Generator) -> Noise:
         """Return the noise of both models' distributions together; the second model's columns follow the first's."""
         n_values = self.counts.shape[2]
-        design = self.design
-        return noise_over_clusters(
+        return noise_of(
             np.concatenate(self._rows),
             np.concatenate([self._codes[0], self._codes[1] + n_values]),
-            design.group_of_row,
-            np.asarray(design.cluster_of_row),
-            np.asarray(design.group_of_cluster),
+            self.design,
             [*self.slices, *(slice(part.start + n_values, part.stop + n_values) for part in self.slices)],
-            self.n_groups,
             rng,
         )
 

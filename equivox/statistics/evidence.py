@@ -10,15 +10,12 @@ import numpy as np
 from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.distance import ntvd_per_attribute
 from equivox.statistics.encode import Design, Occurrences, cross_count, stack_attributes
-from equivox.statistics.noise import Noise, noise_of_items, noise_over_clusters, noise_over_responses
+from equivox.statistics.noise import N_NOISE, ONE_CLUSTER, Noise, noise_of, noise_of_items
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 from equivox.statistics.permutation import p_value
 
 MANY = 2**63 - 1
 """The largest count of permutations that is reported; larger ones do not fit into file formats."""
-
-N_NOISE = 1_000
-"""Number of draws of sampling error for an interval; its ends differ by about 0.1 standard errors between seeds."""
 
 UNLIKE = 1.5
 """Numbers of clusters, or their mean sizes, are unlike in two groups from this ratio on."""
@@ -69,28 +66,18 @@ def draw_evidence(
     n_used = len(np.unique(rows))
     cluster = euclidean = np.empty((0, len(parts)))
     exact, n_labellings, n_clusters, guarded = False, 0, 0, False
-    if design.clusters is None or design.cluster_of_row is None or design.group_of_cluster is None:
-        noise = noise_over_responses(rows, columns, design.group_of_row, parts, n_groups)
-    else:
-        counts = cross_count(design.cluster_of_row[rows], columns, (len(design.clusters), parts[-1].stop))
-        heard = counts.sum(axis=1) > 0
-        group = design.group_of_cluster[heard]
+    heard = _heard_clusters(rows, columns, design, parts[-1].stop)
+    if heard is not None:
+        counts, group, held = heard
         n_clusters = len(group)
         both, n_labellings, exact = null_over_clusters(
-            counts[heard],
-            group,
-            None if design.held is None else design.held[heard],
-            parts,
-            n_groups=n_groups,
-            n_resamples=n_resamples,
-            rng=rng,
-            euclidean=True,
+            counts, group, held, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng, euclidean=True
         )
         cluster, euclidean = both[:, : len(parts)], both[:, len(parts) :]
         if n_labellings == 1:
             notes.append("the clusters have one permutation only: the cluster-level test cannot reject")
         per_group = np.bincount(group, minlength=n_groups)
-        mean_size = _mean_sizes(counts[heard], group, per_group)
+        mean_size = _mean_sizes(counts, group, per_group)
         guarded = bool(per_group.min() >= 2 and per_group.max() > UNLIKE * per_group.min())
         if mean_size.max() > UNLIKE * mean_size.min():
             notes.append(
@@ -103,30 +90,18 @@ def draw_evidence(
                 "permutations reject too often, so p cluster is the larger of theirs and that of the noise"
             )
         if per_group.min() < 2:
-            notes.append("a group has one cluster: the interval treats responses as independent, too narrow")
-            noise = noise_over_responses(rows, columns, design.group_of_row, parts, n_groups)
-        else:
-            noise = noise_over_clusters(
-                rows,
-                columns,
-                design.group_of_row,
-                design.cluster_of_row,
-                design.group_of_cluster,
-                parts,
-                n_groups,
-                rng,
-                block_of_cluster=design.block_of_cluster,
-            )
+            notes.append(ONE_CLUSTER)
         for name, part in slices.items():
-            heard_in = np.bincount(group[counts[heard][:, part].any(axis=1)], minlength=n_groups)
+            heard_in = np.bincount(group[counts[:, part].any(axis=1)], minlength=n_groups)
             if heard_in.min() < 2 <= per_group.min():
                 notes.append(
                     f"{name}: a group has one cluster with an answer, its noise is not known: interval too narrow"
                 )
-        if noise.alike:
-            notes.append(
-                "all clusters of a group give the same answers: the interval supposes one more cluster that does not"
-            )
+    noise = noise_of(rows, columns, design, parts, rng)
+    if noise.alike:
+        notes.append(
+            "all clusters of a group give the same answers: the interval supposes one more cluster that does not"
+        )
     scaled = noise.draw(N_NOISE, rng)
     scales, joint_scale = noise.scales(len(scaled), rng)
     new_items, item_errors = _other_items(rows, columns, design, parts, noise, scaled, rng)
@@ -163,26 +138,32 @@ def p_of_every_value(
 
     It is empty without clusters.
     """
-    if design.cluster_of_row is None or design.group_of_cluster is None or not occurrences:
+    if not occurrences:
         return {}
     rows, columns, slices = stack_attributes(occurrences)
     parts = list(slices.values())
-    counts = cross_count(design.cluster_of_row[rows], columns, (len(design.group_of_cluster), parts[-1].stop))
-    heard = counts.any(axis=1)
-    group, n_groups = design.group_of_cluster[heard], len(design.groups)
-    null, _, exact = null_over_clusters(
-        counts[heard],
-        group,
-        None if design.held is None else design.held[heard],
-        parts,
-        n_groups=n_groups,
-        n_resamples=min(n_resamples, N_EVERY_VALUE),
-        rng=rng,
-    )
-    tables = np.stack([counts[heard][group == code].sum(axis=0) for code in range(n_groups)]).astype(np.float64)
+    heard = _heard_clusters(rows, columns, design, parts[-1].stop)
+    if heard is None:
+        return {}
+    counts, group, held = heard
+    n_groups, n_resamples = len(design.groups), min(n_resamples, N_EVERY_VALUE)
+    null, _, exact = null_over_clusters(counts, group, held, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng)
+    tables = np.stack([counts[group == code].sum(axis=0) for code in range(n_groups)]).astype(np.float64)
     observed = ntvd_per_attribute(tables[None], parts)[0]
     found = {name: p_value(null[:, place], float(observed[place]), exact=exact) for place, name in enumerate(slices)}
     return {**found, "": p_value(null.mean(axis=1), float(observed.mean()), exact=exact)}
+
+
+def _heard_clusters(rows: Ints, columns: Ints, design: Design, n_columns: int) -> tuple[Ints, Ints, Ints | None] | None:
+    """Return the counts (K x V), the groups and the `held` codes of the clusters with an answer; None without clusters.
+
+    The codes are None if permutations hold nothing.
+    """
+    if design.cluster_of_row is None or design.group_of_cluster is None:
+        return None
+    counts = cross_count(design.cluster_of_row[rows], columns, (len(design.group_of_cluster), n_columns))
+    heard = counts.any(axis=1)
+    return counts[heard], design.group_of_cluster[heard], None if design.held is None else design.held[heard]
 
 
 def _mean_sizes(counts: Ints, group: Ints, per_group: Ints) -> Floats:

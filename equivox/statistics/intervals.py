@@ -14,7 +14,13 @@ TINY = 1e-12
 
 
 def invert(
-    deviations: Floats, noise: Floats, errors: Floats, slices: Sequence[slice], confidence: float
+    deviations: Floats,
+    noise: Floats,
+    errors: Floats,
+    slices: Sequence[slice],
+    confidence: float,
+    *,
+    alike: bool = False,
 ) -> tuple[float, float]:
     """Return the interval of population shifts that are compatible with the observed one.
 
@@ -43,6 +49,9 @@ def invert(
         The columns of each attribute; the distance is the mean over attributes.
     confidence
         Coverage; half of the remaining probability is on each side.
+    alike
+        Whether part of the noise is only supposed (`Noise.alike`). Then the upper limit is at least the distance that
+        noise alone stays below with the probability `confidence`.
 
     Returns
     -------
@@ -70,7 +79,8 @@ def invert(
     low, high = limit(sparsest, 1.0 - tail), limit(densest, tail)
     # An observed distance below nearly all of noise would leave nothing: the interval is never narrower than the noise.
     lengths = distance(noise)
-    return low, max(high, low + float(np.quantile(lengths, 1.0 - tail) - np.quantile(lengths, 0.5)))
+    high = max(high, low + float(np.quantile(lengths, 1.0 - tail) - np.quantile(lengths, 0.5)))
+    return low, max(high, float(np.quantile(lengths, confidence))) if alike else high
 
 
 def _root(rising: Callable[[float], float], largest: float) -> float:

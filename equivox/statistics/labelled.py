@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,15 +12,12 @@ from numpy.typing import ArrayLike
 from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.distance import attainable_shift, ntvd_of_shares
+from equivox.statistics.distance import attainable_shift
 from equivox.statistics.encode import Design, cross_count, encode_design
 from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.inputs import LabelColumn, ValueCodes, ValueColumn
 from equivox.statistics.intervals import invert
-from equivox.statistics.noise import Noise, noise_over_clusters, noise_over_responses, supposed_pulls
-
-N_NOISE = 1_000
-"""Number of draws of noise for the interval."""
+from equivox.statistics.noise import N_NOISE, ONE_CLUSTER, Noise, enough_clusters, noise_of, supposed_pulls
 
 ENOUGH_LABELS = 50
 """From this number of labels in every group on, no note says how wide the interval is."""
@@ -183,18 +180,18 @@ def corrected_shift(
     )
     few = [name for name, own in zip(design.groups, counts, strict=True) if own < min_labels]
     if n_groups < 2:
-        return _without(empty, f"only one group, {design.groups[0]!r}: a difference needs two")
+        return replace(empty, undefined=f"only one group, {design.groups[0]!r}: a difference needs two")
     if few:
-        return _without(empty, f"fewer than {min_labels} labelled responses of {', '.join(few)}")
+        return replace(empty, undefined=f"fewer than {min_labels} labelled responses of {', '.join(few)}")
     for code in range(n_groups):
         weight[group == code] /= weight[group == code].sum()
     table = _Responses.of(given, said, labelled, weight, design.group_of_row, min_count)
     if len(table.names) < 2:
-        return _without(empty, f"fewer than two values are seen {min_count} times or more")
+        return replace(empty, undefined=f"fewer than two values are seen {min_count} times or more")
     heard = np.bincount(design.group_of_row[table.rows], minlength=n_groups)
     if not heard.all():
         silent = [name for name, own in zip(design.groups, heard, strict=True) if not own]
-        return _without(empty, f"the annotator finds no value in group {', '.join(map(repr, silent))}")
+        return replace(empty, undefined=f"the annotator finds no value in group {', '.join(map(repr, silent))}")
     parts = [_rectify(table, weight, group, code, design, labelled) for code in range(n_groups)]
     found = CorrectedShift(
         groups=design.groups,
@@ -205,18 +202,19 @@ def corrected_shift(
         tuning=tuple(part.tuning for part in parts),
     )
     if any(found.wrong) and (table.people == table.people[0]).all():
-        return _without(found, "people give every labelled response the same value: that shows no difference")
+        return replace(found, undefined="people give every labelled response the same value: that shows no difference")
     if not all(part.total > 0 for part in parts):
-        return _without(found, "people find hardly a value in a group")
+        return replace(found, undefined="people find hardly a value in a group")
     return _measured(found, parts, table, design, confidence, rng)
 
 
 @dataclass(frozen=True)
 class _Responses:
-    """What annotator and people found: (row, column) pairs over all responses, arrays over the labelled ones.
+    """The values that the annotator found in all responses, and that people found in the labelled ones.
 
-    Entries are divided by `scale`, the mean number of values of a response that has any; so are `annotator` and
-    `people`, which are labelled responses x values.
+    `rows` and `columns` have one (response, value) pair per kept value that the annotator found. `annotator` and
+    `people` count the values of the labelled responses, one row each, divided by `scale`: the mean number of values of
+    a response that has any. `_rectify` divides its counts of the pairs by it too.
     """
 
     names: tuple[str, ...]
@@ -359,7 +357,9 @@ def _measured(
 ) -> CorrectedShift:
     """Return the result with estimate and interval, from the noise of both parts of every group."""
     slices = [slice(0, len(table.names))]
-    own, notes = _noise_of_annotator(table, design, slices, rng)
+    own, notes = noise_of(table.rows, table.columns, design, slices, rng), list(design.notes)
+    if design.clusters is not None and not enough_clusters(table.rows, design):
+        notes.append(ONE_CLUSTER)
     labels, unseen = [], []
     estimated = np.stack([part.shares * part.size for part in parts])
     for code, part in enumerate(parts):
@@ -371,7 +371,6 @@ def _measured(
     degrees = _combined(own.degrees[0], scaled, parts)
     noise = Noise(
         [np.concatenate(both) for both in zip(scaled, labels, strict=True)],
-        slices,
         (degrees,),
         degrees,
         [np.concatenate(both) for both in zip(alike, unseen, strict=True)],
@@ -381,9 +380,7 @@ def _measured(
     unclipped = float(estimate_shift(deviations, noise.errors(seen=True), slices)[0])
     drawn = noise.draw(N_NOISE, rng)
     drawn *= noise.scales(len(drawn), rng)[1][:, None, None]
-    low, high = invert(deviations, drawn, noise.errors(), slices, confidence)
-    if noise.alike:
-        high = max(high, float(np.quantile(ntvd_of_shares(drawn), confidence)))
+    low, high = invert(deviations, drawn, noise.errors(), slices, confidence, alike=noise.alike)
     low, high = min(low, largest), min(high, largest)
     estimate = min(max(unclipped, 0.0), largest)
     without = [name for name, part in zip(found.groups, parts, strict=True) if part.wrong == 0]
@@ -396,43 +393,16 @@ def _measured(
     needed = _to_halve(min(found.labels), _sizes([*scaled, *alike]), _sizes([*labels, *unseen]))
     if min(found.labels) < ENOUGH_LABELS:
         notes.append(_few_labels(min(found.labels), high - low, needed))
-    return CorrectedShift(
-        **{
-            **vars(found),
-            "estimate": estimate,
-            "estimate_unclipped": unclipped,
-            "ci_low": low,
-            "ci_high": high,
-            "attainable_max": largest,
-            "labels_to_halve": needed,
-            "notes": tuple(notes),
-        }
+    return replace(
+        found,
+        estimate=estimate,
+        estimate_unclipped=unclipped,
+        ci_low=low,
+        ci_high=high,
+        attainable_max=largest,
+        labels_to_halve=needed,
+        notes=tuple(notes),
     )
-
-
-def _noise_of_annotator(
-    table: _Responses, design: Design, slices: Sequence[slice], rng: np.random.Generator
-) -> tuple[Noise, list[str]]:
-    """Return the noise of the annotator's shares over all responses, and remarks on it."""
-    n_groups, rows = len(design.groups), table.rows
-    if design.cluster_of_row is not None and design.group_of_cluster is not None:
-        heard = np.unique(design.cluster_of_row[rows])
-        if np.bincount(design.group_of_cluster[heard], minlength=n_groups).min() >= 2:
-            noise = noise_over_clusters(
-                rows,
-                table.columns,
-                design.group_of_row,
-                design.cluster_of_row,
-                design.group_of_cluster,
-                slices,
-                n_groups,
-                rng,
-                block_of_cluster=design.block_of_cluster,
-            )
-            return noise, list(design.notes)
-    noise = noise_over_responses(rows, table.columns, design.group_of_row, slices, n_groups)
-    one = "a group has one cluster: the interval treats responses as independent, too narrow"
-    return noise, [*design.notes, *([one] if design.clusters is not None else [])]
 
 
 def _sizes(factors: Sequence[Floats]) -> float:
@@ -462,10 +432,6 @@ def _few_labels(n: int, width: float, needed: int | None) -> str:
     if needed is None:
         return f"{wide}; labels alone do not halve it, more responses or clusters would"
     return f"{wide}; about {needed} labels in each group would halve it"
-
-
-def _without(found: CorrectedShift, reason: str) -> CorrectedShift:
-    return CorrectedShift(**{**vars(found), "undefined": reason})
 
 
 def _positions(given: ArrayLike, n: int, n_labels: int) -> Ints:

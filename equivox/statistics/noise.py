@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.encode import cross_count
+from equivox.statistics.encode import Design, cross_count
+
+N_NOISE = 1_000
+"""Number of draws of sampling error for an interval; its ends differ by about 0.1 standard errors between seeds."""
 
 N_DEALT = 64
 """Number of equal heaps that responses are dealt into, to measure the noise of independent responses."""
@@ -22,6 +25,9 @@ MANY_CLUSTERS = 500
 MAX_NOISE_CELLS = 4_000_000
 """Cells of noise in memory at a time (32 MiB as doubles); with very many values, fewer draws are made."""
 
+ONE_CLUSTER = "a group has one cluster: the interval treats responses as independent, too narrow"
+"""The note on an interval where clusters were given but not `enough_clusters`."""
+
 
 @dataclass(frozen=True)
 class Noise:
@@ -33,7 +39,6 @@ class Noise:
     """
 
     factors: list[Floats]
-    slices: list[slice]
     degrees: tuple[float, ...]
     joint_degrees: float
     supposed: list[Floats] | None = None
@@ -89,6 +94,35 @@ def _of_deviations(variances: Floats) -> Floats:
     n_groups = variances.shape[-2]
     total = variances.sum(axis=-2, keepdims=True)
     return np.asarray((1 - 1 / n_groups) ** 2 * variances + (total - variances) / n_groups**2, dtype=np.float64)
+
+
+def noise_of(rows: Ints, columns: Ints, design: Design, slices: Sequence[slice], rng: np.random.Generator) -> Noise:
+    """Return the noise of the groups' distributions: over clusters if there are enough, otherwise over responses.
+
+    `rows` and `columns` have one entry per (response, value) pair; attributes are adjacent ranges of `columns`.
+    """
+    n_groups = len(design.groups)
+    if design.cluster_of_row is None or design.group_of_cluster is None or not enough_clusters(rows, design):
+        return noise_over_responses(rows, columns, design.group_of_row, slices, n_groups)
+    return noise_over_clusters(
+        rows,
+        columns,
+        design.group_of_row,
+        design.cluster_of_row,
+        design.group_of_cluster,
+        slices,
+        n_groups,
+        rng,
+        block_of_cluster=design.block_of_cluster,
+    )
+
+
+def enough_clusters(rows: Ints, design: Design) -> bool:
+    """Return whether every group has two clusters or more among the responses `rows`; one cluster shows no noise."""
+    if design.cluster_of_row is None or design.group_of_cluster is None:
+        return False
+    heard = np.unique(design.cluster_of_row[rows])
+    return bool(np.bincount(design.group_of_cluster[heard], minlength=len(design.groups)).min() >= 2)
 
 
 def noise_over_clusters(
@@ -164,7 +198,7 @@ def noise_over_clusters(
         spreads.append((pulls, simple, freedom))
     degrees = [_degrees(spreads, [part]) for part in slices]
     joint = degrees[0] if len(slices) == 1 else _degrees(spreads, slices)
-    return Noise(factors, list(slices), tuple(degrees), joint, supposed)
+    return Noise(factors, tuple(degrees), joint, supposed)
 
 
 def _summed(targets: Sequence[Floats]) -> list[Floats]:
@@ -285,7 +319,7 @@ def noise_over_responses(
         root = np.sqrt(np.clip(scale, 0, None))[:, None] * axes.T
         factors.append(root * np.sqrt(m / max(m - 1, 1)))
     infinite = float("inf")
-    return Noise(factors, list(slices), (infinite,) * len(slices), infinite)
+    return Noise(factors, (infinite,) * len(slices), infinite)
 
 
 def _second_moments(row: Ints, columns: Ints, m: int, n_columns: int, slices: Sequence[slice]) -> Floats:

@@ -180,13 +180,12 @@ def joint_shift(
         raise RequestError("`attributes` is empty: name at least one attribute with its values")
     design = encode_design(groups, clusters, strata, blocks, items)
     n_responses = len(design.group_of_row)
-    occurrences, every_value = {}, {}
+    values, occurrences = {}, {}
     for name, column in columns.items():
         argument = "values" if list(columns) == ["values"] else f"attributes[{name!r}]"
-        values = inputs.values(column, argument)
-        inputs.same_length("groups", n_responses, {argument: values.n_rows})
-        occurrences[name] = encode_values(values, min_count)
-        every_value[name] = encode_values(values, 1)
+        values[name] = inputs.values(column, argument)
+        inputs.same_length("groups", n_responses, {argument: values[name].n_rows})
+        occurrences[name] = encode_values(values[name], min_count)
     tables = {
         name: cross_count(design.group_of_row[found.rows], found.codes, (len(design.groups), len(found.values)))
         for name, found in occurrences.items()
@@ -196,8 +195,10 @@ def joint_shift(
     evidence = (
         draw_evidence({name: occurrences[name] for name in defined}, design, n_resamples, rng) if defined else None
     )
-    rare = any(occurrences[name].removed for name in defined)
-    of_all = p_of_every_value({name: every_value[name] for name in defined}, design, n_resamples, rng) if rare else {}
+    of_all: dict[str, float] = {}
+    if any(occurrences[name].removed for name in defined):
+        every_value = {name: encode_values(values[name], 1) for name in defined}
+        of_all = p_of_every_value(every_value, design, n_resamples, rng)
     shifts = {
         name: replace(
             _one(name, design, occurrences[name], tables[name], reasons[name], evidence, confidence),
@@ -278,6 +279,10 @@ class _Numbers:
     def undefined(cls) -> _Numbers:
         return cls(**{one.name: math.nan for one in fields(cls)})
 
+    @classmethod
+    def of(cls, shift: DistributionShift) -> _Numbers:
+        return cls(**{one.name: getattr(shift, one.name) for one in fields(cls)})
+
 
 def _numbers(
     evidence: Evidence, names: Sequence[str], deviations: Floats, shares: Floats, largest: float, confidence: float
@@ -313,9 +318,7 @@ def _numbers(
     if not evidence.exact and (1 + drawn) * (1 - confidence) < 1:
         decides = 0.0  # So few permutations were drawn that p says nothing.
     unclipped = float(estimate_shift(deviations, evidence.seen_errors[:, kept], slices).mean())
-    low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest)
-    if evidence.alike:
-        high = max(high, min(largest, float(np.quantile(lengths, confidence))))
+    low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest, alike=evidence.alike)
     new_low = new_high = math.nan
     if evidence.new_items is not None and evidence.item_errors is not None:
         other = evidence.new_items[:, :, kept] * scale[:, None, None]
@@ -356,9 +359,11 @@ def _interval(
     confidence: float,
     p: float,
     largest: float,
+    *,
+    alike: bool = False,
 ) -> tuple[float, float]:
     """Return the interval; its lower end is 0 unless the test rejects at the same level, so that they agree."""
-    low, high = invert(deviations, noise, errors, slices, confidence)
+    low, high = invert(deviations, noise, errors, slices, confidence, alike=alike)
     return (min(low, largest) if p <= 1 - confidence + 1e-9 else 0.0), min(high, largest)
 
 
@@ -470,10 +475,13 @@ def _mean(
             undefined=f"no attribute is defined ({reasons})",
             notes=design.notes,
         )
-    deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
-    shares = np.concatenate([shifts[name].by_group for name in defined], axis=1)
-    largest = float(np.mean([shifts[name].attainable_max for name in defined]))
-    numbers = _numbers(evidence, defined, deviations, shares, largest, confidence)
+    if len(defined) == 1:  # The mean over one attribute has the attribute's numbers; its intervals take long.
+        numbers = _Numbers.of(shifts[defined[0]])
+    else:
+        deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
+        shares = np.concatenate([shifts[name].by_group for name in defined], axis=1)
+        largest = float(np.mean([shifts[name].attainable_max for name in defined]))
+        numbers = _numbers(evidence, defined, deviations, shares, largest, confidence)
     cluster = evidence.cluster.mean(axis=1)
     left_out = [name for name in shifts if name not in defined]
     notes = (*evidence.notes, *_least_p(cluster, evidence.exact))

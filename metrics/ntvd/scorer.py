@@ -54,7 +54,7 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
     whole, outcomes = _joint(task, samples, options, outcome)
     by_wording = _by_wording(task, samples, options, outcome)
     if by_wording:
-        whole = _over_wordings(whole, by_wording, _joint(task, samples, options, outcome, apart=WORDING)[0])
+        whole = _over_wordings(task, whole, by_wording, _joint(task, samples, options, outcome, apart=WORDING)[0])
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []
     refusals = [_refusal(task, samples, options, a) for a in task.attributes if a.role == "refusal"]
@@ -129,14 +129,14 @@ def _by_wording(task: Task, samples: Samples, options: ScoringOptions, attribute
     return found if len(found) > 1 else []
 
 
-def _over_wordings(pooled: Score, by_wording: Sequence[Score], apart: Score) -> Score:
+def _over_wordings(task: Task, pooled: Score, by_wording: Sequence[Score], apart: Score) -> Score:
     """Return the mean over wordings as the score of the task, with a note on how far they lie apart."""
     missing = next((score for score in by_wording if not score.defined), None)
     if missing is not None or not apart.defined:
         reason = apart.undefined or (missing.undefined if missing else None)
         where = f"{missing.subset}: " if missing else ""
         return Score(
-            **_identity_of(pooled), worst_low=pooled.worst_low, worst_high=pooled.worst_high,
+            **_identity(task, None, pooled.role), worst_low=pooled.worst_low, worst_high=pooled.worst_high,
             min_count=pooled.min_count, n_parts=pooled.n_parts, coverage=pooled.coverage, undefined=f"{where}{reason}",
         )  # fmt: skip
     from scipy.stats import t
@@ -160,11 +160,6 @@ def _over_wordings(pooled: Score, by_wording: Sequence[Score], apart: Score) -> 
         worst_high=pooled.worst_high,
         notes=(*apart.notes, note),
     )
-
-
-def _identity_of(score: Score) -> dict[str, Any]:
-    named = ("task", "condition", "dimension", "attribute", "role", *_DESCRIPTION)
-    return {name: getattr(score, name) for name in named}
 
 
 def _joint(

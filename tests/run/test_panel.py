@@ -1,6 +1,5 @@
 """A panel of three annotators, two of which are the first one with known mistakes."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from equivox.core.errors import RequestError
-from equivox.core.files import write_document, write_table
+from equivox.core.files import write_document
 from equivox.core.samples import Row, samples_table
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
-from equivox.run.annotating import Responses, annotations_folder, samples_path, scheme_digest
+from equivox.run.annotating import Responses, annotations_folder, write_samples
 from equivox.run.panel import score_panel
 from equivox.run.pipeline import RunSpec, execute, run_tasks
 from equivox.run.scoring import open_samples, sample_rows, score
@@ -38,9 +37,7 @@ def annotated_by(folder: Path, name: str, change: Callable[[int, Row], Row]) -> 
     (task,) = run_tasks(folder)
     rows = [change(number, row) for number, row in enumerate(open_samples(folder, [task], "rules")[TASK].rows())]
     write_document(annotations_folder(folder, name) / "annotator.json", {"name": name, "version": "1", "settings": {}})
-    described = {"task": TASK, "scheme": scheme_digest(task), "answered": Responses.of(folder).n_answered}
-    table = samples_table(rows).replace_schema_metadata({"equivox": json.dumps(described)})
-    write_table(samples_path(folder, name, TASK), table)
+    write_samples(folder, name, task, samples_table(rows), n_answered=Responses.of(folder).n_answered)
     score(folder, [task], name, OPTIONS)
 
 
