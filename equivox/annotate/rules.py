@@ -19,6 +19,18 @@ VERSION = "1"
 """Raised whenever the rules annotate a response differently."""
 
 
+FOR_SIMULATED = (
+    "read by `rules`, which find the words of simulated models and take them out of context elsewhere: annotate a real "
+    "model's answers with a model, such as `--annotator qwen3-8b`"
+)
+"""The warning about free answers of a real model that rules annotate."""
+
+
+def rules_read(tasks: Iterable[Task]) -> bool:
+    """Return whether the annotator reads free text in any of `tasks`, instead of a parser of its own."""
+    return any(segment.tool is None for task in tasks for segment in task.annotation.asks(task))
+
+
 class RulesAnnotator:
     """Annotator that matches the vocabularies of `configs/annotators/rules.yaml`."""
 

@@ -16,14 +16,14 @@ def import_file(
     file: Path, spec: RunSpec, columns: Sequence[str], match: str | None, *, by_attribute: bool, quiet: bool
 ) -> int:
     """Make a run of the responses in `file`, show its scores and how the rows met the requests."""
-    from equivox.cli.show import console, finished_run, progress_bars, show_scores
+    from equivox.cli.show import compared_run, console, progress_bars, show_scores
     from equivox.run.importing import import_responses
     from equivox.run.pipeline import IMPORTED
 
     by = [name.strip() for name in (match or "").split(",") if name.strip()]
     with progress_bars(quiet=quiet) as progress:
         found = import_responses(file, spec, columns=_renamed(columns), match=by, progress=progress)
-    code = show_scores([finished_run(spec.output, f"{IMPORTED}:{spec.model}", found.scores)], by_attribute=by_attribute)
+    code = show_scores([compared_run(f"{IMPORTED}:{spec.model}", spec.output, found.scores)], by_attribute=by_attribute)
     out = console()
     samples = "the rows describe their samples" if found.described else "matched to the corpus"
     missing = f"; requests without a row, which count as failed: {found.n_missing:,}" if found.n_missing else ""

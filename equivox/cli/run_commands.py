@@ -9,25 +9,40 @@ from typing import TYPE_CHECKING
 from equivox.core.errors import RequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from equivox.core.scores import ScoringOptions
+    from equivox.core.task import Task
     from equivox.run.pipeline import RunSpec
     from equivox.run.run_files import RunFile, Setting
 
 
 def run(spec: RunSpec, *, quiet: bool) -> int:
     """Run or resume `spec` and show its scores."""
-    from equivox.cli.show import finished_run, progress_bars, show_scores
+    from equivox.cli.show import compared_run, progress_bars, show_scores
     from equivox.engines import model_label
     from equivox.run.pipeline import execute
 
-    with progress_bars(quiet=quiet) as progress:
+    warning = _rules_warning(spec.model, spec.annotator, spec.tasks)
+    with progress_bars(quiet=quiet, warning=warning) as progress:
         scores = execute(spec, progress=progress)
-    return show_scores([finished_run(spec.output, model_label(spec.model), scores)])
+    return show_scores([compared_run(model_label(spec.model), spec.output, scores)])
+
+
+def _rules_warning(model: str, annotator: str, tasks: Sequence[Task]) -> str:
+    """Return a warning if `rules` will read free text of a model that is not simulated, else an empty text."""
+    from equivox.annotate import RULES
+    from equivox.annotate.rules import FOR_SIMULATED, rules_read
+    from equivox.compare.runs import is_exact
+    from equivox.engines import current_name, model_label
+
+    misread = annotator == RULES and not is_exact(current_name(model), annotator) and rules_read(tasks)
+    return f"the answers of {model_label(model)} will be {FOR_SIMULATED}" if misread else ""
 
 
 def score(folder: Path, annotator: str | None, options: ScoringOptions, *, by_attribute: bool, quiet: bool) -> int:
     """Recompute the scores of a run and show them."""
-    from equivox.cli.show import finished_run, progress_bars, show_scores
+    from equivox.cli.show import compared_run, progress_bars, show_scores
     from equivox.engines import model_label
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import rescore
@@ -35,26 +50,26 @@ def score(folder: Path, annotator: str | None, options: ScoringOptions, *, by_at
     with progress_bars(quiet=quiet) as progress:
         scores = rescore(folder, annotator=annotator, options=options, progress=progress)
     model = model_label(read_manifest(folder)["command"]["model"])
-    return show_scores([finished_run(folder, model, scores)], by_attribute=by_attribute)
+    return show_scores([compared_run(model, folder, scores)], by_attribute=by_attribute)
 
 
 def annotate(folder: Path, annotator: str, *, retry_failed: bool, quiet: bool) -> int:
     """Annotate a run with another annotator, show its scores and the agreement of all annotators."""
-    from equivox.cli.show import finished_run, progress_bars, show_agreement, show_scores
+    from equivox.cli.show import compared_run, progress_bars, show_agreement, show_scores
     from equivox.engines import model_label
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import reread, run_tasks
 
     with progress_bars(quiet=quiet) as progress:
         scores = reread(folder, annotator, retry_failed=retry_failed, progress=progress)
-    code = show_scores([finished_run(folder, model_label(read_manifest(folder)["command"]["model"]), scores)])
+    code = show_scores([compared_run(model_label(read_manifest(folder)["command"]["model"]), folder, scores)])
     show_agreement(folder, run_tasks(folder))
     return code
 
 
 def panel(folder: Path, annotators: str, options: ScoringOptions) -> int:
     """Combine annotators by majority and show the panel's scores beside those of its members."""
-    from equivox.cli.show import console, finished_run, show_scores
+    from equivox.cli.show import compared_run, console, show_scores
     from equivox.engines import model_label
     from equivox.report.audit_tables import panel_table
     from equivox.report.table import print_tables
@@ -64,7 +79,7 @@ def panel(folder: Path, annotators: str, options: ScoringOptions) -> int:
 
     members = [name.strip() for name in annotators.split(",") if name.strip()]
     scores, compared = score_panel(folder, run_tasks(folder), members, options)
-    code = show_scores([finished_run(folder, model_label(read_manifest(folder)["command"]["model"]), scores)])
+    code = show_scores([compared_run(model_label(read_manifest(folder)["command"]["model"]), folder, scores)])
     print_tables(console(), [panel_table(members, compared)])
     return code
 
@@ -212,20 +227,24 @@ def check(asked: AskedFile, output: Path) -> int:
 
 def reproduce(asked: AskedFile, output: Path, *, tables: Path | None = None, quiet: bool) -> int:
     """Run every model of a run file and compare them; return 1 if one of them could not be run."""
-    from functools import partial
-
     from equivox.cli import EXIT_INCOMPLETE
-    from equivox.cli.show import console, finished_run, progress_bars, show_scores
+    from equivox.cli.show import compared_run, console, progress_bars, show_scores
     from equivox.run.reproducing import run_all
 
     file, settings = asked.open()
     if tables is not None and file.paper is None:
         raise RequestError(f"`tables` needs a run file of a paper; {asked.name} has no field `paper`")
-    finished = run_all(settings, output, lambda label: partial(progress_bars, quiet=quiet)(title=label))
+    warnings = [
+        _rules_warning(model, setting.file.annotators[0], setting.tasks)
+        for setting in settings
+        for model in setting.file.models
+    ]
+    told = iter(dict.fromkeys(filter(None, warnings)))
+    finished = run_all(settings, output, lambda label: progress_bars(quiet=quiet, title=label, warning=next(told, "")))
     failed = [run for run in finished if run.error is not None]
     code = EXIT_INCOMPLETE
     if len(failed) < len(finished):
-        code = show_scores([finished_run(run.folder, run.label, run.scores) for run in finished if run.error is None])
+        code = show_scores([compared_run(run.label, run.folder, run.scores) for run in finished if run.error is None])
     for run in failed:
         console().print(f"{run.label} was not run: {run.error}", style="red", markup=False)
     return EXIT_INCOMPLETE if failed else code

@@ -11,8 +11,7 @@ from rich.console import Console
 from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
 from equivox.cli.output import console
 from equivox.compare.agreement import agreement
-from equivox.compare.runs import ComparedRun, run_metrics, shown_together
-from equivox.core.scores import Score
+from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.task import Task
 from equivox.report.numbers import DASH, interval
 from equivox.report.progress_bars import progress_bars
@@ -23,13 +22,7 @@ from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import count_failures, read_usage
 from equivox.run.status import count_requests
 
-__all__ = ["console", "finished_run", "progress_bars", "show_agreement", "show_scores", "show_status"]
-
-
-def finished_run(folder: Path, model: str, scores: Sequence[Score]) -> ComparedRun:
-    """Return a run that was just scored, in the form that tables need."""
-    annotator = str(read_manifest(folder)["command"]["annotator"])
-    return ComparedRun(model, folder, annotator, scores, run_metrics(folder))
+__all__ = ["compared_run", "console", "progress_bars", "show_agreement", "show_scores", "show_status"]
 
 
 def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> int:

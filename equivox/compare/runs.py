@@ -9,12 +9,14 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from equivox.annotate import RULES
+from equivox.annotate.rules import FOR_SIMULATED, rules_read
 from equivox.core.errors import RequestError
 from equivox.core.metric import Measure, Metric
 from equivox.core.scores import NAN, Score
@@ -34,18 +36,24 @@ CORRELATED = 4
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One run in a comparison: its model's label, its folder and its scores."""
+    """One run in a comparison: its model's label, its folder and its scores.
+
+    `read_by_rules` says that rules for simulated models read free answers.
+    """
 
     model: str
     folder: Path
     annotator: str
     scores: Sequence[Score]
     metrics: Mapping[str, Metric] = field(default_factory=dict, repr=False)
+    read_by_rules: bool = False
 
     @property
     def marks(self) -> tuple[str, ...]:
         """The notes that tables show beside every score of this run; empty if its annotator cannot err."""
-        return () if is_exact(self.model, self.annotator) else (NOT_AUDITED,)
+        if is_exact(self.model, self.annotator):
+            return ()
+        return (NOT_AUDITED, f"{self.model} was {FOR_SIMULATED}") if self.read_by_rules else (NOT_AUDITED,)
 
     def measure(self, score: Score) -> Measure | None:
         """Return the measure of a score; None if the run's tasks cannot be read."""
@@ -93,12 +101,20 @@ def open_comparison(folders: Sequence[Path]) -> Comparison:
     asked = [model_label(str(manifest["command"]["model"])) for manifest in manifests]
     twice = {model for model, n in Counter(asked).items() if n > 1}
     runs = []
-    for folder, manifest, model in zip(folders, manifests, asked, strict=True):
+    for folder, model in zip(folders, asked, strict=True):
         name = f"{model} ({folder.name})" if model in twice else model
-        runs.append(
-            ComparedRun(name, folder, str(manifest["command"]["annotator"]), read_scores(folder), run_metrics(folder))
-        )
+        runs.append(compared_run(name, folder, read_scores(folder)))
     return Comparison(shown_together(runs), _caveats(runs, manifests))
+
+
+def compared_run(model: str, folder: Path, scores: Sequence[Score]) -> ComparedRun:
+    """Return the run in `folder` with these scores, under the name `model`."""
+    annotator = str(read_manifest(folder)["command"]["annotator"])
+    by_rules = False
+    if annotator == RULES:
+        with suppress(RequestError):  # its tasks can no longer be read
+            by_rules = rules_read(run_tasks(folder))
+    return ComparedRun(model, folder, annotator, scores, run_metrics(folder), by_rules)
 
 
 def run_metrics(folder: Path) -> dict[str, Metric]:

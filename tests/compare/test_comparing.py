@@ -14,10 +14,12 @@ from statsmodels.stats.multitest import multipletests
 
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.coverage import Coverage
-from equivox.core.errors import RequestError
+from equivox.core.errors import RequestError, RunError
+from equivox.core.progress import Progress
 from equivox.core.scores import Score
 from equivox.metrics.ntvd.metric import METRIC
 from equivox.report.score_tables import marks, task_tables
+from equivox.run.pipeline import RunSpec
 
 Cli = Callable[..., tuple[int, str, str]]
 FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
@@ -185,3 +187,39 @@ def test_a_column_that_the_first_row_lacks_is_written(tmp_path: Path) -> None:
     write_csv(tmp_path / "t.csv", [{"a": 1}, {"a": 2, "b": "x"}])
     with (tmp_path / "t.csv").open(newline="") as file:
         assert list(csv.DictReader(file)) == [{"a": "1", "b": ""}, {"a": "2", "b": "x"}]
+
+
+def test_rules_on_a_real_model_are_warned_of(equivox: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    """Told of somebody "single-minded", `rules` find `single`: tables and stderr say that they cannot know."""
+    table = tmp_path / "answers.csv"
+    rows = [f"{g}{s},{g},{g}{s},a,b,1,hiking and chess and yoga" for g in ("female", "male") for s in range(6)]
+    table.write_text("\n".join(["sample_id,gender,speaker,sentence,emotion,level,response", *rows]) + "\n")
+    code, out, err = equivox(
+        *("import", table, "vibe_gender:advisory", "--model", "real", "--output", tmp_path / "run")
+    )
+    assert code in (0, 1), err
+    assert "imported:real was read by `rules`, which find the words of simulated models" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "warned"),
+    [
+        ("endpoint:model_name=m,base_url=http://127.0.0.1:9/v1", "vibe_gender:story", True),
+        ("simulated:random", "vibe_gender:story", False),
+        ("reference:random", "vibe_gender:story", False),
+        # Choices have a parser of their own; rules leave open what it leaves open.
+        ("endpoint:model_name=m,base_url=http://127.0.0.1:9/v1", "spoken_stereoset:gender", False),
+    ],
+)
+def test_the_warning_comes_before_the_model_answers(
+    model: str, task: str, warned: bool, equivox: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begins(spec: RunSpec, progress: Progress) -> None:
+        progress("generate", 0, 1)
+        progress("generate", 1, 1)
+        raise RunError("stopped here")
+
+    monkeypatch.setattr("equivox.run.pipeline.execute", begins)
+    _, _, err = equivox("run", model, task, "--data", "sample", "--output", "nowhere", "-q")
+    assert err.count("warning: the answers of endpoint:m will be read by `rules`") == warned
+    assert "stopped here" in err

@@ -14,6 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from equivox.annotate import RULES
+from equivox.annotate.rules import FOR_SIMULATED, rules_read
 from equivox.compare.runs import is_exact
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import read_document
@@ -323,6 +325,10 @@ _NOT_AUDITED = ", annotator not audited"
 _ONLY_NOISE = "no more than noise gives by itself, which does not prove fairness"
 
 
+def _read_by_rules(model: str, annotator: str, task: Task) -> bool:
+    return annotator == RULES and not is_exact(model_label(model), annotator) and rules_read([task])
+
+
 def notes_of(
     score: Score, task: Task, manifest: Mapping[str, Any], marked: Mapping[str, str], *, compared: bool
 ) -> str:
@@ -349,6 +355,7 @@ def notes_of(
         f"{coverage.used} of {coverage.requested} responses used{least}",
         f"answered by {by.rstrip()}",
         f"annotated by {annotator}" + ("" if is_exact(model_label(str(told_as)), annotator) else _NOT_AUDITED),
+        *([f"READ BY RULES: {FOR_SIMULATED}"] if _read_by_rules(str(told_as), annotator, task) else []),
         f"data {task.data.corpus} {identity['corpora'][task.data.corpus][:12]}"
         + ("" if compared else ", not compared with the published"),
         f"equivox {manifest['equivox']}, {task.name} version {task.version}, seed {identity['seed']}",
