@@ -21,7 +21,8 @@ __all__ = ["ReproducedCell", "ReproducedTable", "TableRun", "reproduced"]
 
 DASH = "—"
 """The beginning of a remark that says why something has no number."""
-
+NO_RUN, NOT_ASKED = "no run of", "was not asked"
+_SHORT = {NO_RUN: "no run", NOT_ASKED: "not asked"}
 _TWO_STARS = 0.001
 
 
@@ -132,9 +133,12 @@ class _Filling:
             cells += filled
             cohorts += told
         shown = {cell.model for cell in cells}
-        lines = [f"{DASH} {run.label}: {run.undefined}" for run in self.runs if run.undefined is not None]
-        lines += [f"{DASH} {reason}" for reason in _reasons(cells)]
-        lines += [f"{DASH} {model}: nothing was measured for {self._families}" for model in new if model not in shown]
+        unread = {run.label: run.undefined for run in self.runs if run.undefined is not None}
+        lines = [f"{DASH} {reason}" for reason in _reasons(cells)]
+        for model in new:
+            if model not in shown:
+                why = unread.get(model) or f"nothing was measured for {self._families}"
+                lines.append(f"{DASH} {model}: {why}")
         lines += [f"{cell.model}: {line}" for cell in cells for line in cell.remarks]
         return ReproducedTable(
             name=self.declared.name,
@@ -229,14 +233,14 @@ class _Filling:
         """Return the run that has the task of a cell, or why there is none."""
         of_model = [run for run in self.runs if run.is_of(source.model)]
         if not of_model:
-            return f"no run of {source.model}"
+            return f"{NO_RUN} {source.model}"
         if all(run.undefined is not None for run in of_model):
             return str(of_model[0].undefined)
         fitting = [run for run in of_model if run.asked(source)]
         fitting = [run for run in fitting if run.setting == source.setting] or fitting
         if not fitting:
             setting = f" in the setting {source.setting}" if source.setting else ""
-            return f"{source.task_name} was not asked{setting}"
+            return f"{source.task_name} {NOT_ASKED}{setting}"
         if len(fitting) > 1:
             folders = ", ".join(str(run.folder) for run in fitting)
             raise RequestError(f"{len(fitting)} runs of {source.model} have {source.task_name}: {folders}; give one")
@@ -341,15 +345,25 @@ def _reasons(cells: Sequence[ReproducedCell]) -> list[str]:
     by_reason: dict[str, dict[tuple[str, str], list[str]]] = {}
     for cell in cells:
         if cell.undefined is not None:
-            by_reason.setdefault(cell.undefined, {}).setdefault((cell.block, cell.row), []).append(cell.column)
+            by_reason.setdefault(_short(cell.undefined), {}).setdefault((cell.block, cell.row), []).append(cell.column)
     columns = len({cell.column for cell in cells})
     found = []
     for reason, rows in by_reason.items():
-        if all(len(own) == columns for own in rows.values()):
-            found.append(f"{'; '.join(_named(*place) for place in rows)}: {reason}")
-        else:
-            found += [f"{_named(*place)}, {', '.join(own)}: {reason}" for place, own in rows.items()]
+        whole = [_named(*place) for place, own in rows.items() if len(own) == columns]
+        found += [_line("; ".join(whole), reason)] if whole else []
+        found += [
+            _line(f"{_named(*place)}, {', '.join(own)}", reason) for place, own in rows.items() if len(own) < columns
+        ]
     return found
+
+
+def _line(cells: str, reason: str) -> str:
+    return f"{reason}: {cells}" if reason in _SHORT.values() else f"{cells}: {reason}"
+
+
+def _short(reason: str) -> str:
+    """Return the reason of a cell for a line about many; the cells say which model and which task."""
+    return next((short for long, short in _SHORT.items() if long in reason), reason)
 
 
 def _named(block: str, row: str) -> str:
