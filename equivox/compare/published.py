@@ -22,7 +22,6 @@ __all__ = ["ReproducedCell", "ReproducedTable", "TableRun", "reproduced"]
 DASH = "—"
 """The beginning of a remark that says why something has no number."""
 NO_RUN, NOT_ASKED = "no run of", "was not asked"
-_SHORT = {NO_RUN: "no run", NOT_ASKED: "not asked"}
 _TWO_STARS = 0.001
 
 
@@ -158,7 +157,8 @@ class _Filling:
 
     @property
     def _families(self) -> str:
-        return ", ".join(dict.fromkeys(source.family for source in self._sources()))
+        named = (source.task_name.partition("@") for source in self._sources())
+        return ", ".join(dict.fromkeys(f"{name.partition(':')[0]}{at}{condition}" for name, at, condition in named))
 
     def _new_models(self) -> list[str]:
         """Return the labels of the models of runs that no row of the table names."""
@@ -344,26 +344,19 @@ def _reasons(cells: Sequence[ReproducedCell]) -> list[str]:
     """Return why cells have no number; rows that share a reason throughout share a line."""
     by_reason: dict[str, dict[tuple[str, str], list[str]]] = {}
     for cell in cells:
-        if cell.undefined is not None:
-            by_reason.setdefault(_short(cell.undefined), {}).setdefault((cell.block, cell.row), []).append(cell.column)
+        reason = cell.undefined
+        if reason is not None and not reason.startswith(NO_RUN):
+            # The cells of one row name one task each.
+            reason = NOT_ASKED if NOT_ASKED in reason else reason
+            by_reason.setdefault(reason, {}).setdefault((cell.block, cell.row), []).append(cell.column)
     columns = len({cell.column for cell in cells})
-    found = []
+    missing = dict.fromkeys(cell.model for cell in cells if (cell.undefined or "").startswith(NO_RUN))
+    found = [f"{NO_RUN} {', '.join(missing)}"] if missing else []
     for reason, rows in by_reason.items():
         whole = [_named(*place) for place, own in rows.items() if len(own) == columns]
-        found += [_line("; ".join(whole), reason)] if whole else []
-        found += [
-            _line(f"{_named(*place)}, {', '.join(own)}", reason) for place, own in rows.items() if len(own) < columns
-        ]
+        found += [f"{'; '.join(whole)}: {reason}"] if whole else []
+        found += [f"{_named(*place)}, {', '.join(own)}: {reason}" for place, own in rows.items() if len(own) < columns]
     return found
-
-
-def _line(cells: str, reason: str) -> str:
-    return f"{reason}: {cells}" if reason in _SHORT.values() else f"{cells}: {reason}"
-
-
-def _short(reason: str) -> str:
-    """Return the reason of a cell for a line about many; the cells say which model and which task."""
-    return next((short for long, short in _SHORT.items() if long in reason), reason)
 
 
 def _named(block: str, row: str) -> str:

@@ -24,6 +24,7 @@ from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import read_records, read_scores, scores_path
+from equivox.tasks.registry import resolve_tasks
 
 
 @dataclass(frozen=True)
@@ -199,11 +200,25 @@ class StoredRun:
             own = [task for task in run_tasks(self.folder) if {task.name, *_family(task)} & set(tasks)]
         except RequestError:
             return [*found, "its tasks cannot be read, so that its corpus is not known"]
+        found += self._parts(tasks)
         if self.manifest["command"].get("data") == SAMPLE:
             return [*found, f"the embedded sample ({self._counted(own)}), not the published corpus"]
         for task in own:
             if limit is None and (why := self._unlike(task)):
                 found.append(f"{task.name}: {why}")
+        return found
+
+    def _parts(self, tasks: Collection[str]) -> list[str]:
+        """Return the families among `tasks` of which the run asked a part alone."""
+        found = []
+        for family in sorted(name for name in set(tasks) & self._asked if ":" not in name):
+            name, at, condition = family.partition("@")
+            try:
+                known = {f"{task.name}{at}{condition}" for task in resolve_tasks(name)}
+            except RequestError:
+                continue
+            if left_out := known - self._asked:
+                found.append(f"{len(known) - len(left_out)} of the {len(known)} tasks of {family}")
         return found
 
     def _counted(self, tasks: Sequence[Task]) -> str:

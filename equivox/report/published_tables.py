@@ -19,9 +19,20 @@ NOTE = (
 )
 
 
+CELLS_NOTE = (
+    "±: standard deviation over evaluations; deviation: measured - published; estimate and interval as in the run's "
+    "scores;\n* q < 0.05, ** q < 0.001, of a published number by the paper's own test"
+)
+
+
 def published_tables(tables: Sequence[ReproducedTable]) -> list[Table]:
     """Return the tables of a paper in its layout; a cell without a measured number is a dash, the remarks say why."""
     return [_table(table) for table in tables]
+
+
+def cell_tables(tables: Sequence[ReproducedTable]) -> list[Table]:
+    """Return the tables with a row per cell, for a terminal: those of the models that have a run."""
+    return [_cells(table) for table in tables]
 
 
 def write_tables(paper: str, runs: Sequence[TableRun], folder: Path) -> list[Path]:
@@ -87,16 +98,58 @@ def _table(table: ReproducedTable) -> Table:
     )
 
 
+def _cells(table: ReproducedTable) -> Table:
+    rows = [
+        [
+            *(cell.block, cell.row, cell.column, _measured(cell), _published(cell), _deviation(cell) or DASH),
+            _number(cell.estimate, cell.places),
+            _interval(cell),
+        ]
+        for cells in table.rows()
+        if any(cell.annotators for cell in cells)
+        for cell in cells
+    ]
+    if not any(cell.block for cell in table.cells):
+        rows = [row[1:] for row in rows]
+    names = ["", "", "", "measured", "published", "deviation", "estimate", "interval"]
+    width = len(rows[0]) if rows else len(names)
+    return Table(
+        caption=table.caption,
+        columns=names[-width:],
+        align="l" * (width - 5) + "r" * 5,
+        rows=rows,
+        grouped=width - 6,
+        remarks=table.remarks,
+        notes=[CELLS_NOTE],
+    )
+
+
 def _content(cell: ReproducedCell) -> Cell:
-    """Return the measured number, and below it the published one and the deviation."""
-    measured = _number(cell.measured, cell.places) + "*" * (cell.stars_found or 0)
+    """Return the measured number, and beside it the published one and the deviation."""
+    published = [_published(cell)] if math.isfinite(cell.published) else []
+    return Cell(_measured(cell), "; ".join(filter(None, [*published, _deviation(cell)])))
+
+
+def _measured(cell: ReproducedCell) -> str:
+    text = _number(cell.measured, cell.places)
     if math.isfinite(cell.spread):
-        measured += f" ± {_number(cell.spread, cell.places)}"
-    published = _number(cell.published, cell.places) + "*" * (cell.stars_published or 0)
-    below = [published] if math.isfinite(cell.published) else []
-    if math.isfinite(cell.deviation):
-        below.append(f"{_rounded(cell.deviation, cell.places):+.{cell.places}f}")
-    return Cell(measured, "; ".join(below))
+        text += f" ± {_number(cell.spread, cell.places)}"
+    return text + "*" * (cell.stars_found or 0)
+
+
+def _published(cell: ReproducedCell) -> str:
+    return _number(cell.published, cell.places) + "*" * (cell.stars_published or 0)
+
+
+def _deviation(cell: ReproducedCell) -> str:
+    """Return the deviation with its sign; empty if there is none."""
+    return f"{_rounded(cell.deviation, cell.places):+.{cell.places}f}" if math.isfinite(cell.deviation) else ""
+
+
+def _interval(cell: ReproducedCell) -> str:
+    if not (math.isfinite(cell.low) and math.isfinite(cell.high)):
+        return DASH
+    return f"{_number(cell.low, cell.places)} to {_number(cell.high, cell.places)}"
 
 
 def _number(value: float, places: int) -> str:
