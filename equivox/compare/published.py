@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from equivox.annotate import evaluation_of
 from equivox.compare.stored import StoredRun, TableRun, average
 from equivox.configs.published import Block, PublishedPaper, PublishedTable, Source, published_paper
 from equivox.core.errors import RequestError
@@ -223,8 +224,9 @@ class _Filling:
         if run.folder not in self.departures:
             self.departures[run.folder] = run.departures({own.task_name for own in self._sources()})
         expected = source.annotator or self.paper.annotator
-        others = [name for name in annotators if expected and name.partition("@")[0] != expected]
+        others = [name for name in annotators if expected and evaluation_of(name)[0] != expected]
         by = [f"annotated by {', '.join(others)}, in the paper by {expected}"] if others else []
+        by += run.stale(annotators)
         if found.undefined is None:
             by += run.stand_ins(source.task_name, annotators)
         return replace(cell, annotators=tuple(annotators), remarks=(*self.departures[run.folder], *by), **vars(found))
@@ -237,7 +239,8 @@ class _Filling:
         if all(run.undefined is not None for run in of_model):
             return str(of_model[0].undefined)
         fitting = [run for run in of_model if run.asked(source)]
-        fitting = [run for run in fitting if run.setting == source.setting] or fitting
+        if source.setting:
+            fitting = [run for run in fitting if run.setting == source.setting] or fitting
         if not fitting:
             setting = f" in the setting {source.setting}" if source.setting else ""
             return f"{source.task_name} {NOT_ASKED}{setting}"

@@ -10,15 +10,17 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from equivox.annotate import evaluation_of
 from equivox.compare.runs import run_metrics
 from equivox.configs.published import Source
 from equivox.core.errors import EquivoxError, RequestError
-from equivox.core.files import read_table
+from equivox.core.files import read_document, read_table
 from equivox.core.metric import Metric
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE, open_corpus
 from equivox.engines import engine_of, model_label, model_names
+from equivox.run.annotating import Responses, evaluations_of
 from equivox.run.design import published_items
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
@@ -41,7 +43,7 @@ class TableRun:
         The setting of the paper that the run is of, if the paper has several; empty: any.
     annotators
         By the name of an evaluator, the stored annotators whose scores are averaged: independent evaluations of one
-        evaluator. An evaluator that is not named here is looked up under its own name.
+        evaluator. For an evaluator that is not named here, the stored evaluations of that name are averaged.
     """
 
     folder: Path
@@ -125,9 +127,10 @@ class StoredRun:
     def asked(self, source: Source) -> bool:
         """Return whether the run is one for a cell: of its model and setting, with its task or one of its family.
 
-        A run that names no setting fits every one.
+        A run that names no setting fits every one, as does every run where the cell names none.
         """
-        return self.is_of(source.model) and source.task_name in self._asked and self.setting in {source.setting, ""}
+        of_setting = not source.setting or self.setting in {source.setting, ""}
+        return of_setting and self.is_of(source.model) and source.task_name in self._asked
 
     @cached_property
     def _asked(self) -> frozenset[str]:
@@ -155,15 +158,14 @@ class StoredRun:
         )
 
     def annotators(self, evaluator: str) -> list[str]:
-        """Return the stored annotators that stand for an evaluator, or for the run's own one if none is asked for."""
-        if not evaluator:
-            return [str(self.manifest["command"]["annotator"])]
-        return list(self.run.annotators.get(evaluator, ())) or [evaluator]
+        """Return the stored annotators that are averaged for an evaluator; without a name, for the run's own one."""
+        name = evaluator or evaluation_of(str(self.manifest["command"]["annotator"]))[0]
+        return list(self.run.annotators.get(name, ())) or evaluations_of(self.folder, name)
 
     def number(self, source: Source, annotator: str) -> Number:
         """Return the number of a cell as one annotator's annotations give it."""
         if not scores_path(self.folder, annotator).is_file():
-            return Number(undefined=f"{annotator} has not read the responses: `equivox annotate`")
+            return Number(undefined=f"no scores by {annotator}: `equivox annotate`, then `equivox score`")
         found = self._entry(source, annotator) if source.table else _score(source, self._scores(annotator))
         if found.undefined is None and not math.isfinite(found.measured):
             return Number(undefined="the stored number is not a number")
@@ -207,6 +209,16 @@ class StoredRun:
             if limit is None and (why := self._unlike(task)):
                 found.append(f"{task.name}: {why}")
         return found
+
+    def stale(self, annotators: Sequence[str]) -> list[str]:
+        """Return a line if responses came after the scores were computed."""
+        stored = [path for name in annotators if (path := scores_path(self.folder, name)).is_file()]
+        early = [n for path in stored if (n := read_document(path)["answered"]) != self._answered]
+        return [f"scored with {early[0]:,} of now {self._answered:,} responses: `equivox score`"] if early else []
+
+    @cached_property
+    def _answered(self) -> int:
+        return Responses.of(self.folder).n_answered
 
     def _parts(self, tasks: Collection[str]) -> list[str]:
         """Return the families among `tasks` of which the run asked a part alone."""

@@ -19,15 +19,18 @@ from scipy.stats import pearsonr
 
 import equivox
 from equivox.compare.published import ReproducedCell, ReproducedTable, TableRun, reproduced
+from equivox.configs import read_config_file
 from equivox.configs.published import PublishedPaper, published_names, published_paper
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_form, load_yaml
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import Score, ScoringOptions
-from equivox.engines import model_names
+from equivox.core.task import Task
+from equivox.engines import ModelFile, model_names
 from equivox.metrics.genres.cohort import cohort_names
 from equivox.report.published_tables import cell_tables, published_tables, write_tables
 from equivox.report.table import print_tables
+from equivox.run.run_files import open_run_file, settings_of
 from equivox.run.scoring import read_records, read_scores
 from equivox.tasks.registry import resolve_tasks
 
@@ -156,7 +159,7 @@ def test_signs_come_back_from_the_totals() -> None:
 
 
 @pytest.mark.parametrize("name", published_names())
-def test_the_tables_name_models_tasks_and_cohorts_that_exist(name: str) -> None:
+def test_the_tables_name_models_and_cohorts_that_exist(name: str) -> None:
     paper = published_paper(name)
     assert re.match(r"arXiv \d{4}\.\d{5}, Tables? ", paper.source)
     for table in paper.tables:
@@ -164,10 +167,38 @@ def test_the_tables_name_models_tasks_and_cohorts_that_exist(name: str) -> None:
         for block, row, column in cells:
             source = table.source(block, row, column)
             assert source.model in model_names()
-            task = source.task_name.partition("@")[0]
-            assert task in {f"{t.family}" for t in resolve_tasks(task)} | {t.name for t in resolve_tasks(task)}
             assert sum(map(bool, (source.score, source.table, source.cohort_total))) == 1
             assert not source.cohort or source.cohort in cohort_names()
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_the_run_file_of_a_paper_makes_its_tables(name: str) -> None:
+    """Every published cell has a model, a setting, a task and an annotator of the run file that names the paper."""
+    file = open_run_file(name)
+    assert file.paper == name
+    settings = settings_of(file, resolve_tasks)
+    paper = published_paper(name)
+    for table in paper.tables:
+        cells = [(block, row, column) for block in table.blocks for row in block.published for column in table.columns]
+        for source in (table.source(*cell) for cell in cells):
+            fitting = [
+                setting
+                for setting in settings
+                if (not source.setting or source.setting == setting.name)
+                and source.task_name in {name for task in setting.varied for name in (task.name, family_of(task))}
+                and any(loads(model) == loads(source.model) for model in setting.file.models)
+            ]
+            assert len(fitting) == 1, source
+            assert (source.annotator or paper.annotator) in fitting[0].file.annotators
+
+
+def family_of(task: Task) -> str:
+    name, at, condition = task.name.partition("@")
+    return f"{name.partition(':')[0]}{at}{condition}"
+
+
+def loads(model: str) -> str:
+    return str(read_config_file(ModelFile, model, "models").model_parameters["model_name"])
 
 
 def test_a_file_that_does_not_add_up_is_one_line(tmp_path: Path) -> None:
@@ -203,7 +234,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "choices": ("simulated:random", "spoken_stereoset_orders:gender", None),
     }
     for name, (model, tasks, limit) in asked.items():
-        equivox.measure(model, tasks, data="sample", output=root / name, limit=limit, options=QUICK)
+        sampling = "greedy" if name == "choices" else "as-declared"
+        equivox.measure(model, tasks, data="sample", output=root / name, limit=limit, sampling=sampling, options=QUICK)
     return {name: root / name for name in asked}
 
 
@@ -280,15 +312,15 @@ def test_a_model_is_known_by_what_it_loads(runs: dict[str, Path]) -> None:
 
 def test_a_setting_names_its_run(runs: dict[str, Path]) -> None:
     both = [
-        TableRun(runs["vibe"], "audio-flamingo-3"),
-        TableRun(runs["choices"], "audio-flamingo-3", "spoken_stereoset"),
+        TableRun(runs["vibe"], "audio-flamingo-3", "open_ended"),
+        TableRun(runs["choices"], "audio-flamingo-3", "choices"),
     ]
     tables = reproduced("vibe", both)
     cell = cell_of(tables, "table_2", "", "AF3", "Spoken Stereoset")
-    assert cell.measured == whole(runs["choices"], "spoken_stereoset_orders:gender", "parity deviation").value
+    assert cell.measured == whole(runs["choices"], "spoken_stereoset_orders_greedy:gender", "parity deviation").value
     other = [replace(both[1], setting="another")]
     cell = cell_of(reproduced("vibe", other), "table_2", "", "AF3", "Spoken Stereoset")
-    assert cell.undefined == "spoken_stereoset_orders:gender was not asked in the setting spoken_stereoset"
+    assert cell.undefined == "spoken_stereoset_orders_greedy:gender was not asked in the setting choices"
     with pytest.raises(RequestError, match="2 runs of audio-flamingo-3 have vibe_gender:story"):
         reproduced("vibe", [both[0], TableRun(runs["few"], "audio-flamingo-3")])
 
@@ -297,6 +329,16 @@ def test_a_limit_is_said(runs: dict[str, Path]) -> None:
     tables = reproduced("vibe", [TableRun(runs["few"], "gemini-2.5-flash")])
     assert "gemini-2.5-flash: 96 samples a task (`--limit 96`)" in tables[0].remarks
     assert any("`--limit 96`" in line for cell in tables[0].cells for line in cell.remarks)
+
+
+def test_responses_that_came_after_the_scores_are_said(runs: dict[str, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(runs["few"], folder)
+    document = read_document(folder / "scores.json")
+    assert document["answered"] == 96
+    write_document(folder / "scores.json", document | {"answered": 90})
+    (table, _) = reproduced("vibe", [TableRun(folder, "gemini-2.5-flash")])
+    assert "gemini-2.5-flash: scored with 90 of now 96 responses: `equivox score`" in table.remarks
 
 
 def evaluated(folder: Path, name: str, value: float | None) -> None:
@@ -330,7 +372,7 @@ def test_independent_evaluations_are_averaged(runs: dict[str, Path], tmp_path: P
     cell = cell_of(reproduced(str(own), [three]), "table_1", "gender", "AF3", "Story")
     assert cell.undefined == "judge@3: nobody could tell" and math.isnan(cell.measured)
     nobody = cell_of(reproduced(str(own), [TableRun(folder, "audio-flamingo-3")]), "table_1", "gender", "AF3", "Story")
-    assert nobody.undefined == "judge has not read the responses: `equivox annotate`"
+    assert nobody.undefined == "no scores by judge: `equivox annotate`, then `equivox score`"
 
 
 @pytest.fixture
@@ -361,7 +403,7 @@ def test_genres_by_the_papers_arithmetic(runs: dict[str, Path], with_stand_ins: 
     assert cell.measured == score.value and cell.deviation == pytest.approx(score.value + 0.092)
     assert cell.estimate == whole(runs["standin"], "genres_standin", "M3").value
     unread = cell_of(tables, "table_2", "GLM-4-9B", "Janus-7B", "M3").undefined
-    assert unread == "glm-4-9b-chat has not read the responses: `equivox annotate`"
+    assert unread == "no scores by glm-4-9b-chat: `equivox annotate`, then `equivox score`"
     # Two measured models that differ in every metric: each lies one sd from their mean, eight times.
     for row in ("Janus-7B", "simulated:biased"):
         total = cell_of(tables, "table_2", "Llama-3.1-8B", row, "TBS")
