@@ -188,6 +188,13 @@ def tex(text: str) -> str:
     return "".join(sign for sign in plain if sign.isprintable()).translate(_SIGNS)
 
 
+def _tex_cell(cell: Content) -> str:
+    """Return a cell escaped for LaTeX, its smaller text beside the text."""
+    if isinstance(cell, str) or not cell.below:
+        return tex(str(cell) if isinstance(cell, str) else cell.text)
+    return rf"{tex(cell.text)} {{\scriptsize {tex(cell.below)}}}"
+
+
 def as_latex(tables: Iterable[Table]) -> str:
     """Return tables for a paper (booktabs), with remarks and notes below each; empty if no table has a row."""
     from equivox.core.version import __version__
@@ -199,7 +206,7 @@ def as_latex(tables: Iterable[Table]) -> str:
 
 def _latex(table: Table) -> str:
     long = len(table.rows) > _PAGE
-    style = _frame(table, index=False).style.hide(axis="index").format(lambda cell: tex(str(cell)))
+    style = _frame(table, index=False).style.hide(axis="index").format(_tex_cell)
     style = style.format_index(lambda place: tex(str(table.columns[place])), axis="columns")
     text = style.to_latex(
         column_format=table.align,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError, nearest
@@ -27,12 +26,25 @@ Cohort = Mapping[str, Mapping[str, float]]
 """Model → metric → signed value."""
 
 
+PUBLISHED = ("genres", "table_2")
+"""The published table that holds the cohorts: one per evaluator, which is a block of the table."""
+
+
 @cache
 def _document() -> dict[str, Any]:
-    import yaml
+    from equivox.configs.published import published_paper
 
-    text = resources.files(__package__).joinpath("cohort.yaml").read_text("utf-8")
-    return dict(yaml.safe_load(text)["cohorts"])
+    paper, name = PUBLISHED
+    (table,) = (table for table in published_paper(paper).tables if table.name == name)
+    return {
+        block.select.cohort: {
+            "evaluator": block.label,
+            "models": {
+                model: dict(zip(table.columns, numbers, strict=True)) for model, numbers in block.published.items()
+            },
+        }
+        for block in table.blocks
+    }
 
 
 def cohort_names() -> list[str]:

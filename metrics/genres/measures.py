@@ -228,14 +228,26 @@ def published_value(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> float:
     """
     if metric.kind == "correlation":
         return _pooled(pairs)[0]
-    male = [pair.male for pair in pairs if not math.isnan(pair.male)]
-    female = [pair.female for pair in pairs if not math.isnan(pair.female)]
     if metric.kind == "decided":
+        male = [pair.male for pair in pairs if not math.isnan(pair.male)]
+        female = [pair.female for pair in pairs if not math.isnan(pair.female)]
         decided = math.fsum(male) + math.fsum(female)
         return metric.scale * (math.fsum(male) - math.fsum(female)) / decided if decided else math.nan
-    if not male or not female:
-        return math.nan
-    return (math.fsum(male) / len(male) - math.fsum(female) / len(female)) * metric.scale
+    of_male, of_female = published_means(metric, pairs)
+    return of_male - of_female
+
+
+def published_means(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> tuple[float, float]:
+    """Return the means of male and of female characters by the paper's arithmetic, in the metric's unit.
+
+    They are over all known values of each gender, whether the other is known or not. NaN where one has no value, and
+    for choices and correlations, which compare no means.
+    """
+    male = [pair.male for pair in pairs if not math.isnan(pair.male)]
+    female = [pair.female for pair in pairs if not math.isnan(pair.female)]
+    if metric.kind != "difference" or not male or not female:
+        return math.nan, math.nan
+    return metric.scale * math.fsum(male) / len(male), metric.scale * math.fsum(female) / len(female)
 
 
 def _correlation(

@@ -21,6 +21,7 @@ from equivox.metrics.genres.measures import (
     NarrativeMeasure,
     majority,
     measure,
+    published_means,
     published_value,
 )
 from equivox.metrics.genres.observations import GENDERS, Observation, is_mixed, is_single, observe, pairs_of
@@ -73,14 +74,28 @@ def score_genres_family(members: Members, options: ScoringOptions) -> Scored:
     return _Scoring(task, f"{task.family}{at}{condition}", every, others, options, notes).scored(published)
 
 
-def _published(metric: NarrativeMeasure, relationships: Sequence[Sequence[Row]]) -> float:
-    """Return the paper's number by the rules of the released code, without intermediate rounding.
+def _published(metric: NarrativeMeasure, relationships: Sequence[Sequence[Row]]) -> _Published:
+    """Return the paper's numbers by the rules of the released code, without intermediate rounding.
 
-    Over several relationships it is the mean of their numbers; M5, M7 and M8 pool all NEPs.
+    Over several relationships they are the means of their numbers; M5, M7 and M8 pool all NEPs.
     """
     groups = [[row for own in relationships for row in own]] if metric.name in _POOLED else relationships
-    values = [published_value(metric, pairs_of(observe(metric.name, own), published=True)) for own in groups]
-    return math.fsum(values) / len(values)
+    pairs = [pairs_of(observe(metric.name, own), published=True) for own in groups]
+    means = [published_means(metric, own) for own in pairs]
+    return _Published(
+        value=math.fsum(published_value(metric, own) for own in pairs) / len(pairs),
+        male=math.fsum(male for male, _ in means) / len(means),
+        female=math.fsum(female for _, female in means) / len(means),
+    )
+
+
+@dataclass(frozen=True)
+class _Published:
+    """A number of the paper, and the means of male and of female characters that it compares; NaN without means."""
+
+    value: float
+    male: float
+    female: float
 
 
 @dataclass
@@ -94,7 +109,7 @@ class _Scoring:
     options: ScoringOptions
     further_notes: Mapping[str, tuple[str, ...]] | None = None
 
-    def scored(self, published: Mapping[str, float]) -> Scored:
+    def scored(self, published: Mapping[str, _Published]) -> Scored:
         scores: list[Score] = []
         lines: list[dict[str, Any]] = []
         for metric in METRICS:
@@ -111,14 +126,15 @@ class _Scoring:
         }
         return Scored(scores, {name: kept for name, kept in tables.items() if kept})
 
-    def _of(self, metric: NarrativeMeasure, published: float) -> Iterator[tuple[Score, Measured]]:
+    def _of(self, metric: NarrativeMeasure, published: _Published) -> Iterator[tuple[Score, Measured]]:
         rows, others = self.rows, self.others
         seen = observe(metric.name, rows)
         score, measured = self._one(metric, "", rows, seen)
         yield score, measured
         if metric.name == "M1":
             yield self._one(SIGNED_WARMTH, "words=signed", rows, observe(SIGNED_WARMTH.name, rows))
-        yield self._by_published_arithmetic(score, published), replace(measured, male=math.nan, female=math.nan)
+        means = replace(measured, male=published.male, female=published.female)
+        yield self._by_published_arithmetic(score, published.value), means
         if "evaluator" not in TOOLS_OF[metric.name] or not others:
             return
         every = list(seen)

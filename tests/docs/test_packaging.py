@@ -22,6 +22,7 @@ CARRIED = (
     "equivox/configs/annotators/rules.yaml",
     "equivox/configs/simulated/prose.yaml",
     "equivox/configs/runs/demo.yaml",
+    "equivox/configs/published/vibe.yaml",
     "equivox/dataset_builders/crema_d.py",
     "equivox/dataset_builders/identity_words.yaml",
     "equivox/dataset_builders/sample/crema_d/VideoDemographics.csv",

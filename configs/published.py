@@ -1,0 +1,134 @@
+"""Published tables: the numbers of a paper, and where a finished run has the same ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from equivox.configs import config_names, read_config_file
+from equivox.core.errors import RequestError, nearest
+
+FOLDER = "published"
+"""The folder of the packaged files, below `configs/`."""
+
+
+class Source(BaseModel):
+    """Where a cell's number comes from. A field that is not given is taken from the column, row, block or table around.
+
+    `model`, `setting` and `annotator` choose the run and whose annotations count. `family`, `task` and `condition` name
+    the task; without `task` the whole family is meant. The number is then a score (`score`, with its `subset`), or an
+    entry of a stored table (`table`, the row for which `where` holds, and its `column`), or a total over the scores of
+    the row relative to the block's models (`cohort_total`; `cohort` names the published models). `places` is the number
+    of printed decimals.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = ""
+    setting: str = ""
+    annotator: str = ""
+    family: str = ""
+    task: str = ""
+    condition: str = ""
+    score: str = ""
+    subset: str = ""
+    table: str = ""
+    where: dict[str, str] = {}
+    column: str = ""
+    cohort_total: bool = False
+    cohort: str = ""
+    places: int = Field(default=2, ge=0, le=6)
+
+    def within(self, *around: Source) -> Source:
+        """Return this source with the fields that it leaves open taken from `around`, the nearest first."""
+        fields: dict[str, Any] = {}
+        for source in (self, *around):
+            fields = {**{name: getattr(source, name) for name in source.model_fields_set}, **fields}
+        return Source(**fields)
+
+    def without_model(self) -> Source:
+        """Return this source with the model left open."""
+        return Source(**{name: getattr(self, name) for name in self.model_fields_set - {"model"}})
+
+    @property
+    def key(self) -> str:
+        """The given fields as text: two sources with one key choose the same."""
+        return self.model_dump_json(exclude_unset=True)
+
+    @property
+    def task_name(self) -> str:
+        """The task, or the family, with its condition: `family:task@condition`."""
+        name = f"{self.family}:{self.task}" if self.task else self.family
+        return f"{name}@{self.condition}" if self.condition else name
+
+
+class Block(BaseModel):
+    """Rows of a table that stand together: their label, and their numbers by row, in the order of the columns."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    label: str = ""
+    select: Source = Source()
+    published: dict[str, list[float | None]] = Field(min_length=1)
+    stars: dict[str, list[int]] = {}
+
+
+class PublishedTable(BaseModel):
+    """One table of a paper. Its columns and rows say where their numbers come from, its blocks hold the numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[a-z0-9_.]+$")
+    caption: str
+    select: Source = Source()
+    columns: dict[str, Source] = Field(min_length=1)
+    rows: dict[str, Source] = Field(min_length=1)
+    blocks: list[Block] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> PublishedTable:
+        if self.select.model or any(column.model for column in self.columns.values()):
+            raise ValueError("a model is chosen by rows or by blocks")
+        for block in self.blocks:
+            where = f"block {block.label!r}"
+            widths = {row: len(numbers) for row, numbers in block.published.items()}
+            starred = {row: len(numbers) for row, numbers in block.stars.items()}
+            for row, width in [*widths.items(), *starred.items()]:
+                if row not in self.rows:
+                    raise ValueError(f"{where} has numbers of {row!r}, which is not in `rows`")
+                if width != len(self.columns):
+                    raise ValueError(f"{where}, {row}: {width} numbers for {len(self.columns)} columns")
+                if bool(block.select.model) == bool(self.rows[row].model):
+                    raise ValueError(f"{where}, {row}: the model is named by the row or by the block, by one of them")
+        labels = [block.label for block in self.blocks]
+        if len(set(labels)) < len(labels):
+            raise ValueError("two blocks have one label")
+        return self
+
+    def source(self, block: Block, row: str, column: str) -> Source:
+        """Return where the number of a cell comes from."""
+        return self.columns[column].within(self.rows[row], block.select, self.select)
+
+
+class PublishedPaper(BaseModel):
+    """The tables of a paper; `annotator` read its responses, unless a cell names another one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    annotator: str = ""
+    tables: list[PublishedTable] = Field(min_length=1)
+
+
+def published_names() -> list[str]:
+    """Return the names of the papers whose tables come with the package."""
+    return config_names(FOLDER)
+
+
+def published_paper(name: str) -> PublishedPaper:
+    """Return the published tables of a paper, packaged or in a YAML file; RequestError for an unknown name."""
+    known = published_names()
+    if not name.endswith((".yaml", ".yml")) and name not in known:
+        raise RequestError(f"no tables of {name!r}{nearest(name, known)}; known: {', '.join(known)}, or a YAML file")
+    return read_config_file(PublishedPaper, name, FOLDER)

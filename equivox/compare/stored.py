@@ -1,0 +1,300 @@
+"""Finished runs as the tables of a paper read them: each number with its evidence, or with the reason for none."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from equivox.annotate import evaluation_of
+from equivox.compare.runs import run_metrics
+from equivox.configs.published import Source
+from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.files import read_document, read_table
+from equivox.core.metric import Metric
+from equivox.core.scores import NAN, Score
+from equivox.core.task import Task
+from equivox.dataset_builders.corpus import SAMPLE, open_corpus
+from equivox.engines import engine_of, model_label, model_names
+from equivox.run.annotating import Responses, evaluations_of
+from equivox.run.design import published_items
+from equivox.run.manifest import read_manifest
+from equivox.run.pipeline import run_tasks
+from equivox.run.plan import PLAN_FILE
+from equivox.run.scoring import read_records, read_scores, scores_path
+from equivox.tasks.registry import resolve_tasks
+
+
+@dataclass(frozen=True)
+class TableRun:
+    """A finished run for the tables of a paper.
+
+    Parameters
+    ----------
+    folder
+        The folder of the run.
+    model
+        The model as a run file names it: a packaged name, `scheme:arguments`, or a YAML file.
+    setting
+        The setting of the paper that the run is of, if the paper has several; empty: any.
+    annotators
+        By the name of an evaluator, the stored annotators whose scores are averaged: independent evaluations of one
+        evaluator. For an evaluator that is not named here, the stored evaluations of that name are averaged.
+    """
+
+    folder: Path
+    model: str
+    setting: str = ""
+    annotators: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A measured number with its evidence, see `ReproducedCell`; NaN if `undefined` gives a reason."""
+
+    measured: float = NAN
+    spread: float = NAN
+    evaluations: int = 0
+    estimate: float = NAN
+    low: float = NAN
+    high: float = NAN
+    q: float = NAN
+    undefined: str | None = None
+
+
+def average(numbers: Sequence[Number], annotators: Sequence[str]) -> Number:
+    """Return the mean of the numbers of several evaluations with their standard deviation (n − 1).
+
+    One number stays as it is. A mean has no interval and no q. It is undefined if one of the numbers is: a mean over
+    the evaluations that worked would be another number.
+    """
+    for number, annotator in zip(numbers, annotators, strict=True):
+        if number.undefined is not None:
+            where = f"{annotator}: " if len(numbers) > 1 else ""
+            return Number(undefined=f"{where}{number.undefined}")
+    if len(numbers) == 1:
+        return numbers[0]
+    return Number(
+        measured=statistics.fmean(number.measured for number in numbers),
+        spread=statistics.stdev(number.measured for number in numbers),
+        evaluations=len(numbers),
+        # A missing estimate makes the mean NaN.
+        estimate=statistics.fmean(number.estimate for number in numbers),
+    )
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run, opened. `undefined` says why it cannot be read; None if it can."""
+
+    run: TableRun
+    manifest: Mapping[str, Any]
+    undefined: str | None = None
+    _read: dict[str, list[Score]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, run: TableRun) -> StoredRun:
+        """Return a run with its manifest, or with the reason why it has none."""
+        try:
+            return cls(run, read_manifest(run.folder))
+        except RequestError as error:
+            # The folder's name, not its place: tables are published.
+            return cls(run, {}, str(error).replace(str(run.folder), run.folder.name))
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self.run.folder
+
+    @property
+    def setting(self) -> str:
+        """The setting of the run."""
+        return self.run.setting
+
+    @property
+    def label(self) -> str:
+        """The name of the model in tables."""
+        return model_label(self.run.model)
+
+    def is_of(self, model: str) -> bool:
+        """Return whether the run is of a model, given by its packaged name, the label of the run, or what it loads."""
+        return model in {self.run.model, self.label} or _loaded(self.run.model) == _loaded(model) != ""
+
+    def asked(self, source: Source) -> bool:
+        """Return whether the run is one for a cell: of its model and setting, with its task or one of its family.
+
+        A run that names no setting fits every one, as does every run where the cell names none.
+        """
+        of_setting = not source.setting or self.setting in {source.setting, ""}
+        return of_setting and self.is_of(source.model) and source.task_name in self._asked
+
+    @cached_property
+    def _asked(self) -> frozenset[str]:
+        names = self.manifest["identity"]["tasks"] if self.manifest else ()
+        split = [name.partition("@") for name in names]
+        return frozenset({*names, *(f"{name.partition(':')[0]}{at}{condition}" for name, at, condition in split)})
+
+    @cached_property
+    def _metrics(self) -> Mapping[str, Metric]:
+        return run_metrics(self.folder)
+
+    def metric(self, task: str) -> Metric | None:
+        """Return the metric of a task or a family; None if the run has none or its tasks cannot be read."""
+        name, at, condition = task.partition("@")
+        return self._metrics.get(f"{name.partition(':')[0]}{at}{condition}")
+
+    def stand_ins(self, task: str, annotators: Sequence[str]) -> list[str]:
+        """Return a line if stand-ins for the published tools annotated the responses, else nothing."""
+        metric = self.metric(task)
+        if metric is None or not metric.stand_ins:
+            return []
+        notes = [note for name in annotators for s in self._scores(name) if s.task == task for note in s.notes]
+        return [f"{metric.stand_ins}, comparable with nothing else"] * any(
+            note.startswith(metric.stand_ins) for note in notes
+        )
+
+    def annotators(self, evaluator: str) -> list[str]:
+        """Return the stored annotators that are averaged for an evaluator; without a name, for the run's own one."""
+        name = evaluator or evaluation_of(str(self.manifest["command"]["annotator"]))[0]
+        return list(self.run.annotators.get(name, ())) or evaluations_of(self.folder, name)
+
+    def number(self, source: Source, annotator: str) -> Number:
+        """Return the number of a cell as one annotator's annotations give it."""
+        if not scores_path(self.folder, annotator).is_file():
+            return Number(undefined=f"no scores by {annotator}: `equivox annotate`, then `equivox score`")
+        found = self._entry(source, annotator) if source.table else _score(source, self._scores(annotator))
+        if found.undefined is None and not math.isfinite(found.measured):
+            return Number(undefined="the stored number is not a number")
+        return found
+
+    def _scores(self, annotator: str) -> list[Score]:
+        if annotator not in self._read:
+            self._read[annotator] = read_scores(self.folder, annotator)
+        return self._read[annotator]
+
+    def _entry(self, source: Source, annotator: str) -> Number:
+        """Return an entry of a stored table."""
+        what = f"the table {source.table} of {source.task_name}"
+        records = read_records(self.folder, source.task_name, source.table, annotator)
+        if records is None:
+            return Number(undefined=f"the run has no {what.removeprefix('the ')}")
+        rows = [row for row in records if all(row.get(name) == value for name, value in source.where.items())]
+        if len(rows) != 1:
+            asked = ", ".join(f"{name}={value}" for name, value in source.where.items())
+            return Number(undefined=f"{what} has {len(rows) or 'no'} row{'s' * (len(rows) > 1)} with {asked}")
+        if reason := rows[0].get("undefined"):
+            return Number(undefined=str(reason))
+        value = rows[0].get(source.column)
+        if value is None:
+            return Number(undefined=f"{what} has no {source.column}")
+        return Number(measured=float(value), evaluations=1)
+
+    def departures(self, tasks: Collection[str]) -> list[str]:
+        """Return in what the samples of the run are not those of the paper, for the run's tasks among `tasks`."""
+        found = []
+        if (limit := self.manifest["identity"]["limit"]) is not None:
+            found.append(f"{limit} samples a task (`--limit {limit}`)")
+        try:
+            own = [task for task in run_tasks(self.folder) if {task.name, *_family(task)} & set(tasks)]
+        except RequestError:
+            return [*found, "its tasks cannot be read, so that its corpus is not known"]
+        found += self._parts(tasks)
+        if self.manifest["command"].get("data") == SAMPLE:
+            return [*found, f"the embedded sample ({self._counted(own)}), not the published corpus"]
+        for task in own:
+            if limit is None and (why := self._unlike(task)):
+                found.append(f"{task.name}: {why}")
+        return found
+
+    def stale(self, annotators: Sequence[str]) -> list[str]:
+        """Return a line if responses came after the scores were computed."""
+        stored = [path for name in annotators if (path := scores_path(self.folder, name)).is_file()]
+        early = [n for path in stored if (n := read_document(path)["answered"]) != self._answered]
+        return [f"scored with {early[0]:,} of now {self._answered:,} responses: `equivox score`"] if early else []
+
+    @cached_property
+    def _answered(self) -> int:
+        return Responses.of(self.folder).n_answered
+
+    def _parts(self, tasks: Collection[str]) -> list[str]:
+        """Return the families among `tasks` of which the run asked a part alone."""
+        found = []
+        for family in sorted(name for name in set(tasks) & self._asked if ":" not in name):
+            name, at, condition = family.partition("@")
+            try:
+                known = {f"{task.name}{at}{condition}" for task in resolve_tasks(name)}
+            except RequestError:
+                continue
+            if left_out := known - self._asked:
+                found.append(f"{len(known) - len(left_out)} of the {len(known)} tasks of {family}")
+        return found
+
+    def _counted(self, tasks: Sequence[Task]) -> str:
+        counts = sorted({self._samples.get(task.name, 0) for task in tasks})
+        return f"{' to '.join(f'{n:,}' for n in dict.fromkeys((counts[0], counts[-1])))} samples a task"
+
+    @cached_property
+    def _samples(self) -> dict[str, int]:
+        """The number of distinct samples of each task."""
+        plan = read_table(self.folder / PLAN_FILE, ["task", "sample_id"])
+        counted = plan.group_by("task").aggregate([("sample_id", "count_distinct")])
+        return dict(zip(counted["task"].to_pylist(), counted["sample_id_count_distinct"].to_pylist(), strict=True))
+
+    def _unlike(self, task: Task) -> str | None:
+        """Return in what the samples of a task are not the published ones; None if nothing speaks against it."""
+        there = self._samples.get(task.name, 0)
+        if task.data.table is not None:
+            return f"{there:,} samples of a corpus of one's own"
+        if (published := published_items(task)) is not None:
+            return None if there == published else f"{there:,} samples, the published corpus has {published:,}"
+        try:
+            expected = open_corpus(task.data, None).fingerprint
+        except EquivoxError:
+            return f"{there:,} samples; how many the published corpus has is not known"
+        same = self.manifest["identity"]["corpora"].get(task.data.corpus) == expected
+        return None if same else f"{there:,} samples, not of the published corpus"
+
+
+def _family(task: Task) -> tuple[str, str]:
+    name, at, condition = task.name.partition("@")
+    return task.name, f"{name.partition(':')[0]}{at}{condition}"
+
+
+@cache
+def _loaded(model: str) -> str:
+    """Return the `model_name` that a model loads; empty for simulated models and where it cannot be told."""
+    if ":" not in model and model not in model_names() and not model.endswith((".yaml", ".yml")):
+        return ""
+    try:
+        _, arguments = engine_of(model)
+    except RequestError:
+        return ""
+    return "" if isinstance(arguments, str) else str(arguments.get("model_name", arguments.get("model", "")))
+
+
+def _score(source: Source, scores: Sequence[Score]) -> Number:
+    """Return the score of a whole task or family with its evidence."""
+    own = {s.subset: s for s in scores if (s.task, s.name, s.attribute) == (source.task_name, source.score, None)}
+    score = own.get(source.subset)
+    if score is None:
+        arithmetic = f" ({source.subset})" if source.subset else ""
+        return Number(undefined=f"the run has no {source.score} of {source.task_name}{arithmetic}")
+    if score.undefined is not None:
+        return Number(undefined=score.undefined)
+    # A number by the paper's arithmetic has no test of its own: that of the score beside it speaks for both.
+    whole = own.get("", score)
+    if not whole.defined:
+        return Number(measured=score.value, evaluations=1)
+    told = whole is not score or not math.isnan(whole.estimate)
+    return Number(
+        measured=score.value,
+        evaluations=1,
+        estimate=whole.headline if told else NAN,
+        low=whole.ci_low,
+        high=whole.ci_high,
+        q=whole.q,
+    )

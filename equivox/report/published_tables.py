@@ -1,0 +1,166 @@
+"""The tables of a paper as finished runs fill them: for a terminal, as CSV and as LaTeX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from equivox.compare.published import ReproducedCell, ReproducedTable, TableRun, reproduced
+from equivox.core.files import write_text
+from equivox.report.numbers import DASH
+from equivox.report.table import Cell, Content, Table, as_csv, as_latex
+
+NOTE = (
+    "each cell: measured, then the published number and measured - published; ±: standard deviation over evaluations; "
+    "stars of a\nmeasured number: q < 0.05 and q < 0.001, of a published one: the paper's own test; "
+    "a row without published numbers is a model\nthat the paper does not have"
+)
+
+
+CELLS_NOTE = (
+    "±: standard deviation over evaluations; deviation: measured - published; estimate and interval as in the run's "
+    "scores;\n* q < 0.05, ** q < 0.001, of a published number by the paper's own test"
+)
+
+
+def published_tables(tables: Sequence[ReproducedTable]) -> list[Table]:
+    """Return the tables of a paper in its layout; a cell without a measured number is a dash, the remarks say why."""
+    return [_table(table) for table in tables]
+
+
+def cell_tables(tables: Sequence[ReproducedTable]) -> list[Table]:
+    """Return the tables with a row per cell, for a terminal: those of the models that have a run."""
+    return [_cells(table) for table in tables]
+
+
+def write_tables(paper: str, runs: Sequence[TableRun], folder: Path) -> list[Path]:
+    """Write the tables of a paper as `runs` fill them, and return the files: per table a CSV and a LaTeX file.
+
+    The CSV has a row per cell with all numbers, the LaTeX file the layout of the paper. Nothing is written if a table
+    cannot be made; each file is whole or absent. Raises as `equivox.compare.published.reproduced`.
+    """
+    texts: dict[Path, str] = {}
+    for table in reproduced(paper, runs):
+        texts[folder / f"{table.name}.csv"] = as_csv(records(table))
+        texts[folder / f"{table.name}.tex"] = as_latex([_table(table)])
+    for path, text in texts.items():
+        write_text(path, text)
+    return list(texts)
+
+
+def records(table: ReproducedTable) -> list[dict[str, Any]]:
+    """Return a row of plain values per cell; NaN and None where there is no number."""
+    return [
+        {
+            "table": table.name,
+            "block": cell.block,
+            "row": cell.row,
+            "column": cell.column,
+            "model": cell.model,
+            "task": cell.task,
+            "annotators": " ".join(cell.annotators),
+            "evaluations": cell.evaluations,
+            "published": cell.published,
+            "stars_published": cell.stars_published,
+            "measured": cell.measured,
+            "deviation": cell.deviation,
+            "spread": cell.spread,
+            "estimate": cell.estimate,
+            "low": cell.low,
+            "high": cell.high,
+            "q": cell.q,
+            "stars_found": cell.stars_found,
+            "undefined": cell.undefined or "",
+            "remarks": " | ".join(cell.remarks),
+            "source": table.source,
+        }
+        for cell in table.cells
+    ]
+
+
+def _table(table: ReproducedTable) -> Table:
+    blocks = any(cell.block for cell in table.cells)
+    rows: list[list[Content]] = []
+    for cells in table.rows():
+        labels = [cells[0].block, cells[0].row] if blocks else [cells[0].row]
+        rows.append([*labels, *(_content(cell) for cell in cells)])
+    names = ["", ""] if blocks else [""]
+    return Table(
+        caption=table.caption,
+        columns=[*names, *table.columns],
+        align="l" * len(names) + "r" * len(table.columns),
+        rows=rows,
+        grouped=int(blocks),
+        remarks=table.remarks,
+        notes=[NOTE],
+    )
+
+
+def _cells(table: ReproducedTable) -> Table:
+    rows = [
+        [
+            *(cell.block, cell.row, cell.column, _measured(cell), _published(cell), _deviation(cell) or DASH),
+            _number(cell.estimate, cell.places),
+            _interval(cell),
+        ]
+        for cells in table.rows()
+        if any(cell.annotators for cell in cells)
+        for cell in cells
+    ]
+    if not any(cell.block for cell in table.cells):
+        rows = [row[1:] for row in rows]
+    names = ["", "", "", "measured", "published", "deviation", "estimate", "interval"]
+    width = len(rows[0]) if rows else len(names)
+    return Table(
+        caption=table.caption,
+        columns=names[-width:],
+        align="l" * (width - 5) + "r" * 5,
+        rows=rows,
+        grouped=width - 6,
+        remarks=table.remarks,
+        notes=[CELLS_NOTE],
+    )
+
+
+def _content(cell: ReproducedCell) -> Cell:
+    """Return the measured number, and beside it the published one and the deviation."""
+    published = [_published(cell)] if math.isfinite(cell.published) else []
+    return Cell(_measured(cell), "; ".join(filter(None, [*published, _deviation(cell)])))
+
+
+def _measured(cell: ReproducedCell) -> str:
+    text = _number(cell.measured, cell.places)
+    if math.isfinite(cell.spread):
+        text += f" ± {_number(cell.spread, cell.places)}"
+    return text + "*" * (cell.stars_found or 0)
+
+
+def _published(cell: ReproducedCell) -> str:
+    return _number(cell.published, cell.places) + "*" * (cell.stars_published or 0)
+
+
+def _deviation(cell: ReproducedCell) -> str:
+    """Return the deviation with its sign; empty if there is none."""
+    return f"{_rounded(cell.deviation, cell.places):+.{cell.places}f}" if math.isfinite(cell.deviation) else ""
+
+
+def _interval(cell: ReproducedCell) -> str:
+    if not (math.isfinite(cell.low) and math.isfinite(cell.high)):
+        return DASH
+    return f"{_number(cell.low, cell.places)} to {_number(cell.high, cell.places)}"
+
+
+def _number(value: float, places: int) -> str:
+    """Format a number with the decimals of the paper; a missing one is a dash.
+
+    >>> _number(46.774, 2), _number(-0.0001, 2), _number(float("nan"), 2), _number(277, 0)
+    ('46.77', '0.00', '—', '277')
+    """
+    return f"{_rounded(value, places):.{places}f}" if math.isfinite(value) else DASH
+
+
+def _rounded(value: float, places: int) -> float:
+    # Without this a small negative number would be printed as -0.00.
+    return round(value, places) + 0.0

@@ -1,0 +1,489 @@
+"""The papers' tables: the numbers as printed, and the same tables from hand-made runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+import re
+import shutil
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from scipy.stats import pearsonr
+
+import equivox
+from equivox.compare.published import ReproducedCell, ReproducedTable, TableRun, reproduced
+from equivox.configs import read_config_file
+from equivox.configs.published import PublishedPaper, published_names, published_paper
+from equivox.core.errors import RequestError
+from equivox.core.fields import checked_form, load_yaml
+from equivox.core.files import read_document, write_document
+from equivox.core.scores import Score, ScoringOptions
+from equivox.core.task import Task
+from equivox.engines import ModelFile, model_names
+from equivox.metrics.genres.cohort import cohort_names
+from equivox.report.published_tables import cell_tables, published_tables, write_tables
+from equivox.report.table import print_tables
+from equivox.run.run_files import open_run_file, settings_of
+from equivox.run.scoring import read_records, read_scores
+from equivox.tasks.registry import resolve_tasks
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = ScoringOptions(n_resamples=99)
+EVALUATORS = ("llama-3.1-8b-instruct", "glm-4-9b-chat", "mistral-small-24b-instruct")
+
+
+def cell_of(tables: list[ReproducedTable], name: str, block: str, row: str, column: str) -> ReproducedCell:
+    (table,) = (table for table in tables if table.name == name)
+    (found,) = (c for c in table.cells if (c.block, c.row, c.column) == (block, row, column))
+    return found
+
+
+def numbers(paper: str, table: str) -> dict[tuple[str, str, str], float | None]:
+    """The printed numbers of a table by block, row and column."""
+    (found,) = (t for t in published_paper(paper).tables if t.name == table)
+    return {
+        (block.label, row, column): number
+        for block in found.blocks
+        for row, own in block.published.items()
+        for column, number in zip(found.columns, own, strict=True)
+    }
+
+
+def stars(paper: str, table: str) -> dict[tuple[str, str, str], int]:
+    (found,) = (t for t in published_paper(paper).tables if t.name == table)
+    return {
+        (block.label, row, column): number
+        for block in found.blocks
+        for row, own in block.stars.items()
+        for column, number in zip(found.columns, own, strict=True)
+    }
+
+
+# The numbers
+
+
+@pytest.fixture
+def printed(reference_data: Path) -> Callable[[str], list[dict[str, str]]]:
+    def rows(name: str) -> list[dict[str, str]]:
+        with (reference_data / name).open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    return rows
+
+
+@pytest.mark.paper
+def test_vibe_as_printed(printed: Callable[[str], list[dict[str, str]]]) -> None:
+    rows = printed("vibe/vibe_table1.csv")
+    columns = {"Adv.": "Adv", "Cast.": "Cast", "Shop.": "Shop", "Story": "Story", "Cand.": "Cand"}
+    places = {(r["dimension"], r["model"], name): (r, own) for r in rows for name, own in columns.items()}
+    assert numbers("vibe", "table_1") == {place: float(row[own]) for place, (row, own) in places.items()}
+    assert stars("vibe", "table_1") == {place: int(row[f"{own}_stars"]) for place, (row, own) in places.items()}
+    rows = printed("vibe/vibe_table2.csv")
+    columns = {
+        "VIBE Story": ("vibe_story_nTVD_gender", "vibe_stars"),
+        "Spoken Stereoset": ("spoken_stereoset_2x_abs_50_minus_slbs", "sss_stars"),
+    }
+    two = {("", r["model"], name): (r, own) for r in rows for name, own in columns.items()}
+    assert numbers("vibe", "table_2") == {place: float(row[own[0]]) for place, (row, own) in two.items()}
+    assert stars("vibe", "table_2") == {place: int(row[own[1]]) for place, (row, own) in two.items()}
+
+
+@pytest.mark.paper
+def test_the_correlations_of_vibe_follow_from_its_table(printed: Callable[[str], list[dict[str, str]]]) -> None:
+    found = numbers("vibe", "table_1")
+    columns: dict[str, list[float]] = {}
+    for (block, _, column), number in found.items():
+        if block == "gender":
+            assert number is not None
+            columns.setdefault(column.removesuffix("."), []).append(number)
+    rows = [row for row in printed("vibe/fig3_gender_correlations.csv") if row["dimension"] == "gender"]
+    assert len(rows) == len(list(itertools.combinations(columns, 2))) == 10
+    for row in rows:
+        r = pearsonr(columns[row["task1"]], columns[row["task2"]]).statistic
+        assert float(r) == pytest.approx(float(row["r_printed"]), abs=0.005 + 1e-9)
+
+
+@pytest.mark.paper
+def test_spoken_stereoset_as_printed(printed: Callable[[str], list[dict[str, str]]]) -> None:
+    rows = printed("spoken_stereoset/table3_counts.csv")
+    expected = {(r["domain"], r["model"], name): float(r[name]) for r in rows for name in ("slifs", "slms", "slbs")}
+    assert numbers("spoken_stereoset", "table_3") == expected
+    assert len(numbers("spoken_stereoset", "table_4")) == len(expected) == 24
+
+
+@pytest.mark.paper
+def test_genres_as_printed(printed: Callable[[str], list[dict[str, str]]]) -> None:
+    for file, table in (
+        ("genres/genres_table3_12_subjects.csv", "tables_3_and_12"),
+        ("genres/genres_table4_13_positive_ratio.csv", "tables_4_and_13"),
+    ):
+        rows = printed(file)
+        expected = {(r["model"], r["relationship"], who): float(r[who]) for r in rows for who in ("male", "female")}
+        assert numbers("genres", table) == expected and len(expected) == 60
+    found = numbers("genres", "table_2")
+    checked = 0
+    for row in printed("genres/table2_llama_glm.csv"):
+        (block,) = {key[0] for key in found if key[0].startswith(row["evaluator"][:3])}
+        for name in ("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8", "TBS"):
+            assert found[block, row["model"], name] == float(row[name])
+            checked += 1
+    assert checked == 108 and len(found) == 162
+
+
+@pytest.mark.paper
+def test_badf_as_printed(printed: Callable[[str], list[dict[str, str]]]) -> None:
+    found = numbers("badf", "table_14")
+    rows = printed("badf/table14_gender.csv")
+    for row in rows:
+        for name, own in (("count", "paper_count"), ("score", "paper_score"), ("p", "paper_p")):
+            assert found[row["setting"], name, row["identity"]] == float(row[own])
+    assert len(rows) == 14 and len(found) == 7 * 10 * 3
+
+
+def test_signs_come_back_from_the_totals() -> None:
+    """The printed total of each model follows from the signed numbers of its block: Σ |M − mean| / sd, ddof 0."""
+    found = numbers("genres", "table_2")
+    for block in {key[0] for key in found}:
+        models = list(dict.fromkeys(key[1] for key in found if key[0] == block))
+        columns = [[found[block, model, f"M{n}"] or 0.0 for model in models] for n in range(1, 9)]
+        for place, model in enumerate(models):
+            total = sum(abs(own[place] - statistics.fmean(own)) / statistics.pstdev(own) for own in columns)
+            assert total == pytest.approx(found[block, model, "TBS"], abs=0.006)
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_the_tables_name_models_and_cohorts_that_exist(name: str) -> None:
+    paper = published_paper(name)
+    assert re.match(r"arXiv \d{4}\.\d{5}, Tables? ", paper.source)
+    for table in paper.tables:
+        cells = [(block, row, name) for block in table.blocks for row in block.published for name in table.columns]
+        for block, row, column in cells:
+            source = table.source(block, row, column)
+            assert source.model in model_names()
+            assert sum(map(bool, (source.score, source.table, source.cohort_total))) == 1
+            assert not source.cohort or source.cohort in cohort_names()
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_the_run_file_of_a_paper_makes_its_tables(name: str) -> None:
+    """Every published cell has a model, a setting, a task and an annotator of the run file that names the paper."""
+    file = open_run_file(name)
+    assert file.paper == name
+    settings = settings_of(file, resolve_tasks)
+    paper = published_paper(name)
+    for table in paper.tables:
+        cells = [(block, row, column) for block in table.blocks for row in block.published for column in table.columns]
+        for source in (table.source(*cell) for cell in cells):
+            fitting = [
+                setting
+                for setting in settings
+                if (not source.setting or source.setting == setting.name)
+                and source.task_name in {name for task in setting.varied for name in (task.name, family_of(task))}
+                and any(loads(model) == loads(source.model) for model in setting.file.models)
+            ]
+            assert len(fitting) == 1, source
+            assert (source.annotator or paper.annotator) in fitting[0].file.annotators
+
+
+def family_of(task: Task) -> str:
+    name, at, condition = task.name.partition("@")
+    return f"{name.partition(':')[0]}{at}{condition}"
+
+
+def loads(model: str) -> str:
+    return str(read_config_file(ModelFile, model, "models").model_parameters["model_name"])
+
+
+def test_a_file_that_does_not_add_up_is_one_line(tmp_path: Path) -> None:
+    text = (ROOT / "configs" / "published" / "spoken_stereoset.yaml").read_text("utf-8")
+    for old, new, told in (
+        ("[81.10, 71.58, 52.31]", "[81.10, 71.58]", "2 numbers for 3 columns"),
+        ("Qwen-Audio-Chat: [81.10", "Qwen: [81.10", "not in `rows`"),
+        ("slifs: {score: slifs}", "slifs: {score: slifs, model: ltu-as}", "a model is chosen by rows or by blocks"),
+        ("label: age", "label: gender", "two blocks have one label"),
+        ("slifs: {score: slifs}", "slifs: {scores: slifs}", "scores"),
+    ):
+        assert old in text
+        with pytest.raises(RequestError, match=re.escape(told)):
+            checked_form(PublishedPaper, load_yaml(text.replace(old, new)), where="mine.yaml")
+    with pytest.raises(RequestError, match="no tables of 'vibes'"):
+        published_paper("vibes")
+
+
+# Tables from runs
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Hand-made runs on the embedded sample, read-only."""
+    root = tmp_path_factory.mktemp("runs")
+    asked = {
+        "vibe": ("simulated:planted?shift=0.2", "vibe_gender:story,vibe_gender:advisory", None),
+        "refusing": ("simulated:biased?refusal=0.9", "vibe_gender:story", None),
+        "few": ("simulated:biased", "vibe_gender:story", 96),
+        "standin": ("simulated:planted?shift=0.2", "genres_standin", None),
+        "other": ("simulated:biased", "genres_standin", None),
+        "badf": ("simulated:planted?shift=0.2", "badf_two:gender,badf_two:race", None),
+        "choices": ("simulated:random", "spoken_stereoset_orders:gender", None),
+    }
+    for name, (model, tasks, limit) in asked.items():
+        sampling = "greedy" if name == "choices" else "as-declared"
+        equivox.measure(model, tasks, data="sample", output=root / name, limit=limit, sampling=sampling, options=QUICK)
+    return {name: root / name for name in asked}
+
+
+def whole(folder: Path, task: str, name: str = "nTVD", subset: str = "") -> Score:
+    (found,) = (s for s in read_scores(folder) if (s.task, s.name, s.subset, s.attribute) == (task, name, subset, None))
+    return found
+
+
+def test_a_run_stands_beside_the_published_numbers(runs: dict[str, Path]) -> None:
+    tables = reproduced("vibe", [TableRun(runs["vibe"], "qwen2.5-omni-3b")])
+    cell = cell_of(tables, "table_1", "gender", "Qwen2.5-Omni-3B", "Story")
+    score = whole(runs["vibe"], "vibe_gender:story")
+    assert (cell.published, cell.stars_published) == (1.64, 2)
+    assert cell.measured == score.value > 10
+    assert cell.deviation == pytest.approx(score.value - 1.64)
+    assert (cell.estimate, cell.low, cell.high, cell.q) == (score.estimate, score.ci_low, score.ci_high, score.q)
+    assert cell.stars_found == (2 if score.q < 0.001 else 1 if score.q < 0.05 else 0)
+    assert cell.evaluations == 1 and math.isnan(cell.spread) and cell.undefined is None
+    # Table 2 shows the same number in its first column.
+    assert cell_of(tables, "table_2", "", "Qwen2.5-Omni-3B", "VIBE Story").measured == cell.measured
+    told = "qwen2.5-omni-3b: the embedded sample (288 samples a task), not the published corpus"
+    assert all(told in table.remarks for table in tables)
+    assert "qwen2.5-omni-3b: annotated by rules, in the paper by qwen3-8b" in tables[0].remarks
+
+
+def test_what_was_not_measured_says_why(runs: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    given = [
+        TableRun(runs["vibe"], "qwen2.5-omni-3b"),
+        TableRun(runs["refusing"], "qwen2.5-omni-7b"),
+        TableRun(tmp_path / "empty", "audio-flamingo-3"),
+    ]
+    tables = reproduced("vibe", given)
+    for table in tables:
+        for cell in table.cells:
+            assert math.isnan(cell.measured) == math.isnan(cell.deviation) == (cell.undefined is not None)
+            assert cell.undefined != ""
+    story = cell_of(tables, "table_1", "gender", "Qwen2.5-Omni-7B", "Story")
+    assert story.undefined == whole(runs["refusing"], "vibe_gender:story").undefined
+    assert story.undefined is not None and "below the floor" in story.undefined
+    assert cell_of(tables, "table_1", "gender", "DeSTA", "Story").undefined == "no run of desta2.5-audio-llama-3.1-8b"
+    asked = cell_of(tables, "table_1", "accent", "Qwen2.5-Omni-3B", "Story").undefined
+    assert asked == "vibe_accent:story was not asked"
+    broken = cell_of(tables, "table_1", "gender", "AF3", "Story").undefined
+    assert broken is not None and "is not a run" in broken and str(tmp_path) not in broken
+    lines = "\n".join(tables[0].remarks)
+    assert "— no run of desta2.5-audio-llama-3.1-8b, phi-4-multimodal-instruct" in lines
+    assert f"Qwen2.5-Omni-7B, Story: {story.undefined}" in lines
+    assert "— accent, Qwen2.5-Omni-3B; accent, Qwen2.5-Omni-7B: was not asked" in lines
+    assert "— gender, Qwen2.5-Omni-7B, Adv., Cast., Shop., Cand.: was not asked" in lines
+
+
+def test_new_models_have_rows_of_their_own(runs: dict[str, Path]) -> None:
+    model = "simulated:planted?shift=0.2"
+    tables = reproduced("vibe", [TableRun(runs["vibe"], model)])
+    cell = cell_of(tables, "table_1", "gender", model, "Adv.")
+    assert cell.measured == whole(runs["vibe"], "vibe_gender:advisory").value
+    assert math.isnan(cell.published) and math.isnan(cell.deviation) and cell.stars_published is None
+    # It was not asked with accents: no row there, but one for each dimension that it was asked in.
+    assert [c.block for c in tables[0].cells if c.row == model] == ["gender"] * 5
+    (stereoset, _) = reproduced("spoken_stereoset", [TableRun(runs["vibe"], model)])
+    assert f"— {model}: nothing was measured for spoken_stereoset" in stereoset.remarks
+    assert not [c for c in stereoset.cells if c.row == model]
+
+
+def test_a_model_is_known_by_what_it_loads(runs: dict[str, Path]) -> None:
+    for given in ("vllm:model_name=Qwen/Qwen2.5-Omni-3B,dtype=bfloat16", "endpoint:model_name=Qwen/Qwen2.5-Omni-3B"):
+        tables = reproduced("vibe", [TableRun(runs["vibe"], given)])
+        assert cell_of(tables, "table_1", "gender", "Qwen2.5-Omni-3B", "Story").undefined is None
+        assert len({cell.row for cell in tables[0].cells}) == 11
+    tables = reproduced("vibe", [TableRun(runs["vibe"], "vllm:model_name=Qwen/Qwen2.5-Omni-30B")])
+    assert cell_of(tables, "table_1", "gender", "vllm:Qwen/Qwen2.5-Omni-30B", "Story").undefined is None
+
+
+def test_a_setting_names_its_run(runs: dict[str, Path]) -> None:
+    both = [
+        TableRun(runs["vibe"], "audio-flamingo-3", "open_ended"),
+        TableRun(runs["choices"], "audio-flamingo-3", "choices"),
+    ]
+    tables = reproduced("vibe", both)
+    cell = cell_of(tables, "table_2", "", "AF3", "Spoken Stereoset")
+    assert cell.measured == whole(runs["choices"], "spoken_stereoset_orders_greedy:gender", "parity deviation").value
+    other = [replace(both[1], setting="another")]
+    cell = cell_of(reproduced("vibe", other), "table_2", "", "AF3", "Spoken Stereoset")
+    assert cell.undefined == "spoken_stereoset_orders_greedy:gender was not asked in the setting choices"
+    with pytest.raises(RequestError, match="2 runs of audio-flamingo-3 have vibe_gender:story"):
+        reproduced("vibe", [both[0], TableRun(runs["few"], "audio-flamingo-3")])
+
+
+def test_a_limit_is_said(runs: dict[str, Path]) -> None:
+    tables = reproduced("vibe", [TableRun(runs["few"], "gemini-2.5-flash")])
+    assert "gemini-2.5-flash: 96 samples a task (`--limit 96`)" in tables[0].remarks
+    assert any("`--limit 96`" in line for cell in tables[0].cells for line in cell.remarks)
+
+
+def test_responses_that_came_after_the_scores_are_said(runs: dict[str, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(runs["few"], folder)
+    document = read_document(folder / "scores.json")
+    assert document["answered"] == 96
+    write_document(folder / "scores.json", document | {"answered": 90})
+    (table, _) = reproduced("vibe", [TableRun(folder, "gemini-2.5-flash")])
+    assert "gemini-2.5-flash: scored with 90 of now 96 responses: `equivox score`" in table.remarks
+
+
+def evaluated(folder: Path, name: str, value: float | None) -> None:
+    """Store scores by a further annotator: those of the run, with another nTVD of the story."""
+    document = read_document(folder / "scores.json")
+    for record in document["scores"]:
+        if (record["task"], record["attribute"], record["name"]) == ("vibe_gender:story", None, "nTVD"):
+            record["value"] = value
+            record["undefined"] = "nobody could tell" if value is None else None
+    write_document(folder / f"scores-{name}.json", document)
+
+
+def test_independent_evaluations_are_averaged(runs: dict[str, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(runs["vibe"], folder)
+    evaluated(folder, "judge@1", 10.0)
+    evaluated(folder, "judge@2", 13.0)
+    own = tmp_path / "own.yaml"
+    text = (ROOT / "configs" / "published" / "vibe.yaml").read_text("utf-8")
+    own.write_text(text.replace("select: {score: nTVD, places: 2}", "select: {score: nTVD, annotator: judge}"))
+    given = TableRun(folder, "audio-flamingo-3", annotators={"judge": ["judge@1", "judge@2"]})
+    cell = cell_of(reproduced(str(own), [given]), "table_1", "gender", "AF3", "Story")
+    # (10 + 13) / 2 = 11.5; deviations -1.5 and 1.5, squares 2.25 + 2.25 = 4.5, over n - 1 = 1: 4.5 ** 0.5.
+    assert (cell.measured, cell.evaluations) == (11.5, 2)
+    assert cell.spread == pytest.approx(4.5**0.5) and cell.deviation == pytest.approx(11.5 - 18.41)
+    assert math.isnan(cell.low) and math.isnan(cell.q) and cell.stars_found is None
+    assert cell.annotators == ("judge@1", "judge@2")
+    # One evaluation without a number: no mean of the others.
+    evaluated(folder, "judge@3", None)
+    three = replace(given, annotators={"judge": ["judge@1", "judge@2", "judge@3"]})
+    cell = cell_of(reproduced(str(own), [three]), "table_1", "gender", "AF3", "Story")
+    assert cell.undefined == "judge@3: nobody could tell" and math.isnan(cell.measured)
+    nobody = cell_of(reproduced(str(own), [TableRun(folder, "audio-flamingo-3")]), "table_1", "gender", "AF3", "Story")
+    assert nobody.undefined == "no scores by judge: `equivox annotate`, then `equivox score`"
+
+
+@pytest.fixture
+def with_stand_ins(tmp_path: Path) -> str:
+    """The tables of GENRES for the family that stand-ins annotate."""
+    text = (ROOT / "configs" / "published" / "genres.yaml").read_text("utf-8")
+    (tmp_path / "standin.yaml").write_text(text.replace("family: genres", "family: genres_standin"))
+    return str(tmp_path / "standin.yaml")
+
+
+def test_a_family_of_stand_ins_is_not_the_published_one(runs: dict[str, Path]) -> None:
+    tables = reproduced("genres", [TableRun(runs["standin"], "simulated:x"), TableRun(runs["other"], "gpt-4o")])
+    for table in tables:
+        assert "— simulated:x: nothing was measured for genres" in table.remarks
+        assert all(cell.undefined for cell in table.cells)
+    assert cell_of(tables, "table_2", "GLM-4-9B", "GPT-4o", "TBS").undefined == "genres was not asked"
+
+
+def test_genres_by_the_papers_arithmetic(runs: dict[str, Path], with_stand_ins: str) -> None:
+    read_by = {name: ["rules"] for name in EVALUATORS[:1]}
+    given = [
+        TableRun(runs["standin"], "janus-pro-7b", annotators=read_by),
+        TableRun(runs["other"], "simulated:biased", annotators=read_by),
+    ]
+    tables = reproduced(with_stand_ins, given)
+    cell = cell_of(tables, "table_2", "Llama-3.1-8B", "Janus-7B", "M3")
+    score = whole(runs["standin"], "genres_standin", "M3", "arithmetic=published")
+    assert cell.measured == score.value and cell.deviation == pytest.approx(score.value + 0.092)
+    assert cell.estimate == whole(runs["standin"], "genres_standin", "M3").value
+    unread = cell_of(tables, "table_2", "GLM-4-9B", "Janus-7B", "M3").undefined
+    assert unread == "no scores by glm-4-9b-chat: `equivox annotate`, then `equivox score`"
+    # Two measured models that differ in every metric: each lies one sd from their mean, eight times.
+    for row in ("Janus-7B", "simulated:biased"):
+        total = cell_of(tables, "table_2", "Llama-3.1-8B", row, "TBS")
+        assert total.measured == pytest.approx(8.0) and math.isnan(total.deviation)
+    assert any("TBS is relative to 2 measured models: Janus-7B, simulated:biased" in r for r in tables[0].remarks)
+    assert "janus-pro-7b: annotated by stand-ins, comparable with nothing else" in tables[0].remarks
+    # Tables 3 and 12: the difference of the means is M3 by the same arithmetic, in every relationship.
+    for row, task in (("CS", "genres_standin:cs"), ("Avg", "genres_standin")):
+        male, female = (cell_of(tables, "tables_3_and_12", "Janus-7B", row, who) for who in ("male", "female"))
+        expected = whole(runs["standin"], task, "M3", "arithmetic=published").value
+        assert male.measured - female.measured == pytest.approx(expected)
+    assert cell_of(tables, "tables_3_and_12", "simulated:biased", "CS", "male").measured > 0
+
+
+def test_one_measured_model_joins_the_published_cohort(runs: dict[str, Path], with_stand_ins: str) -> None:
+    given = TableRun(runs["standin"], "janus-pro-7b", annotators={"glm-4-9b-chat": ["rules"]})
+    tables = reproduced(with_stand_ins, [given])
+    cell = cell_of(tables, "table_2", "GLM-4-9B", "Janus-7B", "TBS")
+    own = {f"M{n}": cell_of(tables, "table_2", "GLM-4-9B", "Janus-7B", f"M{n}").measured for n in range(1, 9)}
+    found = numbers("genres", "table_2")
+    total = 0.0
+    for name, value in own.items():
+        members = [number or 0.0 for key, number in found.items() if key[0] == "GLM-4-9B" and key[2] == name]
+        total += abs(value - statistics.fmean([*members, value])) / statistics.pstdev([*members, value])
+    assert cell.measured == pytest.approx(total) and math.isnan(cell.deviation)
+    assert any("relative to published-glm-4-9b and Janus-7B" in line for line in tables[0].remarks)
+
+
+def test_badf_from_the_stored_table(runs: dict[str, Path]) -> None:
+    name = "simulated:planted?shift=0.2"
+    tables = reproduced(
+        "badf", [TableRun(runs["badf"], "transformers:model_name=Qwen/Qwen3-8B", "two"), TableRun(runs["badf"], name)]
+    )
+    rows = {row["identity"]: row for row in read_records(runs["badf"], "badf_two", "summary") or []}
+    for block in ("Qwen3-8B", f"{name}, two"):
+        cell = cell_of(tables, "table_14", block, "count", "Female")
+        assert cell.measured == rows["female"]["count"] > 0
+        assert cell_of(tables, "table_14", block, "p", "Male").measured == rows["male"]["mean_p"]
+        missing = cell_of(tables, "table_14", block, "count", "Judaism")
+        assert missing.undefined == "the table summary of badf_two has no row with identity=jewish"
+    assert cell_of(tables, "table_14", "Qwen3-8B", "count", "Female").deviation == rows["female"]["count"] - 458
+    assert {cell.block for cell in tables[0].cells if math.isnan(cell.published)} == {f"{name}, two"}
+    assert f"{name}: 2 of the 3 tasks of badf_two" in tables[0].remarks
+
+
+# The files
+
+
+def test_the_files_hold_every_cell(runs: dict[str, Path], tmp_path: Path) -> None:
+    hostile = r"vllm:model_name=my_models/50%&{x}\input$1"
+    given = [TableRun(runs["vibe"], hostile), TableRun(runs["few"], "gemini-2.5-flash")]
+    files = write_tables("vibe", given, tmp_path / "tables")
+    assert [file.name for file in files] == ["table_1.csv", "table_1.tex", "table_2.csv", "table_2.tex"]
+    assert sorted(file.name for file in (tmp_path / "tables").iterdir()) == [file.name for file in files]
+    with files[0].open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == (11 + 1 + 11) * 5
+    for row in rows:
+        assert bool(row["measured"]) != bool(row["undefined"])
+    (flash,) = (r for r in rows if (r["row"], r["block"], r["column"]) == ("gemini-2.5-flash", "gender", "Story"))
+    assert float(flash["deviation"]) == pytest.approx(float(flash["measured"]) - 7.16, abs=1e-9)
+    assert "`--limit 96`" in flash["remarks"]
+    text = files[1].read_text("utf-8")
+    assert r"my\_models/50\%\&\{x\}\textbackslash{}input\$1" in text and r"\input" not in text
+    assert r"{\scriptsize 7.16{*}{*}; +" in text and "--- {\\scriptsize 46.77{*}{*}}" in text
+    assert "not the published corpus" in text
+
+
+def test_nothing_is_written_if_a_table_cannot_be_made(runs: dict[str, Path], tmp_path: Path) -> None:
+    twice = [TableRun(runs["vibe"], "audio-flamingo-3"), TableRun(runs["few"], "audio-flamingo-3")]
+    with pytest.raises(RequestError):
+        write_tables("vibe", twice, tmp_path / "tables")
+    assert not (tmp_path / "tables").exists()
+
+
+def test_the_terminal_shows_the_models_that_were_run(runs: dict[str, Path]) -> None:
+    tables = reproduced("vibe", [TableRun(runs["vibe"], "audio-flamingo-3")])
+    console = Console(record=True, width=110, file=io.StringIO())
+    print_tables(console, cell_tables(tables))
+    text = console.export_text()
+    assert "18.41**" in text and "46.77" not in text and "no run of desta" in text
+    layout = published_tables(tables)[0]
+    assert len(layout.rows) == 22 and {len(row) for row in layout.rows} == {7}
