@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from equivox.core.scores import ScoringOptions
     from equivox.core.task import Task
     from equivox.run.pipeline import RunSpec
+    from equivox.run.reproducing import Finished
     from equivox.run.run_files import RunFile, Setting
 
 
@@ -229,11 +230,16 @@ def reproduce(asked: AskedFile, output: Path, *, tables: Path | None = None, qui
     """Run every model of a run file and compare them; return 1 if one of them could not be run."""
     from equivox.cli import EXIT_INCOMPLETE
     from equivox.cli.show import compared_run, console, progress_bars, show_scores
+    from equivox.core.files import refuse_unusable
     from equivox.run.reproducing import run_all
 
     file, settings = asked.open()
     if tables is not None and file.paper is None:
         raise RequestError(f"`tables` needs a run file of a paper; {asked.name} has no field `paper`")
+    if tables is not None:
+        refuse_unusable(tables, "tables")
+        if tables.exists() and not tables.is_dir():
+            raise RequestError(f"`tables` {tables} is a file; name the folder that the tables go into")
     warnings = [
         _rules_warning(model, setting.file.annotators[0], setting.tasks)
         for setting in settings
@@ -247,7 +253,29 @@ def reproduce(asked: AskedFile, output: Path, *, tables: Path | None = None, qui
         code = show_scores([compared_run(run.label, run.folder, run.scores) for run in finished if run.error is None])
     for run in failed:
         console().print(f"{run.label} was not run: {run.error}", style="red", markup=False)
+    if tables is not None and file.paper is not None:
+        _show_tables(file.paper, finished, tables)
     return EXIT_INCOMPLETE if failed else code
+
+
+def _show_tables(paper: str, finished: Sequence[Finished], folder: Path) -> None:
+    """Write the paper's tables from these runs and print them; runs that failed are named in the tables."""
+    from equivox.cli.show import console
+    from equivox.compare.published import TableRun, reproduced
+    from equivox.report.published_tables import cell_tables, write_tables
+    from equivox.report.table import print_tables
+
+    runs = [
+        TableRun(
+            run.folder, run.spec.model, run.setting.name,
+            {name: run.setting.names_of(name) for name in run.setting.file.annotators},
+        )
+        for run in finished
+        if run.error is None
+    ]  # fmt: skip
+    print_tables(console(), cell_tables(reproduced(paper, runs)))
+    written = write_tables(paper, runs, folder)
+    console().print(f"\n{len(written)} files in {folder}", markup=False)
 
 
 def demo(output: Path, *, quiet: bool) -> int:

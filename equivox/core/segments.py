@@ -194,11 +194,13 @@ class AnnotationScheme:
         """Return the status of a response and the annotations to store in its sample, given all annotations."""
         return (done[WHOLE].status if WHOLE in done else "unparsed"), done
 
-    def check_tools(self) -> None:
-        """Raise RequestError for a missing tool that the scheme needs, before a model is loaded."""
+    def missing_tools(self) -> list[str]:
+        """Return the tools that the scheme needs and that are missing, each with what helps; no model is loaded."""
+        return []
 
 
 def check_tools(tasks: Iterable[Task]) -> None:
     """Raise RequestError if a tool that annotates responses of `tasks` is missing."""
     for task in tasks:
-        task.annotation.check_tools()
+        for missing in task.annotation.missing_tools():
+            raise RequestError(missing)

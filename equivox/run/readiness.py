@@ -16,7 +16,6 @@ from equivox.annotate import RULES, AnnotatorFile, open_annotator
 from equivox.annotate.embedding import load_encoder
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import EquivoxError
-from equivox.core.segments import check_tools
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import ModelFile, engine_of, model_names, open_engine
@@ -56,8 +55,8 @@ def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
         for task in setting.varied:
             with _noting(note, "data", task.name):
                 corpora[task.data.corpus] = corpora.get(task.data.corpus) or open_corpus(task.data, setting.file.data)
-            with _noting(note, "word lists and tools", task.name):
-                check_tools([task])
+            for why in task.annotation.missing_tools():
+                note("word lists and tools", why, task.name)
         if setting.file.merge == "embedding":
             with _noting(note, "word lists and tools", "merging by meaning"):
                 load_encoder(setting.file.encoder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import re
@@ -233,3 +234,27 @@ def test_a_model_that_the_gpu_does_not_hold_is_told(monkeypatch: pytest.MonkeyPa
     assert "the GPU has 8 GB" in told.why and told.needed_by == ["qwen3-8b"]
     monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: 80.0)
     assert not [entry for entry in readiness.missing([setting], Path("runs")) if entry.kind == "GPU memory"]
+
+
+def test_a_paper_in_one_command_ends_in_its_tables(equivox: Cli, tmp_path: Path) -> None:
+    command = ("reproduce", "vibe", "--data", "sample", "--limit", 24, "--annotator", "rules", "--models")
+    where = ("--output", tmp_path / "runs", "--tables", tmp_path / "out")
+    code, out, err = equivox(
+        *command, "simulated:biased", "--tasks", "vibe_gender,spoken_stereoset_orders:gender", *where
+    )
+    assert code == 0, err
+    with (tmp_path / "out" / "table_1.csv").open(newline="") as file:
+        rows = {(row["block"], row["row"], row["column"]): row for row in csv.DictReader(file)}
+    story = rows["gender", "simulated:biased", "Story"]
+    whole = next(s for s in read_scores(tmp_path / "runs/open_ended/biased") if s.is_whole and "story" in s.task)
+    assert float(story["measured"]) == whole.value
+    # A model that the paper does not have; the paper's own were not run, and say so instead of 0.
+    assert story["published"] == ""
+    desta = rows["gender", "DeSTA", "Story"]
+    assert (desta["published"], desta["measured"]) == ("20.17", "") and "no run" in desta["undefined"]
+    assert "not the published corpus" in out
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "table_1.csv", "table_1.tex", "table_2.csv", "table_2.tex",
+    ]  # fmt: skip
+    code, _, err = equivox("reproduce", "demo", "--output", tmp_path / "demo", "--tables", tmp_path / "out")
+    assert (code, err.count("\n")) == (2, 1) and "`paper`" in err

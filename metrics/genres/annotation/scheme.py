@@ -201,9 +201,9 @@ class GenresScheme(AnnotationScheme):
             problem = problem.replace(f"no profile of {name}", f"no profile of character {number}")
         return status, {**kept, SPLIT: SegmentAnnotation("unparsed", {"problem": (problem,)})}
 
-    def check_tools(self) -> None:
-        """Raise RequestError for a missing parser, classifier or word list."""
-        self.tools.check()
+    def missing_tools(self) -> list[str]:
+        """Return which of parser, classifier and word lists are missing, and what helps."""
+        return self.tools.missing()
 
     def asks(self, task: Task) -> Sequence[Segment]:
         """Return one segment of every kind that an annotator can receive."""

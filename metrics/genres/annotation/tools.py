@@ -21,6 +21,7 @@ from equivox.annotate.tools.lexica import (
 from equivox.annotate.tools.parsers import SPACY_MODEL, STAND_IN, Parser, SpacyParser, StandInParser
 from equivox.annotate.tools.sentiment import SENTIMENT_MODEL, Classifier, StandInClassifier, TransformersClassifier
 from equivox.annotate.tools.words import words
+from equivox.core.errors import RequestError
 
 ANNOTATOR = "annotator"
 """The evaluator of profiles and narratives is the run's annotator, a language model."""
@@ -87,12 +88,20 @@ class Tools:
         fields = ("parser", "sentiment", "evaluator", "emotions", "traits")
         return tuple(name for name in fields if getattr(self, name) == STAND_IN)
 
-    def check(self) -> None:
-        """Raise RequestError for a missing tool; word lists are read, models are searched for but not loaded."""
-        self.open_parser().check()
-        self.open_classifier().check()
-        self.open_emotions()
-        self.open_traits()
+    def missing(self) -> list[str]:
+        """Return what is missing, tool by tool; word lists are read, models are searched for but not loaded."""
+        found = []
+        for look in (
+            lambda: self.open_parser().check(),
+            lambda: self.open_classifier().check(),
+            self.open_emotions,
+            self.open_traits,
+        ):
+            try:
+                look()
+            except RequestError as error:
+                found.append(str(error))
+        return found
 
     def open_parser(self) -> Parser:
         """Return the parser, without loading a model."""
