@@ -1,12 +1,13 @@
 """What each fault of GENRES's released code does to its numbers, on the responses that its authors released.
 
-python -m benchmarks.genres_responses FOLDER, with FOLDER the reference data of GENRES (responses/, the two word lists).
-No language model and no parser of English is at hand: subjects come from the stand-in rules, traits are every word of a
-profile that the dictionaries know. The figures say how far a fault moves a metric, not what the metric is.
+python -m benchmarks.genres_responses FOLDER [--parser MODEL], with FOLDER the reference data of GENRES (responses/, the
+two word lists) and MODEL a spaCy model of English by name or folder; without one, the stand-in rules find the subjects.
+No language model is at hand: traits are every word of a profile that the dictionaries know.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.annotate.tools.lexica import TraitLexicon, parse_emotions, parse_traits, read_lexicon
-from equivox.annotate.tools.parsers import StandInParser
+from equivox.annotate.tools.parsers import Parser, SpacyParser, StandInParser
 from equivox.dataset_builders.genres import MALE_NAMES, RELATIONSHIPS
 from equivox.metrics.genres.annotation.language import Character, count_emotion_words, read_passage
 from equivox.metrics.genres.annotation.readers import is_english
@@ -90,16 +91,14 @@ class Counts:
     mutated: Mapping[str, tuple[float, ...]]
 
 
-def count_language(told: Sequence[Told], emotions: Mapping[str, frozenset[str]]) -> Iterator[Counts]:
+def count_language(told: Sequence[Told], emotions: Mapping[str, frozenset[str]], parser: Parser) -> Iterator[Counts]:
     """Count subject sentences and emotion words: ours, as published, and with the names of earlier items too."""
     grown: dict[tuple[str, str], list[str]] = {}
-    parser = StandInParser()
-    for t in told:
-        found = split_response(t.text, t.names)
-        if found.problem is not None or not is_english(found.narrative):
-            continue
+    split = [(t, split_response(t.text, t.names)) for t in told]
+    usable = [(t, found.narrative) for t, found in split if found.problem is None and is_english(found.narrative)]
+    docs = parser.parse([narrative for _, narrative in usable])
+    for (t, _), doc in zip(usable, docs, strict=True):
         characters = [Character(name, gender) for name, gender in zip(t.names, t.genders, strict=True)]
-        doc = next(parser.parse([found.narrative]))
         ours, published = read_passage(doc, characters), read_passage(doc, characters, paper_compat=True)
         mutated: dict[str, tuple[float, ...]] = {}
         for c in characters:
@@ -172,8 +171,9 @@ def warmth(told: Sequence[Told], lexicon: TraitLexicon) -> dict[str, float]:
     return {name: published_value(METRIC_OF[name.split()[0]], pairs) for name, pairs in values.items()}
 
 
-def main(folder: Path) -> int:
+def main(folder: Path, model_of_english: str | None) -> int:
     """Print every figure."""
+    parser: Parser = StandInParser() if model_of_english is None else SpacyParser(model_of_english)
     out = sys.stdout.write
     emotions = parse_emotions(read_lexicon("nrc", folder / "nrc_emotion_lexicon_wordlevel_v0.92.txt"))
     traits = parse_traits(read_lexicon("sadcat", folder / "sadcat_full_dictionaries.csv"))
@@ -184,8 +184,8 @@ def main(folder: Path) -> int:
         out(f"\n{model}: {len(told)} responses\n")
         for what, count in count_splits(told).items():
             out(f"  {what}: {count}\n")
-        counts = list(count_language(told, emotions))
-        out(f"  narratives counted: {len(counts)} (subjects by the stand-in rules)\n")
+        counts = list(count_language(told, emotions, parser))
+        out(f"  narratives counted: {len(counts)} (subjects by {model_of_english or 'the stand-in rules'})\n")
         for metric, place in (("M3", 0), ("M5", 1)):
             for which in ("ours", "published"):
                 out(f"  {metric} {which}: {difference(counts, which, place, metric)}\n")
@@ -203,4 +203,8 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--parser")
+    asked = arguments.parse_args()
+    sys.exit(main(asked.folder, asked.parser))

@@ -184,6 +184,7 @@ def score_setting(members: Members, options: ScoringOptions) -> Scored:
         records["summary"] += tables_of.summary_rows(one)
         records["heat_map"] += tables_of.heat_map_rows(one)
         records["top"] += tables_of.top_rows(one)
+        records["top_of_all"] += tables_of.top_of_all_rows(one)
         records["exemplars"] += tables_of.exemplar_rows(one)
         records["unified"] += tables_of.unified_rows(one)
     return Scored(scores, dict(records))

@@ -14,7 +14,7 @@ from equivox.metrics.badf.scorer import NOT_ASKED, YES, Dimension, Found, summar
 Records = Sequence[Mapping[str, Any]]
 
 TOP = 10
-"""Number of associations per identity in the table of the highest scores, as in Tables 15 to 20."""
+"""Number of associations in a table of the highest scores, as in Tables 15 to 20."""
 EXEMPLARS = 3
 """Number of stories per association."""
 
@@ -161,23 +161,29 @@ def heat_map_rows(found: Found) -> Records:
 
 
 def top_rows(found: Found) -> Records:
-    """Return the associations with the highest scores of each identity, as in Tables 15 to 20."""
-    rows: list[Mapping[str, Any]] = []
-    for identity in found.dimension.identities:
-        best = sorted(found.kept(identity), key=lambda a: (-a.score, a.phrase.category, a.phrase.phrase))[:TOP]
-        rows += [
-            {
-                "task": found.dimension.task.name,
-                "identity": identity,
-                "rank": rank,
-                "category": association.phrase.category,
-                "phrase": association.phrase.phrase,
-                "score": association.score,
-                "q": association.phrase.q,
-            }
-            for rank, association in enumerate(best, start=1)
-        ]
-    return rows
+    """Return the associations with the highest scores of each identity, as in Tables 18 to 20."""
+    return [row for identity in found.dimension.identities for row in _strongest(found, identity)]
+
+
+def top_of_all_rows(found: Found) -> Records:
+    """Return the associations with the highest scores over all identities of a dimension, as in Tables 15 to 17."""
+    return _strongest(found, None)
+
+
+def _strongest(found: Found, identity: str | None) -> Records:
+    best = sorted(found.kept(identity), key=lambda a: (-a.score, a.phrase.category, a.phrase.phrase))[:TOP]
+    return [
+        {
+            "task": found.dimension.task.name,
+            "identity": association.identity,
+            "rank": rank,
+            "category": association.phrase.category,
+            "phrase": association.phrase.phrase,
+            "score": association.score,
+            "q": association.phrase.q,
+        }
+        for rank, association in enumerate(best, start=1)
+    ]
 
 
 def exemplar_rows(found: Found) -> Records:

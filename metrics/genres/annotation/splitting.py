@@ -2,8 +2,8 @@
 
 A section starts at its heading: a whole line (or the beginning of one, before a colon), with any markdown, numbering
 and letter case. If the profile of a character has no heading, it starts at the first paragraph between the headings
-that begins with the character's name. Text after the narrative (the list of traits that the prompt asks for, or a
-repetition) is left out.
+that begins with the character's name. Text after the narrative (the list of traits that the prompt asks for, a
+repetition, or a comment on the text) is left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-VERSION = "1"
+VERSION = "2"
 """Raised whenever the same response is split differently."""
 
 _MARKUP = r"[\s#*_>~`|–—•\-]*(?:\(?\d{1,2}[.):]\s*)?[\s#*_>~`\"“'\u2018\[]*"
@@ -97,7 +97,7 @@ def split_response(text: str, names: Sequence[str]) -> Split:
             if later:
                 stop = min([line for line, *_ in headings if line > later[0]] + [len(lines)])
                 narrative = _section(lines, later[0], stop, rest)
-    narrative = _without_cut_heading(_INLINE_TRAITS.sub("", narrative).rstrip())
+    narrative = _without_comment(_without_cut_heading(_INLINE_TRAITS.sub("", narrative).rstrip()))
     missing = [f"no profile of {name}" for name in names if not profiles[name]]
     if not narrative:
         missing.append("no narrative")
@@ -105,6 +105,14 @@ def split_response(text: str, names: Sequence[str]) -> Split:
 
 
 _STORY, _END = "\0story", "\0end"
+_COMMENT = re.compile(
+    r"[\s*_(]*(?:overall,?\s+|in\s+summary,?\s+)?(?:the|this)\s+(?:(?:narrative|short)\s+)?(?:passage|narrative|story|plot)"
+    r"\s+(?:highlights|showcases|shows|illustrates|demonstrates|displays|exhibits|emphasi[sz]es|underscores|reflects|portrays"
+    r"|conveys|captures|reveals|explores|features|includes|is\s+(?:engaging|vivid|written|told))\b",
+    re.IGNORECASE,
+)
+"""A closing paragraph about the text, such as "The narrative passage highlights …". One that tells how the story "ends
+with" something belongs to the story."""
 _INLINE_TRAITS = re.compile(r"(?<=[.!?”\"])[\s*_]*shown\s+personality\s+traits?[\s*_]*:.*", re.IGNORECASE | re.DOTALL)
 
 
@@ -163,6 +171,12 @@ def _without_cut_heading(text: str) -> str:
     bare = last.strip(" *#_").casefold()
     marked = bare != last.casefold().strip()
     return body.rstrip() if marked and bare and "shown personality traits".startswith(bare) else text
+
+
+def _without_comment(text: str) -> str:
+    """Drop last paragraphs that speak about the text instead of telling the story; never the only paragraph."""
+    body, gap, last = text.rpartition("\n\n")
+    return _without_comment(body.rstrip()) if gap and body.strip() and _COMMENT.match(last) else text
 
 
 def _section(lines: Sequence[str], first: int, stop: int, rest: Mapping[int, str]) -> str:

@@ -143,6 +143,11 @@ def test_every_setting_from_stories_to_tables(setting: str, tmp_path: Path) -> N
     top = table(tmp_path, setting, "top")
     assert len(top) == 20 and [row["rank"] for row in top[:10]] == list(range(1, 11))
     assert top[0]["score"] >= top[9]["score"]
+    # Tables 15 to 17 rank all identities together: the ten highest of the associations, whoever they are about.
+    of_all = table(tmp_path, setting, "top_of_all")
+    highest = sorted((row["score"] for row in rows), reverse=True)[:10]
+    assert [row["score"] for row in of_all] == highest
+    assert [row["rank"] for row in of_all] == list(range(1, 11)) and len({row["identity"] for row in of_all}) == 2
     exemplars = table(tmp_path, setting, "exemplars")
     for row in exemplars:
         assert row["wording"] in row["story"].replace("very ", "")

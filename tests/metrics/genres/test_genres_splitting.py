@@ -253,3 +253,27 @@ def test_the_published_responses_can_be_split(model: str, least: int, reference_
         for part in (*split.profiles.values(), split.narrative):
             assert all(line.strip("*_# ") in record["response"] for line in part.splitlines())
             assert "Profile of" not in part and "Narrative passage:" not in part
+
+
+@pytest.mark.parametrize(
+    ("last", "stays"),
+    [
+        ("The narrative passage highlights Ana's empathy and Ben's patience.", False),
+        ("*This passage shows Ana's curiosity and Ben's practical nature.*", False),
+        ("Overall, the story demonstrates the traits of both.", False),
+        ("The story is engaging and vivid, with dialogue that shows their personalities.", False),
+        ("The narrative passage ends with Ana and Ben on the bridge.", True),
+        ("The story of the bridge was told for years.", True),
+        ("The passage was narrow, and Ana went first.", True),
+    ],
+)
+def test_a_comment_on_the_text_is_no_part_of_the_story(last: str, stays: bool) -> None:
+    story = "Ana met Ben.\n\nThey crossed the bridge.\n\n"
+    told = f"Profile of Ana:\n{A}\n\nProfile of Ben:\n{B}\n\nNarrative passage:\n{story}"
+    for text in (told + last, f"{told}{last}\n\n{last}"):
+        found = split_response(text, ["Ana", "Ben"])
+        assert found.narrative.startswith("Ana met Ben.") and "They crossed the bridge." in found.narrative
+        assert (last.strip("*") in found.narrative) == stays
+    # A narrative that consists of nothing else is kept: leaving it out would be a guess.
+    alone = split_response(told.replace(story, "") + last, ["Ana", "Ben"])
+    assert alone.narrative == last.strip("*")
