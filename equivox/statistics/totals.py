@@ -94,7 +94,7 @@ def compare_totals(
     TotalsComparison
         `difference` is zero when the scores are equal, `further` when they are equally far from the target. NaN with a
         reason when a score is NaN, with all clusters or without any one of them, or when there are fewer than two
-        clusters. Two models that agree in every cluster have p = 1.
+        clusters. Two models that agree in every cluster have p = 1, and no interval: NaN.
 
     Raises
     ------
@@ -150,7 +150,8 @@ def compare_totals(
         further, p_further = abs(x) - abs(y), max(p, p_sum)
         # The difference of the distances is monotone in x − y and in x + y: its extremes are at the ends.
         corners = [math.copysign(min(abs(u), abs(v)), u * v) for u in apart for v in summed]
-        ends = min(corners), max(corners)
+        ends = _with_width(min(corners), max(corners))
+    apart = _with_width(*apart)
     return TotalsComparison(
         value_a=value_a,
         value_b=value_b,
@@ -165,6 +166,11 @@ def compare_totals(
         n_clusters=len(of_a),
         undefined=None,
     )
+
+
+def _with_width(low: float, high: float) -> tuple[float, float]:
+    """Return an interval; NaN instead of one without width, which would claim to know clusters that were not seen."""
+    return (low, high) if high > low else (math.nan, math.nan)
 
 
 def pseudo_values(totals: Floats, statistic: Statistic) -> Floats:
