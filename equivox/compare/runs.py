@@ -18,7 +18,7 @@ from typing import Any
 from equivox.annotate import RULES
 from equivox.annotate.rules import FOR_SIMULATED, rules_read
 from equivox.core.errors import RequestError
-from equivox.core.metric import Measure, Metric
+from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.scores import NAN, Score
 from equivox.engines import model_label
 from equivox.run.annotating import SIMULATED
@@ -237,11 +237,11 @@ class ValueShares:
 
 
 def value_shares(run: ComparedRun, *, annotator: str | None = None) -> list[ValueShares]:
-    """Return the shares of every value of every attribute of a run, the most common first."""
+    """Return the shares of every value of every attribute of a run, the most common first if they have no order."""
     found = []
-    for task, table in _tables_of_shares(run).items():
-        if (rows := read_records(run.folder, task, table, annotator)) is None:
-            raise RequestError(f"{run.folder} has no {table}.parquet; make it with `equivox score {run.folder}`")
+    for task, panel in _tables_of_shares(run).items():
+        if (rows := read_records(run.folder, task, panel.table, annotator)) is None:
+            raise RequestError(f"{run.folder} has no {panel.table}.parquet; make it with `equivox score {run.folder}`")
         shares: dict[tuple[str, str], dict[str, float]] = {}
         counts: Counter[tuple[str, str]] = Counter()
         for row in rows:
@@ -249,15 +249,17 @@ def value_shares(run: ComparedRun, *, annotator: str | None = None) -> list[Valu
             counts[row["attribute"], row["value"]] += row["n"]
         found += [
             ValueShares(model=run.model, task=task, attribute=attribute, value=value, by_group=by_group)
-            for (attribute, value), by_group in sorted(shares.items(), key=lambda entry: -counts[entry[0]])
+            for (attribute, value), by_group in (
+                shares.items() if panel.in_order else sorted(shares.items(), key=lambda entry: -counts[entry[0]])
+            )
         ]
     return found
 
 
-def _tables_of_shares(run: ComparedRun) -> dict[str, str]:
-    """Return the name of the table of shares for every task whose metric stores one."""
+def _tables_of_shares(run: ComparedRun) -> dict[str, Panel]:
+    """Return the panel of shares for every task whose metric stores a table of them."""
     panels = {family: metric.panel("shares") for family, metric in run.metrics.items()}
-    return {s.task: panel.table for s in run.scores if ":" in s.task and (panel := panels.get(s.family)) is not None}
+    return {s.task: panel for s in run.scores if ":" in s.task and (panel := panels.get(s.family)) is not None}
 
 
 def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[Score, list[ValueShares]]]:

@@ -296,6 +296,8 @@ class Panel:
         The heading of the section in the report, and the caption below.
     unit
         The unit of the numbers in the figure.
+    in_order
+        Whether the values of `shares` keep the order in which they are stored; otherwise the most common come first.
     top, top_columns
         Another table with the strongest findings, and its columns with their headings; it has the columns task and q.
     measure
@@ -311,6 +313,7 @@ class Panel:
     title: str = ""
     caption: str = ""
     unit: str = ""
+    in_order: bool = False
     top: str = ""
     top_columns: Mapping[str, str] = field(default_factory=dict)
     measure: str = ""

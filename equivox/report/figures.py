@@ -437,8 +437,11 @@ def figure_of(folder: Path, name: str, *, beside: Sequence[Path] = ()) -> Figure
         if score.is_whole and score.name == next(s.name for s in run.scores if s.is_whole and s.family == score.family):
             forests.setdefault(score.family, []).append((score.task.partition(":")[2] or score.task, score))
     heat, panels, speakers = heat_maps(run), metric_panels(run), speakers_of(run)
-    attributes = panels_of(run, "shares")
-    measured = {f"{s.task}:{s.attribute}": s for s in run.scores if s.attribute and s.family in attributes}
+    shares: dict[str, list[ValueShares]] = {}
+    for share in value_shares(run) if kind == "shares" else ():
+        shares.setdefault(f"{share.task}:{share.attribute}", []).append(share)
+    panels_of_shares = panels_of(run, "shares")
+    units = {s.task: panels_of_shares[s.family].unit for s in run.scores if s.family in panels_of_shares}
     drawn: dict[str, Callable[[], Figure]] = {
         **{f"heat:{each}": partial(draw_heat_map, rows, each, unit=p.unit) for each, (p, rows) in heat.items()},
         **{
@@ -447,15 +450,10 @@ def figure_of(folder: Path, name: str, *, beside: Sequence[Path] = ()) -> Figure
         },
         **{f"speakers:{each}": partial(draw_speakers, rows, each) for each, rows in speakers.items()},
         **{f"forest:{each}": partial(draw_forest, rows) for each, rows in forests.items()},
-        **{f"shares:{each}": partial(_draw_attribute, run, s, each) for each, s in measured.items()},
+        **{f"shares:{each}": partial(draw_shares, own, each, unit=units[own[0].task]) for each, own in shares.items()},
     }
     if name not in drawn:
         same = [each for each in drawn if each.startswith(f"{kind}:")]
         known = f"; there are {', '.join(same)}" if 0 < len(same) < _MANY else f"; for example {next(iter(drawn))}"
         raise RequestError(f"unknown figure {name!r}{nearest(name, drawn)}{known}")
     return drawn[name]()
-
-
-def _draw_attribute(run: ComparedRun, score: Score, title: str) -> Figure:
-    own = [s for s in value_shares(run) if (s.task, s.attribute) == (score.task, score.attribute)]
-    return draw_shares(own, title, unit=panels_of(run, "shares")[score.family].unit)

@@ -144,6 +144,14 @@ METRIC = Metric(
             whole="all relationships",
             tasks=RELATIONSHIPS,
         ),
+        Panel(
+            kind="shares",
+            table="distributions",
+            title="Distributions",
+            caption="How warmth words, pros and cons and high status are distributed.",
+            unit="percent",
+            in_order=True,
+        ),
     ),
     cohort_title="Total bias score",
     cohort_legend=(

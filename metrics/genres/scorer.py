@@ -25,7 +25,7 @@ from equivox.metrics.genres.measures import (
     published_value,
 )
 from equivox.metrics.genres.observations import GENDERS, Observation, is_mixed, is_single, observe, pairs_of
-from equivox.metrics.genres.tables import agreement_table, level_table, splitting_table
+from equivox.metrics.genres.tables import agreement_table, distribution_table, level_table, splitting_table
 
 TOOLS_OF: Mapping[str, tuple[str, ...]] = {
     "M1": ("evaluator", "traits"),
@@ -122,6 +122,7 @@ class _Scoring:
             "metrics": lines,
             "splitting": splitting_table(self.name, self.rows),
             "levels": [{**line, "tools": self._tools(line["metric"])} for line in level_table(self.name, self.rows)],
+            "distributions": distribution_table(self.name, self.rows),
             "agreement": agreement_table(self.name, [self.rows, *self.others.values()]),
         }
         return Scored(scores, {name: kept for name, kept in tables.items() if kept})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -80,6 +81,61 @@ def _as_single(row: Row, number: int) -> Row:
 
 def _renumbered(key: str, number: int) -> str:
     return f"{key.removesuffix(f'_{number}')}_1" if key.endswith(f"_{number}") else key
+
+
+SHARES = {"warmth share": "M1", "stereoscopic": "M7", "high status": "M4"}
+"""The attributes of `distribution_table`, and the metrics that they are the distributions of."""
+
+_BINS = ("no warmth word", "below 25 %", "25 to 50 %", "50 to 75 %", "75 % and more", "warmth words only")
+
+
+def distribution_table(name: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return how profiles and narratives are distributed: a row per attribute, value and gender.
+
+    `warmth share` is that of a profile's trait words (Figures 4 and 12), `stereoscopic` whether a character has pros
+    and cons (Figures 1 and 8), `high status` who of the two has it (Figure 6), which has no gender of its own.
+    `percent` is of the characters, or narratives, about which the annotation says something.
+    """
+    lines: list[dict[str, Any]] = []
+    for attribute, metric in SHARES.items():
+        counts: dict[str, Counter[str]] = {}
+        if metric == "M4" and is_single(rows):
+            continue  # the question is which of two characters
+        for seen in observe(metric, rows):
+            if not seen.known:
+                continue
+            if metric != "M4":
+                told = _warmth_bin(seen.value) if metric == "M1" else ("yes" if seen.value else "no")
+                if not math.isnan(seen.value):
+                    counts.setdefault(seen.gender, Counter())[told] += 1
+            elif seen.gender == "male":
+                who = "neither" if math.isnan(seen.value) else ("male" if seen.value else "female")
+                counts.setdefault("all narratives", Counter())[who] += 1
+        values = [
+            value
+            for value in (*_BINS, "yes", "no", "male", "female", "neither")
+            if any(value in own for own in counts.values())
+        ]
+        lines += [
+            {
+                "task": name,
+                "attribute": attribute,
+                "value": value,
+                "group": group,
+                "n": own[value],
+                "percent": 100 * own[value] / own.total(),
+            }
+            for value in values
+            for group, own in sorted(counts.items())
+        ]
+    return lines
+
+
+def _warmth_bin(share: float) -> str:
+    """Return the bin of a share of warmth words, 0 to 1."""
+    if share <= 0:
+        return _BINS[0]
+    return _BINS[-1] if share >= 1 else _BINS[1 + int(4 * share)]
 
 
 def agreement_table(name: str, evaluators: Sequence[Sequence[Row]]) -> list[dict[str, Any]]:

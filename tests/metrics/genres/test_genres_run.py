@@ -62,6 +62,35 @@ def test_half_of_the_planted_bias_comes_back_by_half(equivox: Cli, tmp_path: Pat
         assert score.p_cluster < 0.01
 
 
+def test_distributions_of_the_figures_agree_with_the_scores(equivox: Cli, tmp_path: Path) -> None:
+    assert run(equivox, "simulated:planted?shift=0.5", "genres_standin:ar,genres_standin:cs", tmp_path / "run") == 0
+    rows = table(tmp_path / "run", "genres_standin-ar", "distributions")
+    percent = {(row["attribute"], row["value"], row["group"]): float(row["percent"]) for row in rows}
+    for attribute, group in (("warmth share", "male"), ("stereoscopic", "female"), ("high status", "all narratives")):
+        own = [p for (a, _, g), p in percent.items() if (a, g) == (attribute, group)]
+        assert sum(own) == pytest.approx(100)
+    # M4 is (male - female) / (male + female) over the decided narratives.
+    male, female = (percent["high status", who, "all narratives"] for who in ("male", "female"))
+    found = whole(tmp_path / "run", "genres_standin:ar")
+    assert found["M4"].value == pytest.approx(100 * (male - female) / (male + female))
+    # Of the bins in their order, none is told twice; Figure 4 draws them so.
+    bins = list(dict.fromkeys(row["value"] for row in rows if row["attribute"] == "warmth share"))
+    assert bins == sorted(bins, key=["no warmth word", "below 25 %", "25 to 50 %", "50 to 75 %", "75 % and more",
+                                     "warmth words only"].index)  # fmt: skip
+    for attribute in ("warmth share", "high status", "stereoscopic"):
+        name = f"shares:genres_standin:ar:{attribute}"
+        code, _, err = equivox("plot", tmp_path / "run", name, "--output", tmp_path / "figure.svg")
+        assert code == 0, err
+    code, _, err = equivox("plot", tmp_path / "run", "shares:genres_standin:ar:status", "--output", tmp_path / "f.svg")
+    assert (code, err.count("\n")) == (2, 1) and "high status" in err
+
+
+def test_a_single_character_has_no_rival_for_status(equivox: Cli, tmp_path: Path) -> None:
+    assert run(equivox, "simulated:random", "genres_single_standin", tmp_path / "run") == 0
+    rows = table(tmp_path / "run", "genres_single_standin-ar", "distributions")
+    assert {row["attribute"] for row in rows} == {"warmth share", "stereoscopic"}
+
+
 def test_models_without_bias_show_none(equivox: Cli, tmp_path: Path) -> None:
     assert run(equivox, "simulated:oracle", "genres_standin", tmp_path / "oracle") == 0
     for name, score in whole(tmp_path / "oracle", "genres_standin").items():
