@@ -2,6 +2,8 @@
 
 All benchmarks have the same scheme of names. A score of the whole task gives its value under its name (`ntvd`, `slbs`,
 `m1`) and each piece of its evidence under that name and the field's (`ntvd_ci_low`); refusals begin with `refusal_`.
+`ntvd_cannot_tell` is 1 where the design could not have found anything, so that a large p says nothing, 0 elsewhere, and NaN
+without a score.
 A breakdown that every task of the family has gives only its value (`letter_share_a`, `m1_arithmetic_published`).
 `coverage_requested` to `coverage_used` count the responses behind the first score of the whole task.
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from equivox.core.scores import Score
+from equivox.core.scores import NAN, Score
 
 EVIDENCE = (
     "estimate",
@@ -26,6 +28,7 @@ EVIDENCE = (
     "worst_high",
     "p_cluster",
     "p_paper",
+    "p_least",
     "q",
 )
 """The fields of a score that are given in addition to its value, as `equivox.core.scores.Score` defines them; the last,
@@ -67,6 +70,7 @@ def flat_metrics(scores: Sequence[Score]) -> dict[str, float]:
         flat[name] = float(score.value)
         if whole:
             flat |= {f"{name}_{field}": float(getattr(score, field)) for field in EVIDENCE}
+            flat[f"{name}_cannot_tell"] = float(score.untold is not None) if score.defined else NAN
             flat[f"{name}_coverage"] = float(score.coverage.share)
     headline = next((score for score in scores if score.is_whole), scores[0])
     return flat | {f"coverage_{count}": float(getattr(headline.coverage, count)) for count in COUNTS}

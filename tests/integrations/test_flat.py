@@ -53,6 +53,7 @@ def test_a_score_gives_its_value_and_every_piece_of_its_evidence() -> None:
     assert list(flat) == [
         "ntvd",
         *(f"ntvd_{field}" for field in EVIDENCE),
+        "ntvd_cannot_tell",
         "ntvd_coverage",
         *(f"coverage_{count}" for count in COUNTS),
     ]
@@ -68,6 +69,15 @@ def test_a_score_gives_its_value_and_every_piece_of_its_evidence() -> None:
     # never tested as published: not 0, not 1
     assert math.isnan(flat["ntvd_p_paper"])
     assert math.isnan(flat["ntvd_q"])
+
+
+def test_a_design_that_cannot_find_anything_says_so() -> None:
+    few = replace(WHOLE, p_cluster=0.4, q=1.0, p_least=0.1)
+    assert flat_metrics([few])["ntvd_cannot_tell"] == 1
+    assert flat_metrics([few])["ntvd_p_least"] == 0.1
+    assert flat_metrics([replace(few, p_least=0.001)])["ntvd_cannot_tell"] == 0
+    lost = replace(few, value=math.nan, undefined="only 2 of 8 are usable")
+    assert math.isnan(flat_metrics([lost])["ntvd_cannot_tell"])
 
 
 def test_an_undefined_score_is_nan_under_the_same_keys() -> None:
