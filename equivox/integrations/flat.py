@@ -3,7 +3,8 @@
 All benchmarks have the same scheme of names. A score of the whole task gives its value under its name (`ntvd`, `slbs`,
 `m1`) and each piece of its evidence under that name and the field's (`ntvd_ci_low`); refusals begin with `refusal_`.
 `ntvd_cannot_tell` is 1 where the design could not have found anything, so that a large p says nothing, 0 elsewhere, and
-NaN without a score. A breakdown that every task of the family has gives only its value (`letter_share_a`, `m1_arithmetic_published`).
+NaN without a score. A breakdown that every task of the family has gives only its value (`letter_share_a`,
+`m1_arithmetic_published`).
 `coverage_requested` to `coverage_used` count the responses behind the first score of the whole task.
 
 Attributes, groups and clusters differ between the tasks of a family and are left out, so that all tasks of one family
