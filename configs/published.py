@@ -75,13 +75,17 @@ class Block(BaseModel):
 
 
 class PublishedTable(BaseModel):
-    """One table of a paper. Its columns and rows say where their numbers come from, its blocks hold the numbers."""
+    """One table of a paper. Its columns and rows say where their numbers come from, its blocks hold the numbers.
+
+    `extremes` asks for marks at the largest and the smallest measured number of each column of a block.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=r"^[a-z0-9_.]+$")
     caption: str
     select: Source = Source()
+    extremes: bool = False
     columns: dict[str, Source] = Field(min_length=1)
     rows: dict[str, Source] = Field(min_length=1)
     blocks: list[Block] = Field(min_length=1)

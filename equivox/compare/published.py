@@ -49,6 +49,9 @@ class ReproducedCell:
         over evaluations.
     q
         The corrected p of the score within its run; NaN where there is no test.
+    extreme
+        "largest" or "smallest" of the measured numbers of its column and block, if the paper marks them; else empty. It
+        is no test.
     stars_published, stars_found
         0, 1 or 2 stars by the paper's test, and by `q` (below 0.05 and 0.001); None where there are none.
     """
@@ -70,6 +73,7 @@ class ReproducedCell:
     high: float = NAN
     q: float = NAN
     comparable: bool = True
+    extreme: str = ""
     undefined: str | None = None
     remarks: tuple[str, ...] = ()
 
@@ -101,6 +105,16 @@ class ReproducedTable:
             yield tuple(self.cells[start : start + len(self.columns)])
 
 
+def _with_extremes(cells: Sequence[ReproducedCell]) -> list[ReproducedCell]:
+    """Return the cells of a block with the largest and the smallest number of each column marked, if they differ."""
+    marks: dict[tuple[str, float], str] = {}
+    for column in {cell.column for cell in cells}:
+        known = [cell.measured for cell in cells if cell.column == column and math.isfinite(cell.measured)]
+        if len(set(known)) > 1:
+            marks |= {(column, min(known)): "smallest", (column, max(known)): "largest"}
+    return [replace(cell, extreme=marks.get((cell.column, cell.measured), "")) for cell in cells]
+
+
 def reproduced(paper: str, runs: Sequence[TableRun]) -> list[ReproducedTable]:
     """Return the tables of a paper as `runs` fill them, cell by cell.
 
@@ -130,6 +144,7 @@ class _Filling:
         for block, rows in self._blocks(new):
             filled = [cell for row in rows for cell in self._row(block, row)]
             filled, told = self._with_totals(block, filled)
+            filled = _with_extremes(filled) if self.declared.extremes else filled
             cells += filled
             cohorts += told
         shown = {cell.model for cell in cells}

@@ -15,13 +15,15 @@ from equivox.report.table import Cell, Content, Table, as_csv, as_latex
 NOTE = (
     "each cell: measured, then the published number and measured - published; ±: standard deviation over evaluations; "
     "stars of a\nmeasured number: q < 0.05 and q < 0.001, of a published one: the paper's own test; "
-    "a row without published numbers is a model\nthat the paper does not have"
+    "a row without published numbers is a model\nthat the paper does not have; max, min: of the measured numbers, "
+    "which is no test"
 )
 
 
 CELLS_NOTE = (
     "±: standard deviation over evaluations; deviation: measured - published; estimate and interval as in the run's "
-    "scores;\n* q < 0.05, ** q < 0.001, of a published number by the paper's own test"
+    "scores;\n* q < 0.05, ** q < 0.001, of a published number by the paper's own test; max, min: of the measured "
+    "numbers, which is no test"
 )
 
 
@@ -72,6 +74,7 @@ def records(table: ReproducedTable) -> list[dict[str, Any]]:
             "high": cell.high,
             "q": cell.q,
             "stars_found": cell.stars_found,
+            "extreme": cell.extreme,
             "undefined": cell.undefined or "",
             "remarks": " | ".join(cell.remarks),
             "source": table.source,
@@ -134,7 +137,8 @@ def _measured(cell: ReproducedCell) -> str:
     text = _number(cell.measured, cell.places)
     if math.isfinite(cell.spread):
         text += f" ± {_number(cell.spread, cell.places)}"
-    return text + "*" * (cell.stars_found or 0)
+    end = {"largest": " max", "smallest": " min"}.get(cell.extreme, "")
+    return text + "*" * (cell.stars_found or 0) + end
 
 
 def _published(cell: ReproducedCell) -> str:

@@ -487,3 +487,16 @@ def test_the_terminal_shows_the_models_that_were_run(runs: dict[str, Path]) -> N
     assert "18.41**" in text and "46.77" not in text and "no run of desta" in text
     layout = published_tables(tables)[0]
     assert len(layout.rows) == 22 and {len(row) for row in layout.rows} == {7}
+
+
+def test_the_largest_and_the_smallest_of_a_column_are_marked(runs: dict[str, Path]) -> None:
+    one, other = TableRun(runs["vibe"], "audio-flamingo-3"), TableRun(runs["few"], "gemma-3n-e2b-it")
+    tables = reproduced("vibe", [one, other])
+    column = [c for c in tables[0].cells if (c.block, c.column) == ("gender", "Story")]
+    known = {c.row: c.measured for c in column if math.isfinite(c.measured)}
+    assert len(known) == 2
+    expected = {max(known, key=known.__getitem__): "largest", min(known, key=known.__getitem__): "smallest"}
+    assert {c.row: c.extreme for c in column if c.extreme} == expected
+    # Alone, a model is neither; and tables whose paper marks none have no marks.
+    assert not any(c.extreme for c in reproduced("vibe", [one])[0].cells)
+    assert not any(c.extreme for c in tables[1].cells)
