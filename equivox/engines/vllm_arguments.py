@@ -16,6 +16,7 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.task import digest
 from equivox.engines.arguments import chat_template, generation_parameters, mapping, positive, sort_arguments, text
+from equivox.engines.vllm_needs import adapters
 
 ALIASES = {
     "model_name": "model",
@@ -135,6 +136,7 @@ class VLLMArguments:
         engine = {**DEFAULTS, **engine}
         engine["structured_outputs_config"] = _STRUCTURED | mapping(engine, "structured_outputs_config")
         engine["media_io_kwargs"] = _MEDIA_IO | mapping(engine, "media_io_kwargs")
+        adapters(engine)
         return cls(
             engine=engine,
             sampling=generation_parameters(own.get("generation_parameters"), GENERATION),

@@ -7,6 +7,7 @@ tokenizer, audio and image processors. Their vocabulary is printable ASCII, so t
 from __future__ import annotations
 
 import json
+import shutil
 import string
 import sys
 from collections.abc import Callable, Sequence
@@ -195,10 +196,136 @@ def qwen25omni(folder: Path) -> None:
     (folder / "chat_template.jinja").write_text(words.chat_template, "utf-8")
 
 
+def phi4mm(folder: Path) -> None:
+    """Make a Phi-4-multimodal whose two adapters have weights; give `load_format=dummy` for the rest.
+
+    vLLM builds its whole image encoder, 0.4 billion weights, whatever the configuration says; so none are stored.
+    """
+    import torch
+    from safetensors.torch import save_file
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    folder.mkdir(parents=True, exist_ok=True)
+    # vLLM knows the placeholders by their numbers in the published vocabulary.
+    special = {
+        199999: "<|endoftext|>",
+        200010: "<|endoftext10|>",
+        200011: "<|endoftext11|>",
+        200019: "<|assistant|>",
+        200020: "<|end|>",
+        200021: "<|user|>",
+        200022: "<|system|>",
+    }
+    size = 200064
+    letters = pre_tokenizers.ByteLevel.alphabet()
+    vocabulary = {letter: number for number, letter in enumerate(sorted(letters))}
+    vocabulary |= {special.get(number, f"w{number}"): number for number in range(len(letters), size)}
+    made = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    made.add_special_tokens([AddedToken(word, special=True, normalized=False) for word in special.values()])
+    end = special[199999]
+    words = PreTrainedTokenizerFast(tokenizer_object=made, eos_token=end, bos_token=end, pad_token=end)
+    # The published template takes text alone: vLLM writes <|audio_1|> and <|image_1|> into it.
+    words.chat_template = (
+        "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content + '<|end|>' }}{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    words.save_pretrained(folder)
+    hidden, inner, layers = DECODER["hidden_size"], DECODER["intermediate_size"], DECODER["num_hidden_layers"]
+    conformer = {
+        "activation": "swish",
+        "attention_dim": 64,
+        "attention_heads": 2,
+        "batch_norm": False,
+        "bias_in_glu": True,
+        "causal": True,
+        "chunk_size": -1,
+        "cnn_layer_norm": True,
+        "conv_activation": "swish",
+        "conv_glu_type": "swish",
+        "depthwise_multiplier": 1,
+        "depthwise_seperable_out_channel": 64,
+        "dropout_rate": 0.0,
+        "encoder_embedding_config": {"input_size": 80},
+        "ext_pw_kernel_size": 1,
+        "ext_pw_out_channel": 64,
+        "input_layer": "nemo_conv",
+        "input_size": 80,
+        "kernel_size": 3,
+        "left_chunk": 18,
+        "linear_units": 128,
+        "nemo_conv_settings": {"conv_channels": 64},
+        "num_blocks": 2,
+        "relative_attention_bias_args": {"t5_bias_max_distance": 500, "type": "t5"},
+        "time_reduction": 8,
+    }
+    code = {
+        name: f"phi4mm.Phi4MM{name.removeprefix('Auto')}"
+        for name in ("AutoConfig", "AutoProcessor", "AutoImageProcessor")
+    }
+    code["AutoFeatureExtractor"] = "phi4mm.Phi4MMAudioFeatureExtractor"
+    config = DECODER | {
+        "architectures": ["Phi4MMForCausalLM"],
+        "model_type": "phi4mm",
+        "auto_map": {"AutoConfig": code["AutoConfig"]},
+        "audio_processor": {"name": "cascades", "config": conformer},
+        "embd_layer": {
+            "audio_embd_layer": {
+                "compression_rate": 8,
+                "downsample_rate": 1,
+                "embedding_cls": "audio",
+                "projection_cls": "mlp",
+            },
+            "image_embd_layer": {"crop_size": 448, "embedding_cls": "tune_image"},
+        },
+        "img_processor": None,
+        "bos_token_id": 199999,
+        "eos_token_id": 199999,
+        "pad_token_id": 199999,
+        "tie_word_embeddings": True,
+        "torch_dtype": "bfloat16",
+        "vocab_size": size,
+    }
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    shutil.copy(Path(__file__).parent / "remote_code" / "phi4mm.py", folder)
+    processor = {"auto_map": code, "processor_class": "Phi4MMProcessor", "dynamic_hd": 1}
+    processor |= {
+        "image_processor_type": "Phi4MMImageProcessor",
+        "feature_extractor_type": "Phi4MMAudioFeatureExtractor",
+    }
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
+    (folder / "processor_config.json").write_text(
+        json.dumps({"auto_map": {"AutoProcessor": code["AutoProcessor"]}, "processor_class": "Phi4MMProcessor"}),
+        "utf-8",
+    )
+    places = {
+        "self_attn.qkv_proj": (hidden, 3 * hidden),
+        "self_attn.o_proj": (hidden, hidden),
+        "mlp.gate_up_proj": (hidden, 2 * inner),
+        "mlp.down_proj": (inner, hidden),
+    }
+    for name, rank in (("speech-lora", 320), ("vision-lora", 256)):
+        torch.manual_seed(rank)
+        weights = {}
+        for layer in range(layers):
+            for place, (before, after) in places.items():
+                stem = f"base_model.model.model.layers.{layer}.{place}"
+                weights[f"{stem}.lora_A.weight"] = (torch.randn(rank, before) * 0.1).bfloat16()
+                weights[f"{stem}.lora_B.weight"] = (torch.randn(after, rank) * 0.1).bfloat16()
+        (folder / name).mkdir()
+        save_file(weights, folder / name / "adapter_model.safetensors")
+        adapter = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": rank, "lora_alpha": 2 * rank, "bias": "none"}
+        adapter |= {"target_modules": [place.rpartition(".")[2] for place in places], "modules_to_save": []}
+        (folder / name / "adapter_config.json").write_text(json.dumps(adapter), "utf-8")
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "llama": llama,
     "llama_deep": llama_deep,
     "llama_long": llama_long,
+    "phi4mm": phi4mm,
     "qwen2audio": qwen2audio,
     "qwen25omni": qwen25omni,
 }
