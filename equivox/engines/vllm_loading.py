@@ -27,6 +27,7 @@ _UNSUPPORTED = (
     "has no vLLM implementation",
     "failed to be inspected",
     "does not recognize",
+    "_get_num_multimodal_tokens",
 )
 
 
@@ -89,7 +90,12 @@ def media_limits(config: Any, checkpoint: Checkpoint) -> dict[str, int | None]:
 
     with quiet() as noise:
         try:
-            limits = MULTIMODAL_REGISTRY.get_processing_info(config.model_config).allowed_mm_limits
+            info = MULTIMODAL_REGISTRY.get_processing_info(config.model_config)
+            limits = info.allowed_mm_limits
+            if config.model_config.using_transformers_backend():
+                # A model that vLLM has no code for: whether its processor can count media shows only here.
+                kinds = {name: 1 for name, limit in limits.items() if limit != 0}
+                info.get_mm_max_tokens_per_item(config.model_config.max_model_len, kinds)
         except Exception as error:  # the model's own processor can raise any error
             raise explained(error, checkpoint, noise) from error
         finally:

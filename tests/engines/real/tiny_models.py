@@ -35,6 +35,16 @@ VISION = {
     "out_hidden_size": 64,
     "fullatt_block_indexes": [1],
 }
+IMAGES_OF_QWEN = {
+    "image_processor_type": "Qwen2VLImageProcessor",
+    "patch_size": 14,
+    "temporal_patch_size": 2,
+    "merge_size": 2,
+    "min_pixels": 3136,
+    "max_pixels": 12845056,
+    "image_mean": [0.48145466, 0.4578275, 0.40821073],
+    "image_std": [0.26862954, 0.26130258, 0.27577711],
+}
 # As byte-level BPE writes them: a space is Ġ, a line break Ċ.
 ALPHABET = [*string.ascii_letters, *string.digits, *string.punctuation, "Ġ", "Ċ"]
 
@@ -93,8 +103,6 @@ def llama_deep(folder: Path) -> None:
 
 def qwen2audio(folder: Path) -> None:
     import torch
-    from safetensors import safe_open
-    from safetensors.torch import save_file
     from transformers import (
         Qwen2AudioConfig,
         Qwen2AudioEncoderConfig,
@@ -118,7 +126,14 @@ def qwen2audio(folder: Path) -> None:
     Qwen2AudioForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
     extractor = WhisperFeatureExtractor(feature_size=128)
     Qwen2AudioProcessor(extractor, words, chat_template=words.chat_template).save_pretrained(folder)
-    # Published checkpoints use the older names, which vLLM expects.
+    older_names(folder)
+
+
+def older_names(folder: Path) -> None:
+    """Rename the weights of the text part: published checkpoints use the older names, which vLLM expects."""
+    from safetensors import safe_open
+    from safetensors.torch import save_file
+
     with safe_open(folder / "model.safetensors", "pt") as file:
         weights = {
             key.replace("language_model.model.model.", "language_model.model."): file.get_tensor(key).contiguous()
@@ -180,18 +195,9 @@ def qwen25omni(folder: Path) -> None:
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     config.save_pretrained(folder)
     words.save_pretrained(folder)
-    processor = WhisperFeatureExtractor(feature_size=128).to_dict() | {
-        "image_processor_type": "Qwen2VLImageProcessor",
-        "feature_extractor_type": "WhisperFeatureExtractor",
-        "processor_class": "Qwen2_5OmniProcessor",
-        "patch_size": 14,
-        "temporal_patch_size": 2,
-        "merge_size": 2,
-        "min_pixels": 3136,
-        "max_pixels": 12845056,
-        "image_mean": [0.48145466, 0.4578275, 0.40821073],
-        "image_std": [0.26862954, 0.26130258, 0.27577711],
-    }
+    listening = WhisperFeatureExtractor(feature_size=128).to_dict()
+    processor = listening | IMAGES_OF_QWEN | {"processor_class": "Qwen2_5OmniProcessor"}
+    processor["feature_extractor_type"] = "WhisperFeatureExtractor"
     (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
     (folder / "chat_template.jinja").write_text(words.chat_template, "utf-8")
 
@@ -321,13 +327,227 @@ def phi4mm(folder: Path) -> None:
         (folder / name / "adapter_config.json").write_text(json.dumps(adapter), "utf-8")
 
 
+def decoder(words: Any, **changes: Any) -> dict[str, Any]:
+    """Return the text part of a configuration for a tokenizer."""
+    ends = {"eos_token_id": words.eos_token_id, "pad_token_id": words.pad_token_id, "bos_token_id": words.pad_token_id}
+    return DECODER | {"vocab_size": len(words)} | ends | changes
+
+
+def qwen25vl(folder: Path) -> None:
+    import torch
+    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
+
+    names = {
+        "image_token": "<|image_pad|>",
+        "video_token": "<|video_pad|>",
+        "vision_bos_token": "<|vision_start|>",
+        "vision_eos_token": "<|vision_end|>",
+    }
+    words = tokenizer(sorted(names.values()), extra_special_tokens=names)
+    words.chat_template = chat_template(image="<|vision_start|><|image_pad|><|vision_end|>")
+    number = words.convert_tokens_to_ids
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
+    torch.manual_seed(0)
+    config = Qwen2_5_VLConfig(
+        vision_config=VISION,
+        text_config=decoder(words, rope_parameters=rope),
+        image_token_id=number("<|image_pad|>"),
+        video_token_id=number("<|video_pad|>"),
+        vision_start_token_id=number("<|vision_start|>"),
+        vision_end_token_id=number("<|vision_end|>"),
+    )
+    Qwen2_5_VLForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    words.save_pretrained(folder)
+    processor = IMAGES_OF_QWEN | {"processor_class": "Qwen2_5_VLProcessor"}
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
+
+
+def audioflamingo3(folder: Path) -> None:
+    import torch
+    from transformers import (
+        AudioFlamingo3Config,
+        AudioFlamingo3ForConditionalGeneration,
+        AudioFlamingo3Processor,
+        WhisperFeatureExtractor,
+    )
+
+    words = tokenizer(["<sound>", "<|sound_bos|>", "<|sound_eos|>"])
+    words.chat_template = chat_template(audio="<sound>")
+    torch.manual_seed(0)
+    config = AudioFlamingo3Config(
+        audio_config={
+            "model_type": "audioflamingo3_encoder",
+            "num_mel_bins": 128,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "intermediate_size": 64,
+            "hidden_size": 64,
+            "max_source_positions": 1500,
+        },
+        text_config=decoder(words, model_type="qwen2"),
+        audio_token_id=words.convert_tokens_to_ids("<sound>"),
+    )
+    AudioFlamingo3ForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    extractor = WhisperFeatureExtractor(feature_size=128)
+    AudioFlamingo3Processor(extractor, words, chat_template=words.chat_template).save_pretrained(folder)
+    older_names(folder)
+
+
+def gemma3n(folder: Path) -> None:
+    """Make a Gemma-3n; its numbers of image and audio tokens follow those of text, as in the published vocabulary."""
+    import torch
+    from tokenizers import AddedToken
+    from transformers import (
+        Gemma3nAudioFeatureExtractor,
+        Gemma3nConfig,
+        Gemma3nForConditionalGeneration,
+        Gemma3nProcessor,
+        PreTrainedTokenizerFast,
+        SiglipImageProcessor,
+    )
+
+    names = {
+        "image_token": "<image_soft_token>",
+        "audio_token": "<audio_soft_token>",
+        "boi_token": "<start_of_image>",
+        "eoi_token": "<end_of_image>",
+        "boa_token": "<start_of_audio>",
+        "eoa_token": "<end_of_audio>",
+    }
+    made = tokenizer(["<start_of_image>", "<start_of_audio>"])
+    # vLLM joins the line breaks around an image into one token.
+    made.add_tokens([AddedToken("\n" * breaks, normalized=False) for breaks in (4, 3, 2, 1)])
+    text, block = 320, 128
+    made.add_tokens([f"<unused{number}>" for number in range(text - len(made))])
+    for kind in ("image", "audio"):
+        made.add_tokens([f"<end_of_{kind}>", f"<{kind}_soft_token>"], special_tokens=True)
+        made.add_tokens([f"<{kind}{number}>" for number in range(block - 2)])
+    words = PreTrainedTokenizerFast(
+        tokenizer_object=made.backend_tokenizer,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        bos_token=None,
+        extra_special_tokens=names,
+    )
+    words.chat_template = chat_template(audio=names["audio_token"], image=names["image_token"])
+    torch.manual_seed(0)
+    config = Gemma3nConfig(
+        text_config=decoder(
+            words,
+            vocab_size=text + 2 * block,
+            vocab_size_per_layer_input=text,
+            num_hidden_layers=10,
+            num_key_value_heads=1,
+            head_dim=32,
+            hidden_size_per_layer_input=16,
+            laurel_rank=8,
+            num_kv_shared_layers=5,
+            sliding_window=512,
+        ),
+        audio_config={
+            "vocab_offset": text + block,
+            "hidden_size": 64,
+            "conf_num_attention_heads": 2,
+            "conf_num_hidden_layers": 2,
+            "sscp_conv_channel_size": (8, 4),
+        },
+        # Its image encoder has one shape and 300 million weights; the narrowest has 12 million.
+        vision_config={"vocab_offset": text, "num_labels": 2, "model_args": {"channel_multiplier": 0.1}},
+        **{f"{name}_id": words.convert_tokens_to_ids(token) for name, token in names.items()},
+    )
+    Gemma3nForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    Gemma3nProcessor(
+        Gemma3nAudioFeatureExtractor(),
+        SiglipImageProcessor(size={"height": 768, "width": 768}, do_normalize=False),
+        words,
+        chat_template=words.chat_template,
+    ).save_pretrained(folder)
+
+
+def mllama(folder: Path) -> None:
+    import torch
+    from transformers import MllamaConfig, MllamaForConditionalGeneration, MllamaImageProcessor, MllamaProcessor
+
+    words = tokenizer(["<|begin_of_text|>", "<|python_tag|>", "<|image|>"])
+    words.bos_token = "<|begin_of_text|>"
+    words.chat_template = chat_template(image="<|image|>")
+    torch.manual_seed(0)
+    config = MllamaConfig(
+        vision_config={
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_global_layers": 1,
+            "attention_heads": 2,
+            "intermediate_size": 64,
+            "vision_output_dim": 96,
+            "image_size": 56,
+            "patch_size": 14,
+            "intermediate_layers_indices": [0, 1],
+        },
+        # The image's token has no weights of its own: it is the last of the vocabulary.
+        text_config=decoder(
+            words,
+            vocab_size=len(words) - 1,
+            num_hidden_layers=3,
+            cross_attention_layers=[1],
+            bos_token_id=words.bos_token_id,
+            rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
+        ),
+        image_token_index=words.convert_tokens_to_ids("<|image|>"),
+    )
+    MllamaForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    images = MllamaImageProcessor(size={"height": 56, "width": 56}, max_image_tiles=4)
+    MllamaProcessor(images, words, chat_template=words.chat_template).save_pretrained(folder)
+
+
+def janus(folder: Path) -> None:
+    import torch
+    from transformers import JanusConfig, JanusForConditionalGeneration, JanusImageProcessor, JanusProcessor
+
+    names = {"image_token": "<image_placeholder>", "boi_token": "<begin_of_image>", "eoi_token": "<end_of_image>"}
+    words = tokenizer(sorted(names.values()), extra_special_tokens=names)
+    words.chat_template = chat_template(image="<image_placeholder>")
+    torch.manual_seed(0)
+    config = JanusConfig(
+        vision_config={
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "image_size": 32,
+            "patch_size": 16,
+            "projection_dim": 64,
+            "num_image_tokens": 4,
+        },
+        vq_config={
+            "base_channels": 32,
+            "channel_multiplier": [1, 1],
+            "num_res_blocks": 1,
+            "latent_channels": 32,
+            "num_embeddings": 16,
+            "projection_dim": 64,
+            "image_token_embed_dim": 64,
+            "num_patches": 2,
+        },
+        text_config=decoder(words, model_type="llama"),
+        image_token_id=words.convert_tokens_to_ids("<image_placeholder>"),
+    )
+    JanusForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    images = JanusImageProcessor(size={"height": 32, "width": 32}, min_size=14)
+    JanusProcessor(images, words, chat_template=words.chat_template, num_image_tokens=4).save_pretrained(folder)
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
+    "audioflamingo3": audioflamingo3,
+    "gemma3n": gemma3n,
+    "janus": janus,
     "llama": llama,
     "llama_deep": llama_deep,
     "llama_long": llama_long,
+    "mllama": mllama,
     "phi4mm": phi4mm,
     "qwen2audio": qwen2audio,
     "qwen25omni": qwen25omni,
+    "qwen25vl": qwen25vl,
 }
 
 
