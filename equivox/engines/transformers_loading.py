@@ -153,7 +153,8 @@ def arrived(loaded: Loaded, inputs: Any, kinds: Sequence[str], row: int, rows: i
     """Return the numbers of media items and media tokens that the model received for one row of a batch.
 
     Items are rows of the processor's feature tensors, divided equally among the rows of the batch (all requests of a
-    batch have the same kinds of media), or places within its row where a processor has them; tokens are the positions in the prompt that these features fill.
+    batch have the same kinds of media), or places within a row where a processor has them. Tokens are the positions in
+    the prompt that these features fill.
     """
     items, tokens = 0, 0
     for kind, names in _FEATURES.items():
