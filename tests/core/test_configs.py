@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,6 +17,7 @@ from equivox.core.fields import load_yaml
 from equivox.engines import ModelFile, model_names, open_engine
 from equivox.tasks.registry import resolve_tasks
 
+ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = {"vibe": 11, "genres": 6, "badf": 3, "spoken_stereoset": 4}
 NEEDS = {"vllm": "vllm", "transformers": "transformers", "endpoint": "openai"}
 
@@ -57,6 +60,24 @@ def test_every_published_model_has_its_file() -> None:
     assert {paper: papers.count(paper) for paper in PUBLISHED} == PUBLISHED
 
 
+def test_every_model_that_the_user_serves_has_its_command_and_its_port() -> None:
+    ports = {}
+    for name in model_names():
+        declared = read_config_file(ModelFile, name, "models")
+        place = urlsplit(str(declared.model_parameters.get("base_url", "")))
+        if place.hostname != "127.0.0.1":
+            assert not declared.serve
+            continue
+        words = shlex.split(declared.serve)
+        assert "\n" not in declared.serve and words[words.index("--port") + 1] == str(place.port)
+        named = words[words.index("--served-model-name" if "docker" in words else "--name") + 1]
+        assert named == declared.model_parameters["model_name"]
+        for word in words:
+            assert not word.startswith("examples/") or (ROOT / word).is_file()
+        ports[name] = place.port
+    assert sorted(ports.values()) == list(range(8001, 8001 + len(ports))) and len(ports) == 7
+
+
 def test_the_demonstration_names_things_that_exist() -> None:
     demo = load_config("runs/demo.yaml")
     tasks = resolve_tasks(demo["tasks"])
@@ -66,8 +87,7 @@ def test_the_demonstration_names_things_that_exist() -> None:
 
 
 def test_no_file_holds_a_key() -> None:
-    folder = Path(__file__).resolve().parents[2] / "configs"
-    for file in folder.rglob("*.yaml"):
+    for file in (ROOT / "configs").rglob("*.yaml"):
         assert not re.search(r"^\s*(api_key|token|secret)\s*:", file.read_text(), flags=re.MULTILINE), file.name
 
 
