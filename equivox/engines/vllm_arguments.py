@@ -49,12 +49,16 @@ GENERATION = {
     "min_p": "min_p",
     "presence_penalty": "presence_penalty",
     "repetition_penalty": "repetition_penalty",
+    "stop_token_ids": "stop_token_ids",
     "stop_tokens": "stop",
     "temperature": "temperature",
     "top_k": "top_k",
     "top_p": "top_p",
 }
-"""lighteval's `generation_parameters` → vLLM's SamplingParams; if given, they override the task's sampling."""
+"""lighteval's `generation_parameters` → vLLM's SamplingParams; if given, they override the task's sampling.
+
+`stop_token_ids` is vLLM's own: the end of an answer that no text spells.
+"""
 
 NEUTRAL = frozenset(
     {

@@ -157,6 +157,38 @@ def test_qwen_2_5_vl_sees(engine: Callable[..., Any]) -> None:
     assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 6), (2, 14)]
 
 
+def test_qwen_3_answers_without_thinking(engine: Callable[..., Any]) -> None:
+    silent = engine("qwen3", chat_template_kwargs={"enable_thinking": False})
+    silent.check([request(0)])
+    thinking = len("<think></think>")
+    response = answers(silent, request(0))[0]
+    assert text_of(response) is not None
+    # The tokenizer has a token per letter for what it was not trained on.
+    assert response.prompt_tokens == answers(engine("qwen3"), request(0))[0].prompt_tokens + thinking
+
+
+def test_qwen_3_vl_sees(engine: Callable[..., Any]) -> None:
+    need_torchvision()
+    seer = engine("qwen3vl")
+    requests = [
+        request(0),
+        request(1, "Who?", image(96, 64)),
+        request(2, "Who?", image(96, 64), image(128, 64, seed=1)),
+    ]
+    seer.check(requests)
+    # Patches of 16 pixels, merged two by two: 2 x 3 tokens, and 2 x 4.
+    assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 6), (2, 14)]
+
+
+def test_gemma_3_sees(engine: Callable[..., Any]) -> None:
+    need_torchvision()
+    seer = engine("gemma3")
+    requests = [request(0), request(1, "Who?", image()), request(2, "Who?", image(), image(seed=1))]
+    seer.check(requests)
+    # 4 x 4 patches of 14 pixels, pooled to the 4 tokens of the configuration (256 as published).
+    assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 4), (2, 8)]
+
+
 def test_a_model_that_vllm_does_not_run_is_sent_to_transformers(model: Callable[[str], str]) -> None:
     from asking import SMALL
 

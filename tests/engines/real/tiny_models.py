@@ -129,14 +129,14 @@ def qwen2audio(folder: Path) -> None:
     older_names(folder)
 
 
-def older_names(folder: Path) -> None:
-    """Rename the weights of the text part: published checkpoints use the older names, which vLLM expects."""
+def older_names(folder: Path, new: str = "language_model.model.model.", old: str = "language_model.model.") -> None:
+    """Rename weights: published checkpoints use the older names, which vLLM expects."""
     from safetensors import safe_open
     from safetensors.torch import save_file
 
     with safe_open(folder / "model.safetensors", "pt") as file:
         weights = {
-            key.replace("language_model.model.model.", "language_model.model."): file.get_tensor(key).contiguous()
+            key.replace(new, old): file.get_tensor(key).contiguous()
             for key in file.keys()  # noqa: SIM118 - not a dictionary
         }
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
@@ -393,6 +393,37 @@ def audioflamingo3(folder: Path) -> None:
     older_names(folder)
 
 
+def gemma3(folder: Path) -> None:
+    import torch
+    from tokenizers import AddedToken
+    from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3ImageProcessor, Gemma3Processor
+
+    names = {"image_token": "<image_soft_token>", "boi_token": "<start_of_image>", "eoi_token": "<end_of_image>"}
+    words = tokenizer(sorted(names.values()), extra_special_tokens=names)
+    # vLLM joins the line breaks around an image into one token.
+    words.add_tokens([AddedToken("\n" * breaks, normalized=False) for breaks in (4, 3, 2, 1)])
+    words.chat_template = chat_template(image=names["boi_token"])
+    torch.manual_seed(0)
+    config = Gemma3Config(
+        text_config=decoder(words, head_dim=32, sliding_window=512, query_pre_attn_scalar=32),
+        vision_config={
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "image_size": 56,
+            "patch_size": 14,
+        },
+        mm_tokens_per_image=4,
+        **{f"{name}_index": words.convert_tokens_to_ids(token) for name, token in names.items()},
+    )
+    Gemma3ForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    older_names(folder, "vision_tower.", "vision_tower.vision_model.")
+    images = Gemma3ImageProcessor(size={"height": 56, "width": 56})
+    processor = Gemma3Processor(images, words, chat_template=words.chat_template, image_seq_length=4)
+    processor.save_pretrained(folder)
+
+
 def gemma3n(folder: Path) -> None:
     """Make a Gemma-3n; its numbers of image and audio tokens follow those of text, as in the published vocabulary."""
     import torch
@@ -536,8 +567,68 @@ def janus(folder: Path) -> None:
     JanusProcessor(images, words, chat_template=words.chat_template, num_image_tokens=4).save_pretrained(folder)
 
 
+def qwen3(folder: Path) -> None:
+    import torch
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    words = tokenizer()
+    # The published template answers without thinking when it is told so.
+    words.chat_template = chat_template() + "{% if enable_thinking is false %}<think></think>{% endif %}"
+    torch.manual_seed(0)
+    Qwen3ForCausalLM(Qwen3Config(**decoder(words, head_dim=32))).to(torch.bfloat16).save_pretrained(folder)
+    words.save_pretrained(folder)
+
+
+VISION_OF_QWEN_3 = {
+    "depth": 2,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_heads": 2,
+    "patch_size": 16,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "out_hidden_size": 64,
+    "num_position_embeddings": 64,
+    "deepstack_visual_indexes": [0],
+}
+ROPE_OF_QWEN_3 = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [6, 5, 5], "mrope_interleaved": True}
+
+
+def qwen3vl(folder: Path) -> None:
+    import torch
+    from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
+
+    names = {
+        "image_token": "<|image_pad|>",
+        "video_token": "<|video_pad|>",
+        "vision_bos_token": "<|vision_start|>",
+        "vision_eos_token": "<|vision_end|>",
+    }
+    words = tokenizer(sorted(names.values()), extra_special_tokens=names)
+    words.chat_template = chat_template(image="<|vision_start|><|image_pad|><|vision_end|>")
+    number = words.convert_tokens_to_ids
+    torch.manual_seed(0)
+    config = Qwen3VLConfig(
+        vision_config=VISION_OF_QWEN_3,
+        text_config=decoder(words, head_dim=32, rope_parameters=ROPE_OF_QWEN_3),
+        image_token_id=number("<|image_pad|>"),
+        video_token_id=number("<|video_pad|>"),
+        vision_start_token_id=number("<|vision_start|>"),
+        vision_end_token_id=number("<|vision_end|>"),
+    )
+    Qwen3VLForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    words.save_pretrained(folder)
+    processor = {name: value for name, value in IMAGES_OF_QWEN.items() if not name.endswith("_pixels")}
+    processor |= {"patch_size": 16, "size": {"shortest_edge": 4096, "longest_edge": 65536}}
+    images = processor | {"processor_class": "Qwen3VLProcessor", "image_processor_type": "Qwen2VLImageProcessorFast"}
+    (folder / "preprocessor_config.json").write_text(json.dumps(images), "utf-8")
+    videos = processor | {"video_processor_type": "Qwen3VLVideoProcessor"}
+    (folder / "video_preprocessor_config.json").write_text(json.dumps(videos), "utf-8")
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "audioflamingo3": audioflamingo3,
+    "gemma3": gemma3,
     "gemma3n": gemma3n,
     "janus": janus,
     "llama": llama,
@@ -548,6 +639,8 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "qwen2audio": qwen2audio,
     "qwen25omni": qwen25omni,
     "qwen25vl": qwen25vl,
+    "qwen3": qwen3,
+    "qwen3vl": qwen3vl,
 }
 
 
