@@ -80,3 +80,22 @@ def test_what_would_be_answered_without_an_adapter_is_refused(phi: VLLMEngine, m
 def test_a_run_is_named_by_the_adapters_and_not_by_their_place(phi: VLLMEngine, model: Callable[[str], str]) -> None:
     assert phi.identity.settings["default_mm_loras"] == {"audio": "speech-lora", "image": "vision-lora"}
     assert model("phi4mm") not in str(phi.identity)
+
+
+def test_granite_speech_hears_through_the_adapter_in_its_own_folder(
+    model: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = read_config_file(ModelFile, "granite-speech-3.3-8b", "models").model_parameters
+    given = {name: published[name] for name in NAMES if name in published}
+    asked = request(1, "Who?", audio(tone(2.0)), logprobs=1)
+    with VLLMEngine.from_args({"model_name": model("granitespeech")} | SMALL | given) as granite:
+        granite.check([request(0), asked])
+        plain, adapted = answers(granite, request(0), asked)
+        # 200 mel frames in pairs, 15 of which become 3 tokens: 7 windows of 3.
+        assert [(r.media_items, r.media_tokens) for r in (plain, adapted)] == [(0, 0), (1, 21)]
+        assert granite._worn == model("granitespeech")
+        monkeypatch.setattr(granite._llm, "_resolve_mm_lora", lambda prompt, lora_request: lora_request)
+        with pytest.raises(RunError, match=r"vLLM chose no adapter for the audio of item1 instead of \."):
+            answers(granite, asked)
+        monkeypatch.setattr(granite, "_require_adapter", lambda entry: None)
+        assert answers(granite, asked)[0].logprobs != adapted.logprobs

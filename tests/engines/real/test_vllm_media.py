@@ -180,6 +180,15 @@ def test_qwen_3_vl_sees(engine: Callable[..., Any]) -> None:
     assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 6), (2, 14)]
 
 
+def test_qwen_3_omni_hears_and_sees(engine: Callable[..., Any]) -> None:
+    need_torchvision()
+    omni = engine("qwen3omni")
+    requests = [request(0), request(1, "Who?", audio()), request(2, "Who?", audio(tone(2.0)), image(96, 64))]
+    omni.check(requests)
+    # 100 mel frames are halved three times, rounded up: 13 tokens a second. The image has 2 x 3.
+    assert [(r.media_items, r.media_tokens) for r in answers(omni, *requests)] == [(0, 0), (1, 13), (2, 32)]
+
+
 def test_gemma_3_sees(engine: Callable[..., Any]) -> None:
     need_torchvision()
     seer = engine("gemma3")

@@ -131,14 +131,9 @@ def qwen2audio(folder: Path) -> None:
 
 def older_names(folder: Path, new: str = "language_model.model.model.", old: str = "language_model.model.") -> None:
     """Rename weights: published checkpoints use the older names, which vLLM expects."""
-    from safetensors import safe_open
     from safetensors.torch import save_file
 
-    with safe_open(folder / "model.safetensors", "pt") as file:
-        weights = {
-            key.replace(new, old): file.get_tensor(key).contiguous()
-            for key in file.keys()  # noqa: SIM118 - not a dictionary
-        }
+    weights = {key.replace(new, old): value for key, value in stored(folder).items()}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -207,8 +202,6 @@ def phi4mm(folder: Path) -> None:
 
     vLLM builds its whole image encoder, 0.4 billion weights, whatever the configuration says; so none are stored.
     """
-    import torch
-    from safetensors.torch import save_file
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -239,7 +232,7 @@ def phi4mm(folder: Path) -> None:
         "{% if add_generation_prompt %}<|assistant|>{% endif %}"
     )
     words.save_pretrained(folder)
-    hidden, inner, layers = DECODER["hidden_size"], DECODER["intermediate_size"], DECODER["num_hidden_layers"]
+    hidden, inner = DECODER["hidden_size"], DECODER["intermediate_size"]
     conformer = {
         "activation": "swish",
         "attention_dim": 64,
@@ -312,19 +305,8 @@ def phi4mm(folder: Path) -> None:
         "mlp.gate_up_proj": (hidden, 2 * inner),
         "mlp.down_proj": (inner, hidden),
     }
-    for name, rank in (("speech-lora", 320), ("vision-lora", 256)):
-        torch.manual_seed(rank)
-        weights = {}
-        for layer in range(layers):
-            for place, (before, after) in places.items():
-                stem = f"base_model.model.model.layers.{layer}.{place}"
-                weights[f"{stem}.lora_A.weight"] = (torch.randn(rank, before) * 0.1).bfloat16()
-                weights[f"{stem}.lora_B.weight"] = (torch.randn(after, rank) * 0.1).bfloat16()
-        (folder / name).mkdir()
-        save_file(weights, folder / name / "adapter_model.safetensors")
-        adapter = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": rank, "lora_alpha": 2 * rank, "bias": "none"}
-        adapter |= {"target_modules": [place.rpartition(".")[2] for place in places], "modules_to_save": []}
-        (folder / name / "adapter_config.json").write_text(json.dumps(adapter), "utf-8")
+    adapter(folder / "speech-lora", 320, places)
+    adapter(folder / "vision-lora", 256, places)
 
 
 def decoder(words: Any, **changes: Any) -> dict[str, Any]:
@@ -590,6 +572,8 @@ VISION_OF_QWEN_3 = {
     "out_hidden_size": 64,
     "num_position_embeddings": 64,
     "deepstack_visual_indexes": [0],
+    "image_size": 128,
+    "apply_vit_abs_pos_embed": True,
 }
 ROPE_OF_QWEN_3 = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [6, 5, 5], "mrope_interleaved": True}
 
@@ -626,10 +610,153 @@ def qwen3vl(folder: Path) -> None:
     (folder / "video_preprocessor_config.json").write_text(json.dumps(videos), "utf-8")
 
 
+def qwen3omni(folder: Path) -> None:
+    """Make the thinker alone, with experts: text, audio and image through one model."""
+    import torch
+    from safetensors.torch import save_file
+    from transformers import Qwen3OmniMoeConfig, Qwen3OmniMoeThinkerForConditionalGeneration, WhisperFeatureExtractor
+
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {
+        "image_token": "<|image_pad|>",
+        "audio_token": "<|audio_pad|>",
+        "video_token": "<|video_pad|>",
+        "vision_bos_token": "<|vision_start|>",
+        "vision_eos_token": "<|vision_end|>",
+        "audio_bos_token": "<|audio_start|>",
+        "audio_eos_token": "<|audio_end|>",
+    }
+    words = tokenizer(sorted(names.values()), extra_special_tokens=names)
+    words.chat_template = chat_template(
+        "<|audio_start|><|audio_pad|><|audio_end|>", "<|vision_start|><|image_pad|><|vision_end|>"
+    )
+    number = words.convert_tokens_to_ids
+    listening = {"n_window": 50, "n_window_infer": 400, "output_dim": 64, "downsample_hidden_size": 16}
+    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "mlp_only_layers": []}
+    thinker = {
+        "audio_config": ENCODER | listening | {"conv_chunksize": 500},
+        "vision_config": VISION_OF_QWEN_3,
+        "text_config": decoder(
+            words, head_dim=32, decoder_sparse_step=1, tie_word_embeddings=False, rope_parameters=ROPE_OF_QWEN_3
+        )
+        | experts,
+        "audio_token_id": number("<|audio_pad|>"),
+        "image_token_id": number("<|image_pad|>"),
+        "video_token_id": number("<|video_pad|>"),
+        "audio_start_token_id": number("<|audio_start|>"),
+        "audio_end_token_id": number("<|audio_end|>"),
+        "vision_start_token_id": number("<|vision_start|>"),
+        "vision_end_token_id": number("<|vision_end|>"),
+        "user_token_id": number("<|im_start|>"),
+    }
+    torch.manual_seed(0)
+    config = Qwen3OmniMoeConfig(thinker_config=thinker, enable_audio_output=False)
+    config.architectures = ["Qwen3OmniMoeForConditionalGeneration"]
+    # `save_pretrained` writes each expert's weights apart, as published.
+    thinking = Qwen3OmniMoeThinkerForConditionalGeneration(config.thinker_config).to(torch.bfloat16)
+    thinking.save_pretrained(folder)
+    weights = {f"thinker.{name}": value for name, value in stored(folder).items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    config.save_pretrained(folder)
+    words.save_pretrained(folder)
+    extractor = WhisperFeatureExtractor(feature_size=128).to_dict()
+    processor = extractor | IMAGES_OF_QWEN | {"processor_class": "Qwen3OmniMoeProcessor", "patch_size": 16}
+    processor["feature_extractor_type"] = "WhisperFeatureExtractor"
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
+    (folder / "chat_template.jinja").write_text(words.chat_template, "utf-8")
+
+
+def granitespeech(folder: Path) -> None:
+    """Make a Granite-speech with its adapter beside its weights, as published."""
+    import torch
+    from transformers import (
+        GraniteSpeechConfig,
+        GraniteSpeechFeatureExtractor,
+        GraniteSpeechForConditionalGeneration,
+        GraniteSpeechProcessor,
+    )
+
+    words = tokenizer(["<|audio|>"])
+    words.chat_template = chat_template(audio="<|audio|>")
+    torch.manual_seed(0)
+    config = GraniteSpeechConfig(
+        text_config=decoder(words, model_type="granite"),
+        encoder_config={
+            "input_dim": 160,
+            "num_layers": 2,
+            "hidden_dim": 64,
+            "num_heads": 2,
+            "dim_head": 32,
+            "output_dim": 16,
+            "context_size": 200,
+            "max_pos_emb": 512,
+            "conv_expansion_factor": 2,
+            "conv_kernel_size": 15,
+            "feedforward_mult": 2,
+        },
+        projector_config={
+            "model_type": "blip_2_qformer",
+            "hidden_size": 64,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 128,
+            "encoder_hidden_size": 64,
+            "cross_attention_frequency": 1,
+        },
+        audio_token_index=words.convert_tokens_to_ids("<|audio|>"),
+        has_lora_adapter=True,
+        window_size=15,
+        downsample_rate=5,
+    )
+    GraniteSpeechForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    GraniteSpeechProcessor(GraniteSpeechFeatureExtractor(), words, chat_template=words.chat_template).save_pretrained(
+        folder
+    )
+    older_names(folder)
+    # An index keeps vLLM from taking the adapter's file for weights of the model.
+    index = {"metadata": {}, "weight_map": dict.fromkeys(stored(folder), "model.safetensors")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), "utf-8")
+    hidden = DECODER["hidden_size"]
+    adapter(
+        folder, 64, {f"self_attn.{name}": (hidden, hidden) for name in ("q_proj", "v_proj")}, "language_model.model"
+    )
+
+
+def adapter(folder: Path, rank: int, places: dict[str, tuple[int, int]], within: str = "model") -> None:
+    """Write a LoRA adapter with random weights for `places` (name of the matrix → its sizes) of every layer.
+
+    `within` is vLLM's name for the text part: vLLM ignores weights of other names.
+    """
+    import torch
+    from safetensors.torch import save_file
+
+    torch.manual_seed(rank)
+    weights = {}
+    for layer in range(DECODER["num_hidden_layers"]):
+        for place, (before, after) in places.items():
+            stem = f"base_model.model.{within}.layers.{layer}.{place}"
+            weights[f"{stem}.lora_A.weight"] = (torch.randn(rank, before) * 0.1).bfloat16()
+            weights[f"{stem}.lora_B.weight"] = (torch.randn(after, rank) * 0.1).bfloat16()
+    folder.mkdir(exist_ok=True)
+    save_file(weights, folder / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": rank, "lora_alpha": 2 * rank, "bias": "none"}
+    config |= {"target_modules": [place.rpartition(".")[2] for place in places], "modules_to_save": []}
+    (folder / "adapter_config.json").write_text(json.dumps(config), "utf-8")
+
+
+def stored(folder: Path) -> dict[str, Any]:
+    """Return the weights of a checkpoint in one file."""
+    from safetensors import safe_open
+
+    with safe_open(folder / "model.safetensors", "pt") as file:
+        return {key: file.get_tensor(key).contiguous() for key in file.keys()}  # noqa: SIM118 - not a dictionary
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "audioflamingo3": audioflamingo3,
     "gemma3": gemma3,
     "gemma3n": gemma3n,
+    "granitespeech": granitespeech,
     "janus": janus,
     "llama": llama,
     "llama_deep": llama_deep,
@@ -640,6 +767,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "qwen25omni": qwen25omni,
     "qwen25vl": qwen25vl,
     "qwen3": qwen3,
+    "qwen3omni": qwen3omni,
     "qwen3vl": qwen3vl,
 }
 
