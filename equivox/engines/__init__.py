@@ -59,7 +59,8 @@ def schemes() -> dict[str, str]:
 class ModelFile(BaseModel):
     """The fields of a model's YAML file; unknown fields are refused.
 
-    `gpu_memory_gb` is what the weights and a small cache need on one GPU, in GB.
+    `gpu_memory_gb` is what the weights and a small cache need on one GPU, in GB. `serve` is the command that serves the
+    model at its `base_url`, for a model that the user must serve.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -68,6 +69,7 @@ class ModelFile(BaseModel):
     model_parameters: dict[str, Any]
     papers: list[str] = []
     note: str = ""
+    serve: str = ""
     gpu_memory_gb: float | None = None
 
 

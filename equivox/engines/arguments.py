@@ -25,7 +25,7 @@ _REFUSED_GENERATION = {
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationParameters:
-    """lighteval's `generation_parameters` that engines know; None: not given."""
+    """lighteval's `generation_parameters` that engines know, and vLLM's `stop_token_ids`; None: not given."""
 
     temperature: Temperature | None = None
     top_p: TopP | None = None
@@ -37,6 +37,7 @@ class GenerationParameters:
     max_new_tokens: TokenLimit | None = None
     min_new_tokens: Annotated[int, Ge(0)] | None = None
     stop_tokens: str | tuple[str, ...] | None = None
+    stop_token_ids: tuple[Annotated[int, Ge(0)], ...] | None = None
 
 
 def sort_arguments(

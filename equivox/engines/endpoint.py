@@ -57,6 +57,9 @@ class EndpointSettings:
         Prices per million tokens, in one currency; `cost` is computed from them.
     token_limit_field, send_seed
         Settings for servers that expect `max_completion_tokens`, or do not support seeds.
+    audio_part
+        How audio is sent: `input_audio`, as OpenAI does, or `audio_url`, with the clip as a data URL, for servers that
+        read that instead (ms-swift).
     extra_body
         Further fields of every request, passed on unchanged.
     trust_media
@@ -78,6 +81,7 @@ class EndpointSettings:
     completion_price: Annotated[float, Ge(0)] = 0.0
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     send_seed: bool = True
+    audio_part: Literal["input_audio", "audio_url"] = "input_audio"
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     trust_media: bool = False
 
@@ -226,7 +230,7 @@ class EndpointEngine:
                 reason = f"unusable media: {part.name}: {part.duration_s:.1f} s, longer than the {limit:g} s taken"
                 return Response(key=request.key, text=None, error=reason)
         try:
-            messages = chat_messages(request, subtype="PCM_16")
+            messages = chat_messages(request, subtype="PCM_16", audio_part=self.settings.audio_part)
         except (MediaError, OSError) as error:
             return Response(key=request.key, text=None, error=f"unusable media: {error}")
         try:

@@ -29,6 +29,20 @@ def refuse_missing_modality(checkpoint: Checkpoint, takes: frozenset[str], reque
         )
 
 
+def refuse_too_many_media(
+    checkpoint: Checkpoint, limits: Mapping[str, int | None], requests: Iterable[Request]
+) -> None:
+    """Raise RequestError if a request has more media of one kind than the model takes at a time."""
+    for request in requests:
+        for kind, most in limits.items():
+            given = sum(part.kind == kind for part in request.media)
+            if most is not None and given > most:
+                raise RequestError(
+                    f"{checkpoint.name} takes at most {most} {kind} per request, {request.task} sends {given}; "
+                    "choose another model, or tasks with fewer"
+                )
+
+
 def refuse_short_context(
     requests: Iterable[Request], limit: int, *, tokens: Callable[[str], int], answer: Callable[[Request], int]
 ) -> None:

@@ -18,29 +18,34 @@ SAMPLING_RATE = 16_000
 """Audio is resampled here to mono at this rate in Hz, so that results do not depend on an engine's resampler."""
 
 Subtype = Literal["FLOAT", "PCM_16"]
+AudioPart = Literal["input_audio", "audio_url"]
 
 _THINKING = re.compile(r"<(think|thinking|reasoning)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 _UNOPENED = re.compile(r"^(.*)</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _UNCLOSED = re.compile(r"<(?:think|thinking|reasoning)>(.*)$", re.DOTALL | re.IGNORECASE)
 
 
-def chat_messages(request: Request, *, subtype: Subtype = "FLOAT") -> list[dict[str, Any]]:
+def chat_messages(
+    request: Request, *, subtype: Subtype = "FLOAT", audio_part: AudioPart = "input_audio"
+) -> list[dict[str, Any]]:
     """Read the media of `request` and return it as OpenAI chat messages.
 
-    Audio is encoded as WAV: `FLOAT` is lossless, `PCM_16` is the format that commercial servers accept. Raises
-    `media.MediaError`, naming the sample, for media that cannot be decoded.
+    Audio is encoded as WAV: `FLOAT` is lossless, `PCM_16` is the format that commercial servers accept. As
+    `audio_url` it is a data URL. Raises `media.MediaError`, naming the sample, for media that cannot be decoded.
     """
-    content = [_media_content(part, subtype) for part in request.media]
+    content = [_media_content(part, subtype, audio_part) for part in request.media]
     content.append({"type": "text", "text": request.text})
     return [{"role": "user", "content": content}]
 
 
-def _media_content(part: MediaPart, subtype: Subtype) -> dict[str, Any]:
+def _media_content(part: MediaPart, subtype: Subtype, audio_part: AudioPart) -> dict[str, Any]:
     if part.kind == "image":
         data, mime = media.checked_image(part.load(), name=part.name)
         return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{base64.b64encode(data).decode()}"}}
     samples = media.decode_audio(part.load(), name=part.name, sampling_rate=SAMPLING_RATE)
     encoded = base64.b64encode(_wav(samples, subtype)).decode()
+    if audio_part == "audio_url":
+        return {"type": "audio_url", "audio_url": {"url": f"data:audio/wav;base64,{encoded}"}}
     return {"type": "input_audio", "input_audio": {"data": encoded, "format": "wav"}}
 
 

@@ -153,14 +153,19 @@ def arrived(loaded: Loaded, inputs: Any, kinds: Sequence[str], row: int, rows: i
     """Return the numbers of media items and media tokens that the model received for one row of a batch.
 
     Items are rows of the processor's feature tensors, divided equally among the rows of the batch (all requests of a
-    batch have the same kinds of media); tokens are the positions in the prompt that these features fill.
+    batch have the same kinds of media), or places within a row where a processor has them. Tokens are the positions in
+    the prompt that these features fill.
     """
     items, tokens = 0, 0
     for kind, names in _FEATURES.items():
         tensor = next((inputs[name] for name in names if name in inputs), None)
         places = int((inputs["input_ids"][row] == loaded.placeholders.get(kind, -1)).sum())
         if tensor is not None and places:
-            items += min(len(tensor) // rows, kinds.count(kind))
+            found = len(tensor) // rows
+            if kind == "image" and "aspect_ratio_ids" in inputs:
+                # Llama 3.2 Vision: one row per prompt, with a place for each image; 0 is an empty place.
+                found = int((inputs["aspect_ratio_ids"][row] > 0).sum())
+            items += min(found, kinds.count(kind))
             tokens += places
     return items, tokens
 

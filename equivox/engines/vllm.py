@@ -17,11 +17,18 @@ from typing import Any
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
-from equivox.engines.limits import failed, refuse_missing_modality, refuse_short_context, too_much_audio
+from equivox.engines.limits import (
+    failed,
+    refuse_missing_modality,
+    refuse_short_context,
+    refuse_too_many_media,
+    too_much_audio,
+)
 from equivox.engines.messages import chat_messages, split_thinking
 from equivox.engines.quiet import Noise, one_line
 from equivox.engines.vllm_arguments import VLLMArguments, engine_fields, version
-from equivox.engines.vllm_loading import configuration, load, modalities, unload
+from equivox.engines.vllm_loading import configuration, load, media_limits, unload
+from equivox.engines.vllm_needs import adapters, refuse_missing_package, refuse_wrong_adapters
 
 _PATIENCE_S = 1.0
 _DEATHS = 2
@@ -59,6 +66,8 @@ class VLLMEngine:
         self._llm: Any = None
         self._noise: Noise | None = None
         self._arrived: list[Any] = []
+        self._adapters = adapters(arguments.engine)
+        self._worn: str | None = None
 
     @classmethod
     def from_args(cls, arguments: Mapping[str, Any]) -> VLLMEngine:
@@ -75,9 +84,13 @@ class VLLMEngine:
 
     def check(self, requests: Sequence[Request]) -> None:
         """Raise RequestError for requests that this model or vLLM cannot answer; weights are not loaded."""
+        refuse_missing_package(self.checkpoint)
+        refuse_wrong_adapters(self._adapters, self.checkpoint, requests)
         config = configuration(self.arguments.engine, self.checkpoint)
-        self.modalities = modalities(config)
+        limits = media_limits(config, self.checkpoint)
+        self.modalities = frozenset({"text", *limits})
         refuse_missing_modality(self.checkpoint, self.modalities, requests)
+        refuse_too_many_media(self.checkpoint, limits, requests)
         if requests:
             from vllm.tokenizers import cached_tokenizer_from_config
 
@@ -180,14 +193,16 @@ class VLLMEngine:
     def _watch(self) -> None:
         """Record the media features that vLLM sends to its core process, and detect the death of that process.
 
-        For each request, the features and their positions are recorded. vLLM waits for ever for a core that was killed
-        (by the system when memory runs out): its monitor detects the death but wakes no waiting caller.
+        For each request, the features, their positions and the path of the chosen adapter are recorded. vLLM waits for
+        ever for a core that was killed (by the system when memory runs out): its monitor detects the death but wakes
+        no waiting caller.
         """
         core = self._llm.llm_engine.engine_core
         hand_over = core.add_request
 
         def add_request(request: Any) -> Any:
             self._arrived = list(request.mm_features or [])
+            self._worn = request.lora_request.lora_path if request.lora_request is not None else None
             return hand_over(request)
 
         core.add_request = add_request
@@ -210,7 +225,7 @@ class VLLMEngine:
         from vllm.v1.engine.exceptions import EngineDeadError
 
         arguments = self.arguments
-        self._arrived = []
+        self._arrived, self._worn = [], None
         try:
             messages = chat_messages(request)
             if reason := too_much_audio(request, messages, self.longest_audio_s, self.checkpoint.name):
@@ -231,7 +246,20 @@ class VLLMEngine:
         # vLLM returns its internal name, `74-9005af0c`; its outputs have the external one, `74`.
         tokens = [int(feature.mm_position.get_num_embeds()) for feature in self._arrived]
         sent[name.rpartition("-")[0]] = _Sent(request, media_items=sum(map(bool, tokens)), media_tokens=sum(tokens))
+        self._require_adapter(request)
         return None
+
+    def _require_adapter(self, request: Request) -> None:
+        """Raise RunError unless vLLM chose the adapter of the request's media; without it vLLM would say nothing."""
+        for kind in {part.kind for part in request.media} & set(self._adapters):
+            located = self._llm.llm_engine.vllm_config.lora_config.default_mm_loras[kind]
+            if self._worn != located:
+                chosen = "no adapter" if self._worn is None else "another adapter"
+                raise RunError(
+                    f"{self.checkpoint.name}: vLLM chose {chosen} for the {kind} of {request.sample_id} instead of "
+                    f"{self._adapters[kind]}, so its answers would be those of another model; install the vLLM that "
+                    "equivox names (0.32)"
+                )
 
     def _step(self) -> list[Any]:
         try:

@@ -16,6 +16,7 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.task import digest
 from equivox.engines.arguments import chat_template, generation_parameters, mapping, positive, sort_arguments, text
+from equivox.engines.vllm_needs import adapters
 
 ALIASES = {
     "model_name": "model",
@@ -48,12 +49,16 @@ GENERATION = {
     "min_p": "min_p",
     "presence_penalty": "presence_penalty",
     "repetition_penalty": "repetition_penalty",
+    "stop_token_ids": "stop_token_ids",
     "stop_tokens": "stop",
     "temperature": "temperature",
     "top_k": "top_k",
     "top_p": "top_p",
 }
-"""lighteval's `generation_parameters` → vLLM's SamplingParams; if given, they override the task's sampling."""
+"""lighteval's `generation_parameters` → vLLM's SamplingParams; if given, they override the task's sampling.
+
+`stop_token_ids` is vLLM's own: the end of an answer that no text spells.
+"""
 
 NEUTRAL = frozenset(
     {
@@ -135,6 +140,7 @@ class VLLMArguments:
         engine = {**DEFAULTS, **engine}
         engine["structured_outputs_config"] = _STRUCTURED | mapping(engine, "structured_outputs_config")
         engine["media_io_kwargs"] = _MEDIA_IO | mapping(engine, "media_io_kwargs")
+        adapters(engine)
         return cls(
             engine=engine,
             sampling=generation_parameters(own.get("generation_parameters"), GENERATION),

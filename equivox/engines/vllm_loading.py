@@ -11,6 +11,7 @@ from equivox.core.errors import RequestError
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.quiet import Noise, debugging, one_line, quiet
 from equivox.engines.vllm_arguments import version
+from equivox.engines.vllm_needs import adapters, locate_adapters
 
 _ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",  # no network by surprise
@@ -19,11 +20,14 @@ _ENVIRONMENT = {
     "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a core forked after the first one died hangs in its start
     "TOKENIZERS_PARALLELISM": "false",
 }
+_VLLM_RANK = 16
+"""vLLM's default of max_lora_rank."""
 _UNSUPPORTED = (
     "are not supported for now",
     "has no vLLM implementation",
     "failed to be inspected",
     "does not recognize",
+    "_get_num_multimodal_tokens",
 )
 
 
@@ -78,23 +82,38 @@ def configuration(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
             noise.close()
 
 
-def modalities(config: Any) -> frozenset[str]:
-    """Return the modalities of the configured model, according to vLLM."""
+def media_limits(config: Any, checkpoint: Checkpoint) -> dict[str, int | None]:
+    """Return the kinds of media that the configured model takes, with the most per request (None: no limit)."""
     if not config.model_config.is_multimodal_model:
-        return frozenset({"text"})
+        return {}
     from vllm.multimodal import MULTIMODAL_REGISTRY
 
     with quiet() as noise:
-        limits = MULTIMODAL_REGISTRY.get_processing_info(config.model_config).allowed_mm_limits
-    noise.close()
-    return frozenset({"text"} | {name for name, limit in limits.items() if limit != 0})
+        try:
+            info = MULTIMODAL_REGISTRY.get_processing_info(config.model_config)
+            limits = info.allowed_mm_limits
+            if config.model_config.using_transformers_backend():
+                # A model that vLLM has no code for: whether its processor can count media shows only here.
+                kinds = {name: 1 for name, limit in limits.items() if limit != 0}
+                info.get_mm_max_tokens_per_item(config.model_config.max_model_len, kinds)
+        except Exception as error:  # the model's own processor can raise any error
+            raise explained(error, checkpoint, noise) from error
+        finally:
+            noise.close()
+    return {name: limit for name, limit in limits.items() if limit != 0}
 
 
 def load(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> tuple[Any, Noise]:
     """Start vLLM; return its LLM object and the captured output of its processes."""
+    given = dict(arguments)
+    if named := adapters(given):
+        # vLLM takes full paths alone; the run's identity has the names.
+        given["default_mm_loras"] = locate_adapters(
+            named, checkpoint, cache=given.get("download_dir"), rank=given.get("max_lora_rank", _VLLM_RANK)
+        )
     with quiet() as noise:
         try:
-            return import_vllm().LLM.from_engine_args(engine_args(arguments, checkpoint)), noise
+            return import_vllm().LLM.from_engine_args(engine_args(given, checkpoint)), noise
         except RequestError:
             raise
         except Exception as error:

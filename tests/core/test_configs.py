@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,6 +17,7 @@ from equivox.core.fields import load_yaml
 from equivox.engines import ModelFile, model_names, open_engine
 from equivox.tasks.registry import resolve_tasks
 
+ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = {"vibe": 11, "genres": 6, "badf": 3, "spoken_stereoset": 4}
 NEEDS = {"vllm": "vllm", "transformers": "transformers", "endpoint": "openai"}
 
@@ -36,7 +39,8 @@ def opens_or_says_what_is_missing(engine: str, opening: object) -> None:
 def test_every_model_file_is_valid(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     declared = read_config_file(ModelFile, name, "models")
-    assert declared.papers and set(declared.papers) <= set(PUBLISHED)
+    # Models that are newer than the papers have none.
+    assert set(declared.papers) <= set(PUBLISHED)
     if declared.engine != "vllm":
         assert declared.note, "a model that vLLM does not run says why, and by which engine it is served"
     opens_or_says_what_is_missing(declared.engine, lambda: open_engine(name, []))
@@ -57,6 +61,57 @@ def test_every_published_model_has_its_file() -> None:
     assert {paper: papers.count(paper) for paper in PUBLISHED} == PUBLISHED
 
 
+def test_every_model_that_the_user_serves_has_its_command_and_its_port() -> None:
+    ports = {}
+    for name in model_names():
+        declared = read_config_file(ModelFile, name, "models")
+        place = urlsplit(str(declared.model_parameters.get("base_url", "")))
+        if place.hostname != "127.0.0.1":
+            assert not declared.serve
+            continue
+        words = shlex.split(declared.serve)
+        assert "\n" not in declared.serve and words[words.index("--port") + 1] == str(place.port)
+        named = words[words.index("--served-model-name" if "docker" in words else "--name") + 1]
+        assert named == declared.model_parameters["model_name"]
+        for word in words:
+            assert not word.startswith("examples/") or (ROOT / word).is_file()
+        ports[name] = place.port
+    assert sorted(ports.values()) == list(range(8001, 8001 + len(ports))) and len(ports) == 7
+
+
+def table_of_models() -> dict[str, list[str]]:
+    """Return the rows of the table in docs/engines.md by the model's name."""
+    text = (ROOT / "docs" / "engines.md").read_text("utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")
+    ]
+    return {row[0].strip("`"): row[1:] for row in rows if len(row) == 5}
+
+
+def test_the_documentation_has_every_model_and_says_what_ran() -> None:
+    table = table_of_models()
+    assert set(table) == set(model_names())
+    titles = {"vibe": "VIBE", "genres": "GENRES", "badf": "BADF", "spoken_stereoset": "Spoken StereoSet"}
+    for name, (papers, engine, weights, ran) in table.items():
+        declared = read_config_file(ModelFile, name, "models")
+        assert engine == declared.engine
+        assert papers == (", ".join(titles[paper] for paper in declared.papers) or "–")
+        assert ran.startswith(("tiny: ", "not run"))
+        if engine == "endpoint":
+            assert (weights, declared.gpu_memory_gb) == ("–", None)
+        else:
+            # The weights and a fifth more, of rounded numbers.
+            assert declared.gpu_memory_gb == pytest.approx(1.2 * float(weights.removesuffix(" GB")), abs=1.1)
+
+
+def test_models_whose_answers_have_a_cap_do_not_spend_it_on_thinking() -> None:
+    gemini = read_config_file(ModelFile, "gemini-2.5-flash", "models")
+    assert gemini.model_parameters["extra_body"] == {"reasoning_effort": "none"}
+    qwen = read_config_file(ModelFile, "qwen3-8b", "models")
+    assert qwen.model_parameters["chat_template_kwargs"] == {"enable_thinking": False}
+    assert "hinking is off" in gemini.note and "hinking is off" in qwen.note
+
+
 def test_the_demonstration_names_things_that_exist() -> None:
     demo = load_config("runs/demo.yaml")
     tasks = resolve_tasks(demo["tasks"])
@@ -66,8 +121,7 @@ def test_the_demonstration_names_things_that_exist() -> None:
 
 
 def test_no_file_holds_a_key() -> None:
-    folder = Path(__file__).resolve().parents[2] / "configs"
-    for file in folder.rglob("*.yaml"):
+    for file in (ROOT / "configs").rglob("*.yaml"):
         assert not re.search(r"^\s*(api_key|token|secret)\s*:", file.read_text(), flags=re.MULTILINE), file.name
 
 

@@ -203,6 +203,21 @@ def test_other_dialects(server: Server) -> None:
     assert body["response_format"] == {"type": "json_object"}
 
 
+def test_a_server_that_reads_audio_url_gets_the_same_clip_there(server: Server, clip: bytes) -> None:
+    for form in ("input_audio", "audio_url"):
+        list(engine(server, audio_part=form).generate([request("ask", clip=clip)]))
+    usual, other = (
+        next(part for body in server.bodies for part in body["messages"][0]["content"] if part["type"] == form)
+        for form in ("input_audio", "audio_url")
+    )
+    assert other == {
+        "type": "audio_url",
+        "audio_url": {"url": f"data:audio/wav;base64,{usual['input_audio']['data']}"},
+    }
+    with pytest.raises(RequestError, match="audio_part"):
+        engine(server, audio_part="audio")
+
+
 def test_media_count_as_arrived_by_the_servers_own_count(server: Server, clip: bytes) -> None:
     responses = list(engine(server).generate([request("same", clip=clip, key=str(n)) for n in range(6)]))
     assert all((r.media_items, r.media_tokens) == (1, AUDIO_TOKENS) for r in responses)

@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from asking import SMALL
 
-collect_ignore = ["asking.py", "cpu_torch_extras.py", "tiny_models.py"]
+collect_ignore = ["asking.py", "cpu_torch_extras.py", "remote_code", "tiny_models.py"]
 
 # One thread: a tiny model's matrices are not worth sharing, and threads that wait for each other on two cores take
 # thirty times as long.

@@ -102,3 +102,16 @@ def test_what_it_cannot_do_is_said_before_the_run(model: Callable[[str], str]) -
         llama.check([request(0, "x", audio())])
     with pytest.raises(RequestError, match="max_model_length is 4096, but test:task needs more than"):
         llama.check([request(0, max_new_tokens=5000)])
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("janus", 4), ("mllama", 1)])
+def test_each_image_of_a_model_that_vllm_lacks_is_counted(model: Callable[[str], str], name: str, tokens: int) -> None:
+    need_torchvision()
+    requests = [request(0), request(1, "Who?", image()), request(2, "Who?", image(), image(84, 112, seed=1))]
+    for size in (1, 2):
+        with slow(model, name, batch_size=size) as seer:
+            seer.check(requests)
+            responses = answers(seer, *requests, *[request(3, "Who?", image(seed=2), image(seed=3))])
+        assert [response.error for response in responses] == [None] * 4
+        counted = [(response.media_items, response.media_tokens) for response in responses]
+        assert counted == [(0, 0), (1, tokens), (2, 2 * tokens), (2, 2 * tokens)]

@@ -119,3 +119,97 @@ def test_text_speech_and_images_go_one_way(engine: Callable[..., Any]) -> None:
     assert [(r.media_items, r.media_tokens) for r in responses] == [(0, 0), (1, 25), (1, 6), (2, 31), (2, 12)]
     for entry, response in zip(requests, responses, strict=True):
         assert text_of(answers(omni, entry)[0]) == text_of(response)
+
+
+def test_gemma_3n_hears_and_sees(engine: Callable[..., Any]) -> None:
+    need_torchvision()
+    gemma = engine("gemma3n")
+    requests = [
+        request(0),
+        request(1, "Who?", audio()),
+        request(2, "Who?", audio(tone(3.0, 400))),
+        request(3, "Who?", image()),
+    ]
+    gemma.check(requests)
+    assert {"text", "audio", "image"} <= gemma.modalities
+    responses = answers(gemma, *requests)
+    # Published: 188 tokens for a clip of any length up to 30 s, 256 for an image.
+    assert [(r.media_items, r.media_tokens) for r in responses] == [(0, 0), (1, 188), (1, 188), (1, 256)]
+    assert len({text_of(response) for response in responses[1:]}) == 3
+
+
+def test_audio_flamingo_3_hears_one_clip_at_a_time(engine: Callable[..., Any]) -> None:
+    flamingo = engine("audioflamingo3")
+    requests = [request(0), request(1, "Who?", audio()), request(2, "Who?", audio(tone(2.0)))]
+    flamingo.check(requests)
+    # 100 mel frames a second, halved by a convolution and by a pooling.
+    assert [(r.media_items, r.media_tokens) for r in answers(flamingo, *requests)] == [(0, 0), (1, 25), (1, 50)]
+    with pytest.raises(RequestError, match="takes at most 1 audio per request, test:task sends 2"):
+        flamingo.check([request(0, "Who?", audio(), audio(tone(2.0)))])
+
+
+def test_qwen_2_5_vl_sees(engine: Callable[..., Any]) -> None:
+    need_torchvision()
+    seer = engine("qwen25vl")
+    requests = [request(0), request(1, "Who?", image()), request(2, "Who?", image(), image(112, 56, seed=1))]
+    seer.check(requests)
+    # 56 x 84 pixels are 2 x 3 tokens, 56 x 112 are 2 x 4.
+    assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 6), (2, 14)]
+
+
+def test_qwen_3_answers_without_thinking(engine: Callable[..., Any]) -> None:
+    silent = engine("qwen3", chat_template_kwargs={"enable_thinking": False})
+    silent.check([request(0)])
+    thinking = len("<think></think>")
+    response = answers(silent, request(0))[0]
+    assert text_of(response) is not None
+    # The tokenizer has a token per letter for what it was not trained on.
+    assert response.prompt_tokens == answers(engine("qwen3"), request(0))[0].prompt_tokens + thinking
+
+
+def test_qwen_3_vl_sees(engine: Callable[..., Any]) -> None:
+    need_torchvision()
+    seer = engine("qwen3vl")
+    requests = [
+        request(0),
+        request(1, "Who?", image(96, 64)),
+        request(2, "Who?", image(96, 64), image(128, 64, seed=1)),
+    ]
+    seer.check(requests)
+    # Patches of 16 pixels, merged two by two: 2 x 3 tokens, and 2 x 4.
+    assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 6), (2, 14)]
+
+
+def test_qwen_3_omni_hears_and_sees(engine: Callable[..., Any]) -> None:
+    need_torchvision()
+    omni = engine("qwen3omni")
+    requests = [request(0), request(1, "Who?", audio()), request(2, "Who?", audio(tone(2.0)), image(96, 64))]
+    omni.check(requests)
+    # 100 mel frames are halved three times, rounded up: 13 tokens a second. The image has 2 x 3.
+    assert [(r.media_items, r.media_tokens) for r in answers(omni, *requests)] == [(0, 0), (1, 13), (2, 32)]
+
+
+def test_gemma_3_sees(engine: Callable[..., Any]) -> None:
+    need_torchvision()
+    seer = engine("gemma3")
+    requests = [request(0), request(1, "Who?", image()), request(2, "Who?", image(), image(seed=1))]
+    seer.check(requests)
+    # 4 x 4 patches of 14 pixels, pooled to the 4 tokens of the configuration (256 as published).
+    assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 4), (2, 8)]
+
+
+def test_a_model_that_vllm_does_not_run_is_sent_to_transformers(model: Callable[[str], str]) -> None:
+    from asking import SMALL
+
+    from equivox.engines.vllm import VLLMEngine
+
+    need_torchvision()
+    for name, architecture in (
+        ("janus", "JanusForConditionalGeneration"),
+        ("mllama", "MllamaForConditionalGeneration"),
+    ):
+        with pytest.raises(
+            RequestError, match=f"does not serve {architecture} of {name}; use `equivox transf"
+        ) as caught:
+            VLLMEngine.from_args({"model_name": model(name)} | SMALL).check([request(0, "Who?", image())])
+        assert "\n" not in str(caught.value)

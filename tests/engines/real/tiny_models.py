@@ -7,6 +7,7 @@ tokenizer, audio and image processors. Their vocabulary is printable ASCII, so t
 from __future__ import annotations
 
 import json
+import shutil
 import string
 import sys
 from collections.abc import Callable, Sequence
@@ -33,6 +34,16 @@ VISION = {
     "window_size": 112,
     "out_hidden_size": 64,
     "fullatt_block_indexes": [1],
+}
+IMAGES_OF_QWEN = {
+    "image_processor_type": "Qwen2VLImageProcessor",
+    "patch_size": 14,
+    "temporal_patch_size": 2,
+    "merge_size": 2,
+    "min_pixels": 3136,
+    "max_pixels": 12845056,
+    "image_mean": [0.48145466, 0.4578275, 0.40821073],
+    "image_std": [0.26862954, 0.26130258, 0.27577711],
 }
 # As byte-level BPE writes them: a space is Ġ, a line break Ċ.
 ALPHABET = [*string.ascii_letters, *string.digits, *string.punctuation, "Ġ", "Ċ"]
@@ -92,8 +103,6 @@ def llama_deep(folder: Path) -> None:
 
 def qwen2audio(folder: Path) -> None:
     import torch
-    from safetensors import safe_open
-    from safetensors.torch import save_file
     from transformers import (
         Qwen2AudioConfig,
         Qwen2AudioEncoderConfig,
@@ -117,12 +126,14 @@ def qwen2audio(folder: Path) -> None:
     Qwen2AudioForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
     extractor = WhisperFeatureExtractor(feature_size=128)
     Qwen2AudioProcessor(extractor, words, chat_template=words.chat_template).save_pretrained(folder)
-    # Published checkpoints use the older names, which vLLM expects.
-    with safe_open(folder / "model.safetensors", "pt") as file:
-        weights = {
-            key.replace("language_model.model.model.", "language_model.model."): file.get_tensor(key).contiguous()
-            for key in file.keys()  # noqa: SIM118 - not a dictionary
-        }
+    older_names(folder)
+
+
+def older_names(folder: Path, new: str = "language_model.model.model.", old: str = "language_model.model.") -> None:
+    """Rename weights: published checkpoints use the older names, which vLLM expects."""
+    from safetensors.torch import save_file
+
+    weights = {key.replace(new, old): value for key, value in stored(folder).items()}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -179,28 +190,585 @@ def qwen25omni(folder: Path) -> None:
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     config.save_pretrained(folder)
     words.save_pretrained(folder)
-    processor = WhisperFeatureExtractor(feature_size=128).to_dict() | {
-        "image_processor_type": "Qwen2VLImageProcessor",
-        "feature_extractor_type": "WhisperFeatureExtractor",
-        "processor_class": "Qwen2_5OmniProcessor",
-        "patch_size": 14,
-        "temporal_patch_size": 2,
-        "merge_size": 2,
-        "min_pixels": 3136,
-        "max_pixels": 12845056,
-        "image_mean": [0.48145466, 0.4578275, 0.40821073],
-        "image_std": [0.26862954, 0.26130258, 0.27577711],
-    }
+    listening = WhisperFeatureExtractor(feature_size=128).to_dict()
+    processor = listening | IMAGES_OF_QWEN | {"processor_class": "Qwen2_5OmniProcessor"}
+    processor["feature_extractor_type"] = "WhisperFeatureExtractor"
     (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
     (folder / "chat_template.jinja").write_text(words.chat_template, "utf-8")
 
 
+def phi4mm(folder: Path) -> None:
+    """Make a Phi-4-multimodal whose two adapters have weights; give `load_format=dummy` for the rest.
+
+    vLLM builds its whole image encoder, 0.4 billion weights, whatever the configuration says; so none are stored.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    folder.mkdir(parents=True, exist_ok=True)
+    # vLLM knows the placeholders by their numbers in the published vocabulary.
+    special = {
+        199999: "<|endoftext|>",
+        200010: "<|endoftext10|>",
+        200011: "<|endoftext11|>",
+        200019: "<|assistant|>",
+        200020: "<|end|>",
+        200021: "<|user|>",
+        200022: "<|system|>",
+    }
+    size = 200064
+    letters = pre_tokenizers.ByteLevel.alphabet()
+    vocabulary = {letter: number for number, letter in enumerate(sorted(letters))}
+    vocabulary |= {special.get(number, f"w{number}"): number for number in range(len(letters), size)}
+    made = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    made.add_special_tokens([AddedToken(word, special=True, normalized=False) for word in special.values()])
+    end = special[199999]
+    words = PreTrainedTokenizerFast(tokenizer_object=made, eos_token=end, bos_token=end, pad_token=end)
+    # The published template takes text alone: vLLM writes <|audio_1|> and <|image_1|> into it.
+    words.chat_template = (
+        "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content + '<|end|>' }}{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    words.save_pretrained(folder)
+    hidden, inner = DECODER["hidden_size"], DECODER["intermediate_size"]
+    conformer = {
+        "activation": "swish",
+        "attention_dim": 64,
+        "attention_heads": 2,
+        "batch_norm": False,
+        "bias_in_glu": True,
+        "causal": True,
+        "chunk_size": -1,
+        "cnn_layer_norm": True,
+        "conv_activation": "swish",
+        "conv_glu_type": "swish",
+        "depthwise_multiplier": 1,
+        "depthwise_seperable_out_channel": 64,
+        "dropout_rate": 0.0,
+        "encoder_embedding_config": {"input_size": 80},
+        "ext_pw_kernel_size": 1,
+        "ext_pw_out_channel": 64,
+        "input_layer": "nemo_conv",
+        "input_size": 80,
+        "kernel_size": 3,
+        "left_chunk": 18,
+        "linear_units": 128,
+        "nemo_conv_settings": {"conv_channels": 64},
+        "num_blocks": 2,
+        "relative_attention_bias_args": {"t5_bias_max_distance": 500, "type": "t5"},
+        "time_reduction": 8,
+    }
+    code = {
+        name: f"phi4mm.Phi4MM{name.removeprefix('Auto')}"
+        for name in ("AutoConfig", "AutoProcessor", "AutoImageProcessor")
+    }
+    code["AutoFeatureExtractor"] = "phi4mm.Phi4MMAudioFeatureExtractor"
+    config = DECODER | {
+        "architectures": ["Phi4MMForCausalLM"],
+        "model_type": "phi4mm",
+        "auto_map": {"AutoConfig": code["AutoConfig"]},
+        "audio_processor": {"name": "cascades", "config": conformer},
+        "embd_layer": {
+            "audio_embd_layer": {
+                "compression_rate": 8,
+                "downsample_rate": 1,
+                "embedding_cls": "audio",
+                "projection_cls": "mlp",
+            },
+            "image_embd_layer": {"crop_size": 448, "embedding_cls": "tune_image"},
+        },
+        "img_processor": None,
+        "bos_token_id": 199999,
+        "eos_token_id": 199999,
+        "pad_token_id": 199999,
+        "tie_word_embeddings": True,
+        "torch_dtype": "bfloat16",
+        "vocab_size": size,
+    }
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    shutil.copy(Path(__file__).parent / "remote_code" / "phi4mm.py", folder)
+    processor = {"auto_map": code, "processor_class": "Phi4MMProcessor", "dynamic_hd": 1}
+    processor |= {
+        "image_processor_type": "Phi4MMImageProcessor",
+        "feature_extractor_type": "Phi4MMAudioFeatureExtractor",
+    }
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
+    (folder / "processor_config.json").write_text(
+        json.dumps({"auto_map": {"AutoProcessor": code["AutoProcessor"]}, "processor_class": "Phi4MMProcessor"}),
+        "utf-8",
+    )
+    places = {
+        "self_attn.qkv_proj": (hidden, 3 * hidden),
+        "self_attn.o_proj": (hidden, hidden),
+        "mlp.gate_up_proj": (hidden, 2 * inner),
+        "mlp.down_proj": (inner, hidden),
+    }
+    adapter(folder / "speech-lora", 320, places)
+    adapter(folder / "vision-lora", 256, places)
+
+
+def decoder(words: Any, **changes: Any) -> dict[str, Any]:
+    """Return the text part of a configuration for a tokenizer."""
+    ends = {"eos_token_id": words.eos_token_id, "pad_token_id": words.pad_token_id, "bos_token_id": words.pad_token_id}
+    return DECODER | {"vocab_size": len(words)} | ends | changes
+
+
+def qwen25vl(folder: Path) -> None:
+    import torch
+    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
+
+    names = {
+        "image_token": "<|image_pad|>",
+        "video_token": "<|video_pad|>",
+        "vision_bos_token": "<|vision_start|>",
+        "vision_eos_token": "<|vision_end|>",
+    }
+    words = tokenizer(sorted(names.values()), extra_special_tokens=names)
+    words.chat_template = chat_template(image="<|vision_start|><|image_pad|><|vision_end|>")
+    number = words.convert_tokens_to_ids
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
+    torch.manual_seed(0)
+    config = Qwen2_5_VLConfig(
+        vision_config=VISION,
+        text_config=decoder(words, rope_parameters=rope),
+        image_token_id=number("<|image_pad|>"),
+        video_token_id=number("<|video_pad|>"),
+        vision_start_token_id=number("<|vision_start|>"),
+        vision_end_token_id=number("<|vision_end|>"),
+    )
+    Qwen2_5_VLForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    words.save_pretrained(folder)
+    processor = IMAGES_OF_QWEN | {"processor_class": "Qwen2_5_VLProcessor"}
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
+
+
+def audioflamingo3(folder: Path) -> None:
+    import torch
+    from transformers import (
+        AudioFlamingo3Config,
+        AudioFlamingo3ForConditionalGeneration,
+        AudioFlamingo3Processor,
+        WhisperFeatureExtractor,
+    )
+
+    words = tokenizer(["<sound>", "<|sound_bos|>", "<|sound_eos|>"])
+    words.chat_template = chat_template(audio="<sound>")
+    torch.manual_seed(0)
+    config = AudioFlamingo3Config(
+        audio_config={
+            "model_type": "audioflamingo3_encoder",
+            "num_mel_bins": 128,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "intermediate_size": 64,
+            "hidden_size": 64,
+            "max_source_positions": 1500,
+        },
+        text_config=decoder(words, model_type="qwen2"),
+        audio_token_id=words.convert_tokens_to_ids("<sound>"),
+    )
+    AudioFlamingo3ForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    extractor = WhisperFeatureExtractor(feature_size=128)
+    AudioFlamingo3Processor(extractor, words, chat_template=words.chat_template).save_pretrained(folder)
+    older_names(folder)
+
+
+def gemma3(folder: Path) -> None:
+    import torch
+    from tokenizers import AddedToken
+    from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3ImageProcessor, Gemma3Processor
+
+    names = {"image_token": "<image_soft_token>", "boi_token": "<start_of_image>", "eoi_token": "<end_of_image>"}
+    words = tokenizer(sorted(names.values()), extra_special_tokens=names)
+    # vLLM joins the line breaks around an image into one token.
+    words.add_tokens([AddedToken("\n" * breaks, normalized=False) for breaks in (4, 3, 2, 1)])
+    words.chat_template = chat_template(image=names["boi_token"])
+    torch.manual_seed(0)
+    config = Gemma3Config(
+        text_config=decoder(words, head_dim=32, sliding_window=512, query_pre_attn_scalar=32),
+        vision_config={
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "image_size": 56,
+            "patch_size": 14,
+        },
+        mm_tokens_per_image=4,
+        **{f"{name}_index": words.convert_tokens_to_ids(token) for name, token in names.items()},
+    )
+    Gemma3ForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    older_names(folder, "vision_tower.", "vision_tower.vision_model.")
+    images = Gemma3ImageProcessor(size={"height": 56, "width": 56})
+    processor = Gemma3Processor(images, words, chat_template=words.chat_template, image_seq_length=4)
+    processor.save_pretrained(folder)
+
+
+def gemma3n(folder: Path) -> None:
+    """Make a Gemma-3n; its numbers of image and audio tokens follow those of text, as in the published vocabulary."""
+    import torch
+    from tokenizers import AddedToken
+    from transformers import (
+        Gemma3nAudioFeatureExtractor,
+        Gemma3nConfig,
+        Gemma3nForConditionalGeneration,
+        Gemma3nProcessor,
+        PreTrainedTokenizerFast,
+        SiglipImageProcessor,
+    )
+
+    names = {
+        "image_token": "<image_soft_token>",
+        "audio_token": "<audio_soft_token>",
+        "boi_token": "<start_of_image>",
+        "eoi_token": "<end_of_image>",
+        "boa_token": "<start_of_audio>",
+        "eoa_token": "<end_of_audio>",
+    }
+    made = tokenizer(["<start_of_image>", "<start_of_audio>"])
+    # vLLM joins the line breaks around an image into one token.
+    made.add_tokens([AddedToken("\n" * breaks, normalized=False) for breaks in (4, 3, 2, 1)])
+    text, block = 320, 128
+    made.add_tokens([f"<unused{number}>" for number in range(text - len(made))])
+    for kind in ("image", "audio"):
+        made.add_tokens([f"<end_of_{kind}>", f"<{kind}_soft_token>"], special_tokens=True)
+        made.add_tokens([f"<{kind}{number}>" for number in range(block - 2)])
+    words = PreTrainedTokenizerFast(
+        tokenizer_object=made.backend_tokenizer,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        bos_token=None,
+        extra_special_tokens=names,
+    )
+    words.chat_template = chat_template(audio=names["audio_token"], image=names["image_token"])
+    torch.manual_seed(0)
+    config = Gemma3nConfig(
+        text_config=decoder(
+            words,
+            vocab_size=text + 2 * block,
+            vocab_size_per_layer_input=text,
+            num_hidden_layers=10,
+            num_key_value_heads=1,
+            head_dim=32,
+            hidden_size_per_layer_input=16,
+            laurel_rank=8,
+            num_kv_shared_layers=5,
+            sliding_window=512,
+        ),
+        audio_config={
+            "vocab_offset": text + block,
+            "hidden_size": 64,
+            "conf_num_attention_heads": 2,
+            "conf_num_hidden_layers": 2,
+            "sscp_conv_channel_size": (8, 4),
+        },
+        # Its image encoder has one shape and 300 million weights; the narrowest has 12 million.
+        vision_config={"vocab_offset": text, "num_labels": 2, "model_args": {"channel_multiplier": 0.1}},
+        **{f"{name}_id": words.convert_tokens_to_ids(token) for name, token in names.items()},
+    )
+    Gemma3nForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    Gemma3nProcessor(
+        Gemma3nAudioFeatureExtractor(),
+        SiglipImageProcessor(size={"height": 768, "width": 768}, do_normalize=False),
+        words,
+        chat_template=words.chat_template,
+    ).save_pretrained(folder)
+
+
+def mllama(folder: Path) -> None:
+    import torch
+    from transformers import MllamaConfig, MllamaForConditionalGeneration, MllamaImageProcessor, MllamaProcessor
+
+    words = tokenizer(["<|begin_of_text|>", "<|python_tag|>", "<|image|>"])
+    words.bos_token = "<|begin_of_text|>"
+    words.chat_template = chat_template(image="<|image|>")
+    torch.manual_seed(0)
+    config = MllamaConfig(
+        vision_config={
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_global_layers": 1,
+            "attention_heads": 2,
+            "intermediate_size": 64,
+            "vision_output_dim": 96,
+            "image_size": 56,
+            "patch_size": 14,
+            "intermediate_layers_indices": [0, 1],
+        },
+        # The image's token has no weights of its own: it is the last of the vocabulary.
+        text_config=decoder(
+            words,
+            vocab_size=len(words) - 1,
+            num_hidden_layers=3,
+            cross_attention_layers=[1],
+            bos_token_id=words.bos_token_id,
+            rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
+        ),
+        image_token_index=words.convert_tokens_to_ids("<|image|>"),
+    )
+    MllamaForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    images = MllamaImageProcessor(size={"height": 56, "width": 56}, max_image_tiles=4)
+    MllamaProcessor(images, words, chat_template=words.chat_template).save_pretrained(folder)
+
+
+def janus(folder: Path) -> None:
+    import torch
+    from transformers import JanusConfig, JanusForConditionalGeneration, JanusImageProcessor, JanusProcessor
+
+    names = {"image_token": "<image_placeholder>", "boi_token": "<begin_of_image>", "eoi_token": "<end_of_image>"}
+    words = tokenizer(sorted(names.values()), extra_special_tokens=names)
+    words.chat_template = chat_template(image="<image_placeholder>")
+    torch.manual_seed(0)
+    config = JanusConfig(
+        vision_config={
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "image_size": 32,
+            "patch_size": 16,
+            "projection_dim": 64,
+            "num_image_tokens": 4,
+        },
+        vq_config={
+            "base_channels": 32,
+            "channel_multiplier": [1, 1],
+            "num_res_blocks": 1,
+            "latent_channels": 32,
+            "num_embeddings": 16,
+            "projection_dim": 64,
+            "image_token_embed_dim": 64,
+            "num_patches": 2,
+        },
+        text_config=decoder(words, model_type="llama"),
+        image_token_id=words.convert_tokens_to_ids("<image_placeholder>"),
+    )
+    JanusForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    images = JanusImageProcessor(size={"height": 32, "width": 32}, min_size=14)
+    JanusProcessor(images, words, chat_template=words.chat_template, num_image_tokens=4).save_pretrained(folder)
+
+
+def qwen3(folder: Path) -> None:
+    import torch
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    words = tokenizer()
+    # The published template answers without thinking when it is told so.
+    words.chat_template = chat_template() + "{% if enable_thinking is false %}<think></think>{% endif %}"
+    torch.manual_seed(0)
+    Qwen3ForCausalLM(Qwen3Config(**decoder(words, head_dim=32))).to(torch.bfloat16).save_pretrained(folder)
+    words.save_pretrained(folder)
+
+
+VISION_OF_QWEN_3 = {
+    "depth": 2,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_heads": 2,
+    "patch_size": 16,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "out_hidden_size": 64,
+    "num_position_embeddings": 64,
+    "deepstack_visual_indexes": [0],
+    "image_size": 128,
+    "apply_vit_abs_pos_embed": True,
+}
+ROPE_OF_QWEN_3 = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [6, 5, 5], "mrope_interleaved": True}
+
+
+def qwen3vl(folder: Path) -> None:
+    import torch
+    from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
+
+    names = {
+        "image_token": "<|image_pad|>",
+        "video_token": "<|video_pad|>",
+        "vision_bos_token": "<|vision_start|>",
+        "vision_eos_token": "<|vision_end|>",
+    }
+    words = tokenizer(sorted(names.values()), extra_special_tokens=names)
+    words.chat_template = chat_template(image="<|vision_start|><|image_pad|><|vision_end|>")
+    number = words.convert_tokens_to_ids
+    torch.manual_seed(0)
+    config = Qwen3VLConfig(
+        vision_config=VISION_OF_QWEN_3,
+        text_config=decoder(words, head_dim=32, rope_parameters=ROPE_OF_QWEN_3),
+        image_token_id=number("<|image_pad|>"),
+        video_token_id=number("<|video_pad|>"),
+        vision_start_token_id=number("<|vision_start|>"),
+        vision_end_token_id=number("<|vision_end|>"),
+    )
+    Qwen3VLForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    words.save_pretrained(folder)
+    processor = {name: value for name, value in IMAGES_OF_QWEN.items() if not name.endswith("_pixels")}
+    processor |= {"patch_size": 16, "size": {"shortest_edge": 4096, "longest_edge": 65536}}
+    images = processor | {"processor_class": "Qwen3VLProcessor", "image_processor_type": "Qwen2VLImageProcessorFast"}
+    (folder / "preprocessor_config.json").write_text(json.dumps(images), "utf-8")
+    videos = processor | {"video_processor_type": "Qwen3VLVideoProcessor"}
+    (folder / "video_preprocessor_config.json").write_text(json.dumps(videos), "utf-8")
+
+
+def qwen3omni(folder: Path) -> None:
+    """Make the thinker alone, with experts: text, audio and image through one model."""
+    import torch
+    from safetensors.torch import save_file
+    from transformers import Qwen3OmniMoeConfig, Qwen3OmniMoeThinkerForConditionalGeneration, WhisperFeatureExtractor
+
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {
+        "image_token": "<|image_pad|>",
+        "audio_token": "<|audio_pad|>",
+        "video_token": "<|video_pad|>",
+        "vision_bos_token": "<|vision_start|>",
+        "vision_eos_token": "<|vision_end|>",
+        "audio_bos_token": "<|audio_start|>",
+        "audio_eos_token": "<|audio_end|>",
+    }
+    words = tokenizer(sorted(names.values()), extra_special_tokens=names)
+    words.chat_template = chat_template(
+        "<|audio_start|><|audio_pad|><|audio_end|>", "<|vision_start|><|image_pad|><|vision_end|>"
+    )
+    number = words.convert_tokens_to_ids
+    listening = {"n_window": 50, "n_window_infer": 400, "output_dim": 64, "downsample_hidden_size": 16}
+    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "mlp_only_layers": []}
+    thinker = {
+        "audio_config": ENCODER | listening | {"conv_chunksize": 500},
+        "vision_config": VISION_OF_QWEN_3,
+        "text_config": decoder(
+            words, head_dim=32, decoder_sparse_step=1, tie_word_embeddings=False, rope_parameters=ROPE_OF_QWEN_3
+        )
+        | experts,
+        "audio_token_id": number("<|audio_pad|>"),
+        "image_token_id": number("<|image_pad|>"),
+        "video_token_id": number("<|video_pad|>"),
+        "audio_start_token_id": number("<|audio_start|>"),
+        "audio_end_token_id": number("<|audio_end|>"),
+        "vision_start_token_id": number("<|vision_start|>"),
+        "vision_end_token_id": number("<|vision_end|>"),
+        "user_token_id": number("<|im_start|>"),
+    }
+    torch.manual_seed(0)
+    config = Qwen3OmniMoeConfig(thinker_config=thinker, enable_audio_output=False)
+    config.architectures = ["Qwen3OmniMoeForConditionalGeneration"]
+    # `save_pretrained` writes each expert's weights apart, as published.
+    thinking = Qwen3OmniMoeThinkerForConditionalGeneration(config.thinker_config).to(torch.bfloat16)
+    thinking.save_pretrained(folder)
+    weights = {f"thinker.{name}": value for name, value in stored(folder).items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    config.save_pretrained(folder)
+    words.save_pretrained(folder)
+    extractor = WhisperFeatureExtractor(feature_size=128).to_dict()
+    processor = extractor | IMAGES_OF_QWEN | {"processor_class": "Qwen3OmniMoeProcessor", "patch_size": 16}
+    processor["feature_extractor_type"] = "WhisperFeatureExtractor"
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
+    (folder / "chat_template.jinja").write_text(words.chat_template, "utf-8")
+
+
+def granitespeech(folder: Path) -> None:
+    """Make a Granite-speech with its adapter beside its weights, as published."""
+    import torch
+    from transformers import (
+        GraniteSpeechConfig,
+        GraniteSpeechFeatureExtractor,
+        GraniteSpeechForConditionalGeneration,
+        GraniteSpeechProcessor,
+    )
+
+    words = tokenizer(["<|audio|>"])
+    words.chat_template = chat_template(audio="<|audio|>")
+    torch.manual_seed(0)
+    config = GraniteSpeechConfig(
+        text_config=decoder(words, model_type="granite"),
+        encoder_config={
+            "input_dim": 160,
+            "num_layers": 2,
+            "hidden_dim": 64,
+            "num_heads": 2,
+            "dim_head": 32,
+            "output_dim": 16,
+            "context_size": 200,
+            "max_pos_emb": 512,
+            "conv_expansion_factor": 2,
+            "conv_kernel_size": 15,
+            "feedforward_mult": 2,
+        },
+        projector_config={
+            "model_type": "blip_2_qformer",
+            "hidden_size": 64,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 128,
+            "encoder_hidden_size": 64,
+            "cross_attention_frequency": 1,
+        },
+        audio_token_index=words.convert_tokens_to_ids("<|audio|>"),
+        has_lora_adapter=True,
+        window_size=15,
+        downsample_rate=5,
+    )
+    GraniteSpeechForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    GraniteSpeechProcessor(GraniteSpeechFeatureExtractor(), words, chat_template=words.chat_template).save_pretrained(
+        folder
+    )
+    older_names(folder)
+    # An index keeps vLLM from taking the adapter's file for weights of the model.
+    index = {"metadata": {}, "weight_map": dict.fromkeys(stored(folder), "model.safetensors")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), "utf-8")
+    hidden = DECODER["hidden_size"]
+    adapter(
+        folder, 64, {f"self_attn.{name}": (hidden, hidden) for name in ("q_proj", "v_proj")}, "language_model.model"
+    )
+
+
+def adapter(folder: Path, rank: int, places: dict[str, tuple[int, int]], within: str = "model") -> None:
+    """Write a LoRA adapter with random weights for `places` (name of the matrix → its sizes) of every layer.
+
+    `within` is vLLM's name for the text part: vLLM ignores weights of other names.
+    """
+    import torch
+    from safetensors.torch import save_file
+
+    torch.manual_seed(rank)
+    weights = {}
+    for layer in range(DECODER["num_hidden_layers"]):
+        for place, (before, after) in places.items():
+            stem = f"base_model.model.{within}.layers.{layer}.{place}"
+            weights[f"{stem}.lora_A.weight"] = (torch.randn(rank, before) * 0.1).bfloat16()
+            weights[f"{stem}.lora_B.weight"] = (torch.randn(after, rank) * 0.1).bfloat16()
+    folder.mkdir(exist_ok=True)
+    save_file(weights, folder / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": rank, "lora_alpha": 2 * rank, "bias": "none"}
+    config |= {"target_modules": [place.rpartition(".")[2] for place in places], "modules_to_save": []}
+    (folder / "adapter_config.json").write_text(json.dumps(config), "utf-8")
+
+
+def stored(folder: Path) -> dict[str, Any]:
+    """Return the weights of a checkpoint in one file."""
+    from safetensors import safe_open
+
+    with safe_open(folder / "model.safetensors", "pt") as file:
+        return {key: file.get_tensor(key).contiguous() for key in file.keys()}  # noqa: SIM118 - not a dictionary
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
+    "audioflamingo3": audioflamingo3,
+    "gemma3": gemma3,
+    "gemma3n": gemma3n,
+    "granitespeech": granitespeech,
+    "janus": janus,
     "llama": llama,
     "llama_deep": llama_deep,
     "llama_long": llama_long,
+    "mllama": mllama,
+    "phi4mm": phi4mm,
     "qwen2audio": qwen2audio,
     "qwen25omni": qwen25omni,
+    "qwen25vl": qwen25vl,
+    "qwen3": qwen3,
+    "qwen3omni": qwen3omni,
+    "qwen3vl": qwen3vl,
 }
 
 
