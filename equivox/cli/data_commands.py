@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from equivox.cli import continuation_commands
 from equivox.cli.output import echo
 
 if TYPE_CHECKING:
@@ -217,6 +218,11 @@ def statistics(
     print_tables(console(), [Table(columns=columns, align=align, rows=[list(line.values()) for line in lines])])
 
 
+app.command()(continuation_commands.rewrite)
+app.command()(continuation_commands.label)
+app.command("filter")(continuation_commands.filter_texts)
+
+
 @app.command()
 def synthesize(
     corpus: Annotated[str, typer.Argument(help="The layout to be made: spoken_stereoset.")],
@@ -232,18 +238,11 @@ def synthesize(
     from equivox.cli.show import progress_bars
     from equivox.dataset_builders.synthesis import synthesize as make
 
-    _check_layout(corpus)
+    continuation_commands.check_layout(corpus)
     with progress_bars(quiet=False) as progress:
         made = make(texts, voices, output, tts=tts, workers=workers, progress=partial(progress, "clips"))
     echo(f"{made.clips:,} clips in {made.folder}, {made.read_now:,} made now; build it with")
     echo(f"  equivox data build {corpus} --source {made.folder} --output DIR")
-
-
-def _check_layout(corpus: str) -> None:
-    from equivox.core.errors import RequestError
-
-    if corpus != "spoken_stereoset":
-        raise RequestError(f"this is for corpora of continuations, got {corpus!r}; known: spoken_stereoset")
 
 
 @app.command()
