@@ -83,9 +83,9 @@ def _items(texts: Path) -> tuple[str, list[dict[str, str]], dict[str, _Item]]:
 def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: Progress | None = None) -> Labelled:
     """Write the labels of models: a row per annotator and continuation, with an empty label where there is none.
 
-    `output` is a CSV in the form of `sheet`. Answers are stored in a hidden file beside it, so that a repeated call
-    asks only for labels that are missing. RequestError for an invalid table, a simulated model, or the same model
-    twice; RunError if an engine can no longer answer.
+    `output` is a CSV in the form of `sheet`. Each engine is closed when its labels are there. Answers are stored in a
+    hidden file beside the output, so that a repeated call asks only for labels that are missing. RequestError for an
+    invalid table, a simulated model, or the same model twice; RunError if an engine can no longer answer.
     """
     domain, _, items = _items(texts)
     askers = [Asker(engine, answers_file(output), what="label", sampling=GREEDY) for engine in annotators]
@@ -95,9 +95,12 @@ def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: 
     written: list[Row] = []
     given: dict[str, int] = {}
     missing: dict[str, int] = {}
-    for asker in askers:
+    for engine, asker in zip(annotators, askers, strict=True):
         questions = {name: _question(item, asker.model) for name, item in items.items()}
-        asker.ask(list(questions.values()), progress)
+        try:
+            asker.ask(list(questions.values()), progress)
+        finally:
+            engine.close()  # the next model may need this one's memory
         found = {name: _read(asker.answer(question)) for name, question in questions.items()}
         missing[asker.model] = sum(value == "" for value in found.values())
         given[asker.model] = len(found) - missing[asker.model]

@@ -88,12 +88,8 @@ def label(
         rows = sheet(texts, output, seed=seed)
         echo(f"{output}: {rows:,} continuations. One person fills in `label`: stereotype, anti-stereotype, irrelevant.")
         return 0
-    with ExitStack() as stack:
-        engines = []
-        for name in annotator:
-            engines.append(open_engine(name, []))
-            stack.callback(engines[-1].close)
-        progress = stack.enter_context(progress_bars(quiet=False))
+    with progress_bars(quiet=False) as progress:
+        engines = [open_engine(name, []) for name in annotator]
         made = write(texts, engines, output, progress=partial(progress, "labels"))
     for name, given in made.given.items():
         echo(f"{name}: {given:,} labels, {made.missing[name]:,} missing")

@@ -1,13 +1,13 @@
-"""Labels from people for one stage of an annotation: their agreement with the annotator, attribute by attribute."""
+"""Labels from people for one stage of an annotation: agreement with the annotator, or how good they judge its lists."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 from equivox.compare.labels import (
     KEY_FILE,
@@ -22,6 +22,7 @@ from equivox.compare.labels import (
     label_of,
 )
 from equivox.core.errors import RequestError, nearest
+from equivox.core.metric import CheckedStage, CheckedStages
 from equivox.core.scores import NAN
 from equivox.core.segments import SegmentAnnotation
 from equivox.core.task import OTHER, UNSTATED, Attribute
@@ -31,6 +32,7 @@ from equivox.run.scoring import sample_rows
 from equivox.run.stages import questions_at
 
 Key = Mapping[str, Mapping[str, Any]]
+Given = TypeVar("Given")
 
 
 def stage_key(folder: Path) -> Key | None:
@@ -49,26 +51,7 @@ def score_stage(folder: Path, key: Key, files: Sequence[Path], *, annotator: str
     RequestError, with the line, for an item or attribute that is not on the sheet, for a value that a closed choice
     does not offer, and for a second label of one person.
     """
-    asked = {
-        (item, attribute.name): attribute
-        for item, entry in key.items()
-        for attribute in map(_attribute, entry["attributes"])
-    }
-    people: dict[tuple[str, str], dict[str, Label]] = {}
-    for person, file in by_person(files).items():
-        for line, item, name, text in filled_in(file):
-            where = f"{file}, line {line}"
-            if item not in key:
-                raise RequestError(f"{where}: nothing is called {item!r} on the sheet of {folder}")
-            if (item, name) not in asked:
-                known = [other for of_item, other in asked if of_item == item]
-                raise RequestError(f"{where}: {item} has no attribute {name!r}{nearest(name, known)}")
-            given = people.setdefault((item, name), {})
-            if person in given:
-                raise RequestError(f"{where}: {person} has labelled {name} of {item} already; remove one label")
-            given[person] = label_of(text, asked[item, name], where)
-    if not people:
-        raise RequestError(f"no label is filled in in {', '.join(map(str, files))}; fill in the column `label`")
+    asked, people = _labelled(folder, key, files, label_of)
     answers = _answers(key, annotator)
     units: dict[str, list[Unit]] = {}
     for (item, name), attribute in asked.items():
@@ -90,6 +73,73 @@ def score_stage(folder: Path, key: Key, files: Sequence[Path], *, annotator: str
         scores=(),
         stage=stage,
     )
+
+
+def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> CheckedStages:
+    """Return the mean precision and recall of the annotator's lists as people judge them, 0 to 1, per attribute.
+
+    Each text counts once, with the mean of its judges; the interval is over texts. `left_out` counts what nobody
+    judged. RequestError as in `score_stage`, and for a label that is no number from 0 to 1.
+    """
+    asked, people = _labelled(folder, key, files, _share)
+    by_name: dict[str, list[float]] = {}
+    for (_, name), given in people.items():
+        by_name.setdefault(name, []).append(fmean(given.values()))
+    (stage,) = {entry["stage"] for entry in key.values()}
+    measures = []
+    for name, values in by_name.items():
+        low, high = _interval(values)
+        measures.append(CheckedStage(name=f"{stage}: {name}", value=fmean(values), n=len(values), low=low, high=high))
+    missing = len(asked) - len(people)
+    return CheckedStages(measures=measures, left_out={folder.name: missing} if missing else {})
+
+
+def _share(text: str, attribute: Attribute, where: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = NAN
+    if not 0 <= share <= 1:
+        raise RequestError(f"{where}: {attribute.name} is a number from 0 to 1, got {text!r}")
+    return share
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return a BCa bootstrap interval of the mean; NaN if nothing varies."""
+    import numpy as np
+    from scipy import stats
+
+    if len(set(values)) < 2:
+        return NAN, NAN
+    found = stats.bootstrap((np.asarray(values),), np.mean, n_resamples=9999, rng=np.random.default_rng(0))
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def _labelled(
+    folder: Path, key: Key, files: Sequence[Path], read: Callable[[str, Attribute, str], Given]
+) -> tuple[dict[tuple[str, str], Attribute], dict[tuple[str, str], dict[str, Given]]]:
+    """Return what is asked on the sheet, and each person's label of it, as `read` takes it, where there is one."""
+    asked = {
+        (item, attribute.name): attribute
+        for item, entry in key.items()
+        for attribute in map(_attribute, entry["attributes"])
+    }
+    people: dict[tuple[str, str], dict[str, Given]] = {}
+    for person, file in by_person(files).items():
+        for line, item, name, text in filled_in(file):
+            where = f"{file}, line {line}"
+            if item not in key:
+                raise RequestError(f"{where}: nothing is called {item!r} on the sheet of {folder}")
+            if (item, name) not in asked:
+                known = [other for of_item, other in asked if of_item == item]
+                raise RequestError(f"{where}: {item} has no attribute {name!r}{nearest(name, known)}")
+            given = people.setdefault((item, name), {})
+            if person in given:
+                raise RequestError(f"{where}: {person} has labelled {name} of {item} already; remove one label")
+            given[person] = read(text, asked[item, name], where)
+    if not people:
+        raise RequestError(f"no label is filled in in {', '.join(map(str, files))}; fill in the column `label`")
+    return asked, people
 
 
 def _attribute(fields: Mapping[str, Any]) -> Attribute:

@@ -46,6 +46,7 @@ class Drawn:
     """One response on a sheet, under a name without meaning; `weight` is the number of responses it was drawn for.
 
     With `segment` it is what the annotator saw at one stage of the annotation: `text` is that, and `stage` its name.
+    With `judged` the annotator's lists stand below it, and people say how good they are.
     """
 
     item: str
@@ -57,11 +58,14 @@ class Drawn:
     weight: float = 1.0
     segment: Segment | None = None
     stage: str = ""
+    judged: bool = False
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
         """What is to be labelled."""
-        return self.task.attributes if self.segment is None else self.segment.attributes
+        if self.segment is None:
+            return self.task.attributes
+        return shares_of(self.segment.attributes) if self.judged else self.segment.attributes
 
     @property
     def prompt(self) -> str:
@@ -70,6 +74,19 @@ class Drawn:
             return ""
         metadata = self.row.metadata
         return re.sub(r"\{([a-z_][a-z0-9_]*)\}", lambda match: metadata.get(match[1], match[0]), self.task.prompt.text)
+
+
+def shares_of(attributes: Sequence[Attribute]) -> tuple[Attribute, ...]:
+    """Return what people are asked about the annotator's lists: the precision and the recall of each, 0 to 1."""
+    return tuple(
+        Attribute(name=f"{attribute.name} {name}", asks=asks.format(attribute.asks))
+        for attribute in attributes
+        if attribute.is_list
+        for name, asks in (
+            ("precision", "of the listed {}: the share that the text bears out, 0 to 1"),
+            ("recall", "of all {} in the text: the share that is listed, 0 to 1"),
+        )
+    )
 
 
 def draw(
@@ -190,7 +207,13 @@ def _stage_of(one: Drawn) -> dict[str, Any]:
     if one.segment is None:
         return {}
     asked = [{**asdict(attribute), "words": ()} for attribute in one.attributes]
-    return {"stage": one.stage, "segment": one.segment.name, "question": one.segment.digest, "attributes": asked}
+    return {
+        "stage": one.stage,
+        "segment": one.segment.name,
+        "question": one.segment.digest,
+        "attributes": asked,
+        "judged": one.judged,
+    }
 
 
 def sheet_csv(drawn: Sequence[Drawn]) -> str:
@@ -201,7 +224,8 @@ def sheet_csv(drawn: Sequence[Drawn]) -> str:
     for one in drawn:
         for attribute in one.attributes:
             many = f" ({_how_many(attribute)} values, separated by ;)" if attribute.is_list else ""
-            choices = " / ".join(_choices(attribute)) or "a few words, or unstated"
+            anything = "a number from 0 to 1" if one.judged else "a few words, or unstated"
+            choices = " / ".join(_choices(attribute)) or anything
             writer.writerow(
                 [one.item, attribute.name, "", attribute.asks + many, choices]
                 + [inert(text) for text in (str(one.text), one.prompt)]

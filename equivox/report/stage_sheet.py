@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from equivox.annotate.model import prompt_text
 from equivox.core.errors import RequestError
 from equivox.core.samples import Row, Samples
+from equivox.core.segments import Segment
 from equivox.core.task import Task, digest
 from equivox.core.variants import SHUFFLED
 from equivox.report.blind_sheet import Drawn, draw
@@ -34,12 +35,14 @@ def draw_stage(
     per: Sequence[str],
     seed: int = 0,
     annotator: str | None = None,
+    judge: bool = False,
 ) -> list[Drawn]:
     """Return what the annotator saw at a stage for `n` responses of every combination of `per`, in random order.
 
     A response with several segments at the stage, such as two profiles, is there once for each. Of questions about
-    findings `n` are drawn for every run, whatever `per` says: they belong to no response. RequestError for an unknown
-    stage, and if the annotator answered nothing there.
+    findings `n` are drawn for every run, whatever `per` says: they belong to no response. With `judge` the annotator's
+    lists stand below, and people are asked for their precision and recall. RequestError for an unknown stage, if the
+    annotator answered nothing there, and for `judge` where it gave no lists.
     """
     drawn: list[Drawn] = []
     of_responses: list[Path] = []
@@ -59,13 +62,28 @@ def draw_stage(
             for one in own:
                 for segment in segments_at(one.task, one.row, texts[one.row.key] or "", stage):
                     item = digest([seed, "item", one.item, segment.name])[:12]
-                    drawn.append(replace(one, item=item, text=prompt_text(segment), segment=segment, stage=stage))
+                    at = replace(one, item=item, text=prompt_text(segment), segment=segment, stage=stage)
+                    drawn.append(_judged(at, segment) if judge else at)
+    if judge:
+        drawn = [one for one in drawn if one.judged]
+        if not drawn:
+            raise RequestError(f"the annotator gives no lists at the stage {stage!r}, so leave `--judge` out")
     if not drawn:
         raise RequestError(
             f"the annotator answered nothing at the stage {stage!r} of {', '.join(map(str, folders))}; name another "
             "stage or `--annotator`"
         )
     return sorted(drawn, key=lambda one: one.item)
+
+
+def _judged(one: Drawn, segment: Segment) -> Drawn:
+    """Return a text with the annotator's lists below it; unchanged if there are none that could be read."""
+    answer = one.row.segments[segment.name]
+    lists = [attribute for attribute in segment.attributes if attribute.is_list]
+    if answer.status != "parsed" or not lists:
+        return one
+    listed = [f"- {a.name} ({a.asks}): {'; '.join(answer.values.get(a.name, ())) or 'nothing'}" for a in lists]
+    return replace(one, text="\n".join([one.text, "", "What was listed:", *listed]), judged=True)
 
 
 def _having(stage: str, task: Task, samples: Samples) -> NDArray[np.bool_]:

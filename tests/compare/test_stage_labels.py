@@ -14,7 +14,7 @@ import pytest
 
 from equivox import cli
 from equivox.annotate.model import ModelAnnotator
-from equivox.compare.stage_labels import score_stage, stage_key
+from equivox.compare.stage_labels import score_judged, score_stage, stage_key
 from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.core.scores import ScoringOptions
@@ -162,6 +162,38 @@ def test_lists_have_precision_and_recall(stories: Path, tmp_path: Path, equivox:
     n = len(answers[key[first]["response"], "character_1"])
     assert entry.precision == pytest.approx(100 / n) and entry.recall == pytest.approx(50)
     assert (entry.attribute, entry.n, entry.agreement, entry.unlabelled) == ("character_1", 1, 0.0, 1)
+
+
+def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivox: Cli) -> None:
+    sheet = tmp_path / "sheet"
+    code, _, err = equivox("audit", "export", stories, "--stage", "refine", "--n", 3, "--judge", "-o", sheet)
+    assert code == 0, err
+    rows = rows_of(sheet)
+    assert {row["attribute"] for row in rows} == {
+        "character_1 precision", "character_1 recall", "character_2 precision", "character_2 recall"
+    }  # fmt: skip
+    assert all("What was listed:" in row["response"] and row["choices"] == "a number from 0 to 1" for row in rows)
+    # Two people judge the precision of the first character's list of three stories; nobody judges the rest.
+    said = {"kim": iter(("1", "0.5", "")), "lee": iter(("0.5", "0.5", ""))}
+    files = [
+        filled(tmp_path / f"{name}.csv", rows,
+               lambda row, own=own: next(own) if row["attribute"] == "character_1 precision" else "")  # type: ignore[misc]
+        for name, own in said.items()
+    ]  # fmt: skip
+    key = stage_key(sheet)
+    assert key is not None
+    checked = score_judged(sheet, key, files)
+    # (1 + 0.5) / 2 and (0.5 + 0.5) / 2 are 0.75 and 0.5; their mean is 0.625. 12 were asked, 2 are judged.
+    (measure,) = checked.measures
+    assert (measure.name, measure.value, measure.n) == ("refine: character_1 precision", 0.625, 2)
+    assert checked.left_out == {"sheet": 10}
+    code, out, err = equivox("audit", "score", sheet, *files)
+    assert code == 0 and "0.6250" in out and "10 rows of sheet" in out, err
+    filled(files[0], rows, lambda row: "1.5")
+    code, _, err = equivox("audit", "score", sheet, files[0])
+    assert code == 2 and "is a number from 0 to 1, got '1.5'" in err
+    code, _, err = equivox("audit", "export", stories, "--judge", "-o", tmp_path / "x")
+    assert code == 2 and "give `--stage`" in err
 
 
 def test_a_profile_is_one_text_for_each_character(narratives: Path, tmp_path: Path, equivox: Cli) -> None:
