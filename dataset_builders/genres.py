@@ -28,7 +28,7 @@ from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Sc
 
 if TYPE_CHECKING:
     from equivox.dataset_builders.corpus import Corpus
-    from equivox.dataset_builders.genres_elements import ElementsForm
+    from equivox.dataset_builders.genres_elements import ElementsForm, ImagePromptsForm
 
 RELATIONSHIPS: Mapping[str, str] = {
     "cs": "communal sharing",
@@ -49,6 +49,8 @@ FEMALE_NAMES = (
 """The names in table 9, from the United States' Social Security data."""
 
 ELEMENTS = "elements.yaml"
+IMAGE_PROMPTS = "image_prompts.yaml"
+"""A file in the source, optional: descriptions of images by element, written by `equivox data describe genres`."""
 PERSONS = {"mf": ("male", "female"), "mm": ("male", "male"), "ff": ("female", "female")}
 """The released kinds of pairs, by the names of their files."""
 
@@ -216,23 +218,68 @@ class Genres(Builder):
         return Scan(clips=tuple(clips), counts=counts, oddities={})
 
     def image_prompts(self) -> Iterator[tuple[Path, str | None]]:
-        """Yield every image that the source names, existing or not, with its prompt; None without a prompt."""
+        """Yield every image that the source names, existing or not, with its prompt; None without a prompt.
+
+        The prompts in an element or a released record count before those of `image_prompts.yaml`.
+        """
         from equivox.dataset_builders.genres_images import full_prompt
 
+        described = self._described()
         if self._own.is_file():
             for entry in read_elements(self._own).elements:
                 for place, image in enumerate(entry.images):
-                    prompts = entry.image_prompts
-                    described = prompts[place % len(prompts)] if prompts else None
-                    prompt = described and full_prompt(entry.age, entry.genders, described, PurePosixPath(image).stem)
+                    prompts = entry.image_prompts or described.get(entry.id, ())
+                    chosen = prompts[place % len(prompts)] if prompts else None
+                    prompt = chosen and full_prompt(entry.age, entry.genders, chosen, PurePosixPath(image).stem)
                     yield self._inside(image), prompt
             return
+        seen: Counter[str] = Counter()
+        for path, person, relationship, record, _ in self._records():
+            image = path.parent / "Image" / person / relationship / record["image_name"]
+            element = _released_element(person, relationship, record)
+            prompts = described.get(element.element, ())
+            prompt = record.get("image_prompt")
+            if prompt is None and prompts:
+                chosen = prompts[seen[element.element] % len(prompts)]
+                prompt = full_prompt(element.age, PERSONS[person], chosen, image.stem)
+            seen[element.element] += 1
+            yield image, prompt
+
+    def _described(self) -> Mapping[str, Sequence[str]]:
+        """Return the descriptions in `image_prompts.yaml` by element, none without the file."""
+        path = self.source / IMAGE_PROMPTS
+        if not path.is_file():
+            return {}
+        prompts = read_image_prompts(path).prompts
+        known = [element.element for element, _, _ in self.elements()]
+        if unknown := [name for name in prompts if name not in known]:
+            raise RequestError(
+                f"{path} describes {listed(unknown, 3)}, which no element is called{nearest(unknown[0], known)}; "
+                "correct the name or remove the entry"
+            )
+        return prompts
+
+    def elements(self) -> Iterator[tuple[Element, Sequence[str], frozenset[str]]]:
+        """Yield each narrative element, with the genders of its two characters and the names that they may have."""
+        if self._own.is_file():
+            for element, _, names, genders in declared_neps(read_elements(self._own)):
+                pairs = names.values() if isinstance(names, Mapping) else names
+                yield element, genders, frozenset(name for pair in pairs for name in pair)
+            return
+        seen: set[str] = set()
+        for _, person, relationship, record, _ in self._records():
+            element = _released_element(person, relationship, record)
+            if element.element not in seen:
+                seen.add(element.element)
+                yield element, PERSONS[person], frozenset((*MALE_NAMES, *FEMALE_NAMES))
+
+    def _records(self) -> Iterator[tuple[Path, str, str, dict[str, Any], str]]:
+        """Yield each released record with its file, the pair, the relationship and, for messages, its place."""
         for path, person, relationship in self._named_queries():
             for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
                 if line.strip():
-                    record = _record(line, f"{path}, line {number}")
-                    folder = path.parent / "Image" / person / relationship
-                    yield folder / record["image_name"], record.get("image_prompt")
+                    where = f"{path}, line {number}"
+                    yield path, person, relationship, _record(line, where), where
 
     def _named_queries(self) -> Iterator[tuple[Path, str, str]]:
         for path in self._queries():
@@ -249,30 +296,14 @@ class Genres(Builder):
 
     def _released_clips(self) -> Iterator[Clip]:
         gender_of = dict.fromkeys(MALE_NAMES, "male") | dict.fromkeys(FEMALE_NAMES, "female")
-        for path, person, relationship in self._named_queries():
-            for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
-                if not line.strip():
-                    continue
-                record = _record(line, f"{path}, line {number}")
-                index, group = int(record["scenario_index"]), record["relationship_group"]
-                age = AGES.get(record["age"], record["age"])
-                element = Element(
-                    element=f"{person}_{relationship}_{age}_group{group}_scenario{index}",
-                    relationship=relationship,
-                    relationship_name=record["relationship"],
-                    age=record["age"],
-                    description=record["relationship_description"],
-                    scenario=record["scenario"],
-                    plot=plot_of(relationship, index),
-                )
-                names = tuple(record["names"])
-                unknown = [name for name in names if name not in gender_of]
-                if len(names) != 2 or unknown:
-                    raise RequestError(
-                        f"{path}, line {number}: `names` are {list(names)}; expected two of table 9, of known gender"
-                    )
-                image = path.parent / "Image" / person / relationship / record["image_name"]
-                yield _clip(element, names, [gender_of[name] for name in names], image, PurePosixPath(image.name).stem)
+        for path, person, relationship, record, where in self._records():
+            element = _released_element(person, relationship, record)
+            names = tuple(record["names"])
+            unknown = [name for name in names if name not in gender_of]
+            if len(names) != 2 or unknown:
+                raise RequestError(f"{where}: `names` are {list(names)}; expected two of table 9, of known gender")
+            image = path.parent / "Image" / person / relationship / record["image_name"]
+            yield _clip(element, names, [gender_of[name] for name in names], image, PurePosixPath(image.name).stem)
 
     def _own_clips(self) -> Iterator[Clip]:
         for element, images, names, genders in declared_neps(read_elements(self._own)):
@@ -281,6 +312,20 @@ class Genres(Builder):
                 nep = f"{element.element}_{PurePosixPath(image).stem}"
                 pair, of_pair = _drawn(names, genders, nep, images.index(image))
                 yield _clip(element, pair, of_pair, path, nep)
+
+
+def _released_element(person: str, relationship: str, record: Mapping[str, Any]) -> Element:
+    age = AGES.get(record["age"], record["age"])
+    index = int(record["scenario_index"])
+    return Element(
+        element=f"{person}_{relationship}_{age}_group{record['relationship_group']}_scenario{index}",
+        relationship=relationship,
+        relationship_name=record["relationship"],
+        age=record["age"],
+        description=record["relationship_description"],
+        scenario=record["scenario"],
+        plot=plot_of(relationship, index),
+    )
 
 
 def plot_of(relationship: str, scenario_index: int) -> str:
@@ -349,6 +394,14 @@ def read_elements(path: Path) -> ElementsForm:
     from equivox.dataset_builders.genres_elements import ElementsForm
 
     return read_config_file(ElementsForm, str(path), "genres")
+
+
+def read_image_prompts(path: Path) -> ImagePromptsForm:
+    """Return the descriptions of images in a file; RequestError, naming the field, for anything malformed."""
+    from equivox.configs import read_config_file
+    from equivox.dataset_builders.genres_elements import ImagePromptsForm
+
+    return read_config_file(ImagePromptsForm, str(path), "genres")
 
 
 Names = Mapping[str, Sequence[str]] | Sequence[Sequence[str]]

@@ -16,6 +16,8 @@ elements:
     names: [[Ana, Ben], [Ben, Ana]]     # optional: one pair per image; drawn and shuffled by default
     images: [images/garden_1.png, images/garden_2.png]
     image_prompts: [kneeling between beans, in straw hats]     # optional, for --generate-images: used in turn
+
+`equivox data describe genres` lets a model write such prompts into a file of their own, `image_prompts.yaml`.
 """
 
 from __future__ import annotations
@@ -60,3 +62,16 @@ class ElementsForm(_Form):
     names: dict[Gender, Annotated[tuple[Text, ...], Field(min_length=2)]] = {}
     relationships: dict[str, RelationshipForm] = {}
     elements: Annotated[tuple[ElementForm, ...], Field(min_length=1)]
+
+
+class ImagePromptsForm(_Form):
+    """The content of an `image_prompts.yaml`: the descriptions of each element's images by the element's id.
+
+    `made_by` says which model wrote them. `without` says why an element has none, `refused` which descriptions were
+    left out.
+    """
+
+    prompts: dict[Text, Annotated[tuple[Text, ...], Field(min_length=1)]]
+    made_by: dict[str, str | int | float] = {}
+    without: dict[str, str] = {}
+    refused: dict[str, list[dict[Literal["text", "names"], str]]] = {}

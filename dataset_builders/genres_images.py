@@ -103,7 +103,8 @@ def wanted_images(builder: Genres) -> tuple[list[Wanted], int]:
             there += 1
         elif description is None:
             raise RequestError(
-                f"{builder.relative(path)} is missing and has no prompt; give its element `image_prompts`"
+                f"{builder.relative(path)} is missing and has no prompt; give its element `image_prompts`, or let a "
+                "model write them with `equivox data describe genres`"
             )
         else:
             wanted.append(Wanted(path, description))
@@ -118,9 +119,17 @@ def full_prompt(age: str, genders: Sequence[str], description: str, name: str) -
     """
     rng = random.Random(f"genres image {name}")
     quality = protocol()["image_quality"]
-    people = f"a {genders[0]} and a {genders[1]}" if genders[0] != genders[1] else f"two {genders[0]}s"
     drawn = [rng.choice(quality["realistic"]), rng.choice(quality["clarity"])]
-    return ", ".join([f"a photo of {people}", age, description.strip(" ,"), *drawn])
+    return ", ".join([f"a photo of {people(genders)}", age, description.strip(" ,"), *drawn])
+
+
+def people(genders: Sequence[str]) -> str:
+    """Return the two people of an image in words.
+
+    >>> people(("male", "female")), people(("female", "female"))
+    ('a male and a female', 'two females')
+    """
+    return f"a {genders[0]} and a {genders[1]}" if genders[0] != genders[1] else f"two {genders[0]}s"
 
 
 def generate_images(

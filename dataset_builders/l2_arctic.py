@@ -195,12 +195,12 @@ class L2Arctic(Builder):
 
 
 @cache
-def identity_words() -> frozenset[str]:
-    """Return the words of `identity_words.yaml`, in lower case."""
+def identity_words(*kinds: str) -> frozenset[str]:
+    """Return the words of `identity_words.yaml`, in lower case; with `kinds`, only those of these headings."""
     import yaml
 
     groups = yaml.safe_load((Path(__file__).parent / "identity_words.yaml").read_text(encoding="utf-8"))
-    return frozenset(word for words in groups.values() for word in words)
+    return frozenset(word for kind in kinds or groups for word in groups[kind])
 
 
 def words_of(text: str) -> set[str]:

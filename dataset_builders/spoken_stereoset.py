@@ -42,7 +42,8 @@ KINDS = ("stereotypical", "anti_stereotypical", "irrelevant")
 _THEIRS = {"stereotypical": "stereotypical", "anti_stereotypical": "anti-stereotypical", "irrelevant": "irrelevant"}
 CONTINUATIONS = tuple(_THEIRS.values())
 """The columns of the three continuations in the metadata."""
-_LABELS = {"stereotypical": "stereotype", "anti_stereotypical": "anti-stereotype", "irrelevant": "irrelevant"}
+LABELS = {"stereotypical": "stereotype", "anti_stereotypical": "anti-stereotype", "irrelevant": "irrelevant"}
+"""What annotators call the three continuations."""
 REQUIRED = ("id", "speaker", "context", *CONTINUATIONS)
 """The columns of every table of metadata, in addition to that of its domain."""
 _OPTIONAL = ("labels", "annotators")
@@ -320,12 +321,12 @@ def parse_labels(text: str) -> dict[str, dict[str, int]] | None:
     {'stereotypical': 1, 'anti_stereotypical': 0, 'irrelevant': 1}
     """
     read = _read(text)
-    if not isinstance(read, dict) or set(read) != set(_LABELS.values()):
+    if not isinstance(read, dict) or set(read) != set(LABELS.values()):
         return None
-    known = set(_LABELS.values())
+    known = set(LABELS.values())
     if not all(isinstance(votes, list) and known.issuperset(map(str, votes)) for votes in read.values()):
         return None
-    return {ours: {label: read[theirs].count(_LABELS[label]) for label in KINDS} for ours, theirs in _LABELS.items()}
+    return {ours: {label: read[theirs].count(LABELS[label]) for label in KINDS} for ours, theirs in LABELS.items()}
 
 
 def _read_list(text: str) -> list[Any] | None:

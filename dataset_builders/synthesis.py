@@ -3,7 +3,8 @@
 A table of texts has one row per context and group: `context`, `irrelevant`, `stereotypical`, `anti-stereotypical`, and
 one further column, the domain, whose name becomes the compared dimension (accent, region, …). A table of voices has
 the columns `speaker`, the domain (the group), `voice` (for the command), and any others that the command's template
-uses; each text is read by every voice of its group.
+uses; each text is read by every voice of its group. Labels of the continuations (`labels`, `annotators`), which
+`equivox data filter` adds to a table of texts, go into the corpus.
 
 Each clip is stored at once, in a hidden folder next to the output; the corpus itself appears whole or not at all, and a
 repeated call synthesizes only the missing clips.
@@ -37,6 +38,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 _DOMAIN = re.compile(r"[a-z][a-z0-9_]*")
 _SUFFIXES = {"wav": ".wav", "wavex": ".wav", "flac": ".flac", "ogg": ".ogg", "mp3": ".mp3", "mpeg": ".mp3"}
 _LONGEST_S = 600
+LABELLED = ("labels", "annotators")
+"""Optional columns of a table of texts, which `equivox data filter` adds: the annotators' labels, and who they are."""
+_NOT_LABELLED = "Nobody has labelled the continuations: what is a stereotype is the opinion of who wrote them."
+_LABELLED = "What is a stereotype is the opinion of the annotators who are named in the column `annotators`."
 
 
 @dataclass(frozen=True)
@@ -134,20 +139,30 @@ def synthesize(
     return Synthesis(output, len(clips), read_now)
 
 
+def read_texts(path: Path) -> tuple[str, list[dict[str, str]]]:
+    """Return the domain of a table of texts, and its rows; RequestError, naming the line, for anything malformed.
+
+    The columns `labels` and `annotators`, the labels of the continuations as the corpus stores them, are optional.
+    """
+    rows = read_table(path, ("context", *CONTINUATIONS))
+    known = ("context", *CONTINUATIONS, *LABELLED)
+    further = [name for name in (rows[0] if rows else {}) if name not in known]
+    if len(further) != 1 or not _DOMAIN.fullmatch(further[0]) or further[0] in REQUIRED:
+        raise RequestError(
+            f"{path}: besides context and the three continuations it needs rows and one column, the domain in "
+            f"lower case (accent), got {', '.join(further) or 'none'}"
+        )
+    for number, row in enumerate(rows, start=2):
+        if empty := [name for name, cell in row.items() if not cell and name not in LABELLED]:
+            raise RequestError(f"{path}, line {number}: {empty[0]} is empty; fill it in")
+    return further[0], rows
+
+
 def _domains(texts: Sequence[Path], voices: Sequence[Path]) -> list[_Domain]:
     written: dict[str, list[dict[str, str]]] = {}
     for path in texts:
-        rows = read_table(path, ("context", *CONTINUATIONS))
-        further = [name for name in (rows[0] if rows else {}) if name not in ("context", *CONTINUATIONS)]
-        if len(further) != 1 or not _DOMAIN.fullmatch(further[0]) or further[0] in REQUIRED:
-            raise RequestError(
-                f"{path}: besides context and the three continuations it needs rows and one column, the domain in "
-                f"lower case (accent), got {', '.join(further) or 'none'}"
-            )
-        for number, row in enumerate(rows, start=2):
-            if empty := [name for name, cell in row.items() if not cell]:
-                raise RequestError(f"{path}, line {number}: {empty[0]} is empty; fill it in")
-        written.setdefault(further[0], []).extend(rows)
+        domain, rows = read_texts(path)
+        written.setdefault(domain, []).extend(rows)
     spoken: dict[str, list[dict[str, str]]] = {}
     for path in voices:
         rows = read_table(path, ("speaker", "voice"))
@@ -192,6 +207,7 @@ def _clips(domain: _Domain, tts: str) -> list[_Clip]:
                 "speaker": voice["speaker"],
                 domain.name: text[domain.name],
                 **{name: text[name] for name in ("context", *CONTINUATIONS)},
+                **{name: text.get(name, "") for name in LABELLED},
             }
             # These fields have priority over columns of the same name, such as text or output.
             filled = {**voice, "text": text["context"], "output": "{output}"}
@@ -291,7 +307,7 @@ def _write(folder: Path, domains: Sequence[_Domain], clips: Sequence[_Clip], kep
             data = (kept / clip.key).read_bytes()
             suffix = _SUFFIXES[inspect_audio(data, name=clip.stem).codec.split()[0]]
             (folder / "speech" / domain.name / f"{clip.stem}{suffix}").write_bytes(data)
-        header = ["id", "speaker", domain.name, "context", *CONTINUATIONS, "labels", "annotators"]
+        header = ["id", "speaker", domain.name, "context", *CONTINUATIONS, *LABELLED]
         with (folder / "metadata" / f"{domain.name}_v1.0.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, header, restval="", lineterminator="\n")
             writer.writeheader()
@@ -311,7 +327,7 @@ def _write(folder: Path, domains: Sequence[_Domain], clips: Sequence[_Clip], kep
         "published": published,
         "cannot_say": [
             "The speakers are text-to-speech voices; their group is what the table of voices calls them.",
-            "Nobody has labelled the continuations: what is a stereotype is the opinion of who wrote them.",
+            _NOT_LABELLED if not all(text.get("labels") for d in domains for text in d.texts) else _LABELLED,
         ],
     }
     (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

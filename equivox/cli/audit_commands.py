@@ -23,18 +23,36 @@ def export_sheet(
     per: Annotated[str, typer.Option(help="Spread over any of model, task, condition, group.")] = "model,group",
     seed: Annotated[int, typer.Option(help="Draws other responses.")] = 0,
     annotator: AnnotatorOption = None,
+    stage: Annotated[
+        str | None, typer.Option(help="One stage of an annotation in stages, such as narrative; see the benchmark.")
+    ] = None,
+    judge: Annotated[
+        bool,
+        typer.Option("--judge", help="With --stage: show the annotator's lists, and ask for precision and recall."),
+    ] = False,
     data: Annotated[str | None, typer.Option("--data", "--data-dir", help="Where the recordings are now.")] = None,
     media: Annotated[bool, typer.Option("--media/--no-media", help="Put the recordings into the page.")] = True,
 ) -> None:
     """Write a blind sheet (CSV, and a page with the recordings), and the key that maps its rows to responses."""
+    from equivox.core.errors import RequestError
     from equivox.report.blind_sheet import draw, drawn_counts, export
+    from equivox.report.stage_sheet import draw_stage
 
     chosen = [part.strip() for part in per.split(",") if part.strip()]
-    drawn = draw(runs, n=n, per=chosen, seed=seed, annotator=annotator)
+    if judge and stage is None:
+        raise RequestError("`--judge` is about one stage of an annotation; give `--stage`, or leave it out")
+    if stage is None:
+        drawn = draw(runs, n=n, per=chosen, seed=seed, annotator=annotator)
+    else:
+        drawn = draw_stage(runs, stage, n=n, per=chosen, seed=seed, annotator=annotator, judge=judge)
     sheet, page, key = export(drawn, output, data=data, media=media)
     for (model, group), count in sorted(drawn_counts(drawn).items()):
-        echo(f"{model}  {group or 'all'}: {count} responses")
-    echo(f"\nGive {page} or {sheet} to people who label; neither names a group or a model.")
+        echo(f"{model}  {group or 'all'}: {count} {'responses' if stage is None else f'texts of the stage {stage}'}")
+    # At a stage, what the annotator saw may name a character or an identity.
+    blind = (
+        "neither names a group or a model" if stage is None else "neither names a model or says what is of which group"
+    )
+    echo(f"\nGive {page} or {sheet} to people who label; {blind}.")
     echo(f"Keep {key}: it tells which response is which. Labels come back with `equivox audit score {output} …`.")
 
 
@@ -57,15 +75,29 @@ def score_sheet(
         return _score_stages(benchmark, [folder, *(labels or [])], annotator)
     from equivox.cli.show import console
     from equivox.compare.labels import score_labels
+    from equivox.compare.stage_labels import score_judged, score_stage, stage_key
+    from equivox.core.errors import RequestError
     from equivox.core.files import write_text
-    from equivox.report.audit_tables import audit_tables
+    from equivox.report.audit_tables import audit_tables, stage_audit_table, stage_table
     from equivox.report.blind_sheet import CSV_FILE
     from equivox.report.table import print_tables
 
-    audit = score_labels(folder, labels or [folder / CSV_FILE], annotator=annotator)
+    files, key = labels or [folder / CSV_FILE], stage_key(folder)
+    if key is not None and any(entry["judged"] for entry in key.values()):
+        if annotator is not None:
+            raise RequestError("`annotator` says nothing here: its answers were on the sheet; leave it out")
+        checked = score_judged(folder, key, files)
+        write_text(folder / "audit.json", json.dumps(checked.as_dict(), indent=1, ensure_ascii=False) + "\n")
+        print_tables(console(), [stage_table(checked)])
+        echo(f"\nStored in {folder / 'audit.json'}")
+        return
+    if key is None:
+        audit = score_labels(folder, files, annotator=annotator)
+    else:
+        audit = score_stage(folder, key, files, annotator=annotator)
     path = folder / "audit.json"
     write_text(path, json.dumps(audit.as_dict(), indent=1, ensure_ascii=False) + "\n")
-    print_tables(console(), audit_tables(audit))
+    print_tables(console(), audit_tables(audit) if key is None else [stage_audit_table(audit)])
     echo(f"\nStored in {path}")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from equivox.cli import continuation_commands
 from equivox.cli.output import echo
 
 if TYPE_CHECKING:
@@ -118,6 +119,55 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
 
 
 @app.command()
+def describe(
+    corpus: Annotated[str, typer.Argument(help="The corpus whose images are described: genres.")],
+    source: Annotated[Path, typer.Option(help="The folder of the elements, as for `data build`.")],
+    model: Annotated[str, typer.Option(help="The language model: a packaged name, scheme:arguments or a YAML file.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file; image_prompts.yaml in the source by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed asks for other descriptions.")] = 0,
+    attempts: Annotated[int, typer.Option(min=1, help="How often an element is asked.")] = 3,
+) -> int:
+    """Let a model describe the images of narrative elements, for `data build --generate-images`."""
+    from equivox.cli.show import progress_bars
+    from equivox.core.errors import RequestError
+    from equivox.dataset_builders import Genres, open_builder
+    from equivox.dataset_builders.genres import IMAGE_PROMPTS
+    from equivox.dataset_builders.genres_descriptions import WANTED
+    from equivox.dataset_builders.genres_descriptions import describe as write
+    from equivox.engines import open_engine
+
+    builder = open_builder(corpus, source)
+    if not isinstance(builder, Genres):
+        raise RequestError(f"only the images of genres are described, got {corpus!r}; name genres")
+    engine = open_engine(model, [])
+    try:
+        with progress_bars(quiet=False) as progress:
+            made = write(
+                builder,
+                engine,
+                output or source / IMAGE_PROMPTS,
+                seed=seed,
+                attempts=attempts,
+                progress=partial(progress, "descriptions"),
+            )
+    finally:
+        engine.close()
+    echo(
+        f"{made.output}: {made.full + len(made.short):,} elements described ({len(made.short):,} of them with fewer "
+        f"than {WANTED} descriptions), {len(made.without):,} without; {made.refused:,} descriptions refused, as they "
+        "name a gender or a role"
+    )
+    for name, why in list(made.without.items())[:20]:
+        echo(f"  {name}: {why}")
+    if made.without:
+        echo("Repeat the command to ask again where no answer came; another `--seed` asks for other descriptions.")
+        return 1
+    return 0
+
+
+@app.command()
 def push(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A corpus of tasks, a task file, or the folder of a run.")
@@ -168,6 +218,11 @@ def statistics(
     print_tables(console(), [Table(columns=columns, align=align, rows=[list(line.values()) for line in lines])])
 
 
+app.command()(continuation_commands.rewrite)
+app.command()(continuation_commands.label)
+app.command("filter")(continuation_commands.filter_texts)
+
+
 @app.command()
 def synthesize(
     corpus: Annotated[str, typer.Argument(help="The layout to be made: spoken_stereoset.")],
@@ -183,18 +238,11 @@ def synthesize(
     from equivox.cli.show import progress_bars
     from equivox.dataset_builders.synthesis import synthesize as make
 
-    _check_layout(corpus)
+    continuation_commands.check_layout(corpus)
     with progress_bars(quiet=False) as progress:
         made = make(texts, voices, output, tts=tts, workers=workers, progress=partial(progress, "clips"))
     echo(f"{made.clips:,} clips in {made.folder}, {made.read_now:,} made now; build it with")
     echo(f"  equivox data build {corpus} --source {made.folder} --output DIR")
-
-
-def _check_layout(corpus: str) -> None:
-    from equivox.core.errors import RequestError
-
-    if corpus != "spoken_stereoset":
-        raise RequestError(f"this is for corpora of continuations, got {corpus!r}; known: spoken_stereoset")
 
 
 @app.command()

@@ -69,6 +69,10 @@ class AttributeAudit:
     (Fisher or χ²), because an annotator that errs more on one group distorts the comparison. `errors` counts pairs
     (people's value, annotator's value), the most frequent first. `split` counts responses on which people disagree
     evenly; they enter only α. `unread` counts responses that the annotator could not parse.
+
+    Of the labels of a stage, `unlabelled` counts what is on the sheet and nobody labelled. For lists there, `precision`
+    is the mean share, in percent, of the annotator's values that a person gives too, and `recall` that of a person's
+    values that the annotator gives; NaN where there are no such values.
     """
 
     attribute: str
@@ -84,6 +88,9 @@ class AttributeAudit:
     split: int = 0
     unread: int = 0
     undefined: str | None = None
+    unlabelled: int = 0
+    precision: float = NAN
+    recall: float = NAN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +122,13 @@ class AdjustedScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """The result of checking an annotator against labels."""
+    """The result of checking an annotator against labels; `stage` is empty for those of whole responses."""
 
     raters: Sequence[str]
     n_responses: int
     attributes: Sequence[AttributeAudit]
     scores: Sequence[AdjustedScore]
+    stage: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the audit as plain JSON values; NaN becomes None."""
@@ -142,7 +150,7 @@ def score_labels(folder: Path, files: Sequence[Path], *, annotator: str | None =
     return Audit(
         raters=sorted({name for unit in units for name in unit.people}),
         n_responses=len({unit.item for unit in units}),
-        attributes=[_attribute(name, members) for name, members in by_attribute.items()],
+        attributes=[attribute_audit(name, members) for name, members in by_attribute.items()],
         scores=_adjusted(by_attribute, annotator),
     )
 
@@ -156,13 +164,13 @@ def _units(folder: Path, files: Sequence[Path], annotator: str | None) -> list[U
     tasks = {run: {task.name: task for task in run_tasks(run)} for run in runs}
     rows = {run: _rows(run, list(tasks[run].values()), annotator) for run in runs}
     people: dict[tuple[str, str], dict[str, Label]] = {}
-    for rater, file in _named(files).items():
-        for line, item, name, text in _labels(file):
+    for rater, file in by_person(files).items():
+        for line, item, name, text in filled_in(file):
             where = f"{file}, line {line}"
             if item not in key:
                 raise RequestError(f"{where}: no response {item!r} is on the sheet of {folder}")
             declared = _attribute_of(tasks[Path(key[item]["run"])][key[item]["task"]], name, where)
-            people.setdefault((item, name), {})[rater] = _label(text, declared, where)
+            people.setdefault((item, name), {})[rater] = label_of(text, declared, where)
     units = []
     for (item, name), given in people.items():
         entry = key[item]
@@ -193,13 +201,14 @@ def _rows(run: Path, tasks: Sequence[Task], annotator: str | None) -> dict[tuple
     return {(task, row.key): row for task, rows in sample_rows(run, tasks, name).items() for row in rows}
 
 
-def _named(files: Sequence[Path]) -> dict[str, Path]:
+def by_person(files: Sequence[Path]) -> dict[str, Path]:
     """Return a name for each person, from the file name; equal file names also get their folder."""
     stems = Counter(file.stem for file in files)
     return {file.stem if stems[file.stem] == 1 else f"{file.parent.name}/{file.stem}": file for file in files}
 
 
-def _labels(file: Path) -> Iterable[tuple[int, str, str, str]]:
+def filled_in(file: Path) -> Iterable[tuple[int, str, str, str]]:
+    """Yield the line, item, attribute and label of each row of a sheet that has a label."""
     try:
         text = file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -220,11 +229,11 @@ def _attribute_of(task: Task, name: str, where: str) -> Attribute:
     return known[name]
 
 
-def _label(text: str, attribute: Attribute, where: str) -> Label:
+def label_of(text: str, attribute: Attribute, where: str) -> Label:
     """Return a person's label as a sorted set of values, for comparison."""
     given = [part.strip() for part in text.split(";")] if attribute.is_list else [text]
     if not attribute.options:
-        return _comparable(given)
+        return comparable(given)
     offered = {option.casefold(): option for option in (*attribute.options, OTHER, UNSTATED)}
     for value in given:
         if value.casefold() not in offered:
@@ -235,7 +244,8 @@ def _label(text: str, attribute: Attribute, where: str) -> Label:
     return tuple(sorted({offered[value.casefold()] for value in given}))
 
 
-def _comparable(values: Iterable[str]) -> Label:
+def comparable(values: Iterable[str]) -> Label:
+    """Return open values as a sorted set of lemmas, so that wordings can be compared; `unstated` if there is none."""
     return tuple(sorted({lemmas(plain) for value in values if (plain := canonical(value))})) or (UNSTATED,)
 
 
@@ -245,10 +255,11 @@ def _annotated(row: Row, attribute: Attribute) -> Label | None:
     values = row.values.get(attribute.name, ())
     if not values:
         return (UNSTATED,)
-    return tuple(sorted(values)) if attribute.options else _comparable(values)
+    return tuple(sorted(values)) if attribute.options else comparable(values)
 
 
-def _attribute(name: str, units: Sequence[Unit]) -> AttributeAudit:
+def attribute_audit(name: str, units: Sequence[Unit]) -> AttributeAudit:
+    """Return the comparison of the annotator with people on one attribute."""
     from statsmodels.stats.proportion import proportion_confint
 
     from equivox.statistics import krippendorff_alpha
@@ -352,7 +363,7 @@ def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None)
 def _wordings(run: Path, annotator: str | None) -> dict[tuple[str, Label], str]:
     """Return, for each open attribute and comparable label, the wording that the run's scores count it as."""
     rows = read_records(run, "", "open_values", annotator) or []
-    return {(row["attribute"], _comparable([row["value"]])): row["counts_as"] for row in rows}
+    return {(row["attribute"], comparable([row["value"]])): row["counts_as"] for row in rows}
 
 
 def _corrected(
@@ -373,8 +384,8 @@ def _corrected(
     def one(value: str) -> str:
         if attribute.options:
             return value
-        (comparable,) = _comparable([value])
-        return wording.get((attribute.name, (comparable,)), comparable)
+        (plain,) = comparable([value])
+        return wording.get((attribute.name, (plain,)), plain)
 
     answered = ~samples.has_status(*UNANSWERED, "empty")
     keys = [key for key, has in zip(samples.keys, answered.tolist(), strict=True) if has]

@@ -342,6 +342,8 @@ class Metric:
         Returns scores over all tasks of a family and condition together; None: there are none.
     follow_up
         Returns questions to the annotator about findings, asked when all responses are annotated; None: no questions.
+    follow_up_stages
+        The kinds of these questions, by the name of their segments, with what is asked; people can label them too.
     panels
         The figures of the report in addition to the forest of scores.
     cohort
@@ -376,6 +378,7 @@ class Metric:
     measures: tuple[Measure, ...]
     score_family: Callable[[Members, ScoringOptions], Scored] | None = None
     follow_up: Callable[[Members, ScoringOptions], Sequence[Segment]] | None = None
+    follow_up_stages: Mapping[str, str] = field(default_factory=dict)
     panels: tuple[Panel, ...] = ()
     cohort: Callable[[str, Sequence[CohortMember], int, int], Sequence[CohortScore]] | None = field(
         default=None, repr=False

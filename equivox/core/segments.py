@@ -194,6 +194,17 @@ class AnnotationScheme:
         """Return the status of a response and the annotations to store in its sample, given all annotations."""
         return (done[WHOLE].status if WHOLE in done else "unparsed"), done
 
+    def stages(self) -> Mapping[str, str]:
+        """Return the stages that people can label beside the annotator: name → what is done there; {} for none.
+
+        The annotation of the whole response is no stage: an audit without a stage checks it.
+        """
+        return {}
+
+    def stage_of(self, segment: str) -> str:
+        """Return the stage of a segment by its name: what is before the first `/`, "narrative" or "profile"."""
+        return segment.partition("/")[0]
+
     def missing_tools(self) -> list[str]:
         """Return the tools that the scheme needs and that are missing, each with what helps; no model is loaded."""
         return []

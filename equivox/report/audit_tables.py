@@ -70,6 +70,40 @@ def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
     return [agreement, corrected]
 
 
+def stage_audit_table(audit: Audit) -> Table:
+    """Return the agreement of people and annotator at one stage, a line per attribute, with the frequent errors."""
+    people = f"{len(audit.raters)} {'person' if len(audit.raters) == 1 else 'people'} ({', '.join(audit.raters)})"
+    what = "response" if audit.n_responses == 1 else "responses or findings"
+    return Table(
+        caption=f"The annotator at the stage {audit.stage} against {people}, {audit.n_responses} {what}",
+        columns=(
+            "attribute", "labelled", "not labelled", "agree %", "interval", "κ", "α", "precision", "recall", "unread",
+            "split",
+        ),
+        align="lrrrrrrrrrr",
+        rows=[
+            [
+                *(entry.attribute, str(entry.n), str(entry.unlabelled), percent(entry.agreement)),
+                *(interval(entry.ci_low, entry.ci_high), score_value(entry.kappa, "κ"), score_value(entry.alpha, "α")),
+                *(percent(entry.precision), percent(entry.recall), str(entry.unread), str(entry.split)),
+            ]
+            for entry in audit.attributes
+        ],
+        remarks=[
+            *(f"{DASH} {entry.attribute}: {entry.undefined}" for entry in audit.attributes if entry.undefined),
+            *(
+                f"{entry.attribute}: people say {said!r}, the annotator {read!r}, {n} times"
+                for entry in audit.attributes
+                for said, read, n in entry.errors[:3]
+            ),
+        ],
+        notes=[
+            "agree: all values alike; of a list, precision and recall: shares of the annotator's values that people "
+            "give too, and of people's that it gives. Values not labelled are missing and count for nothing."
+        ],
+    )  # fmt: skip
+
+
 def _named(score: AdjustedScore) -> str:
     return f"{score.model} {score.task} {score.attribute}"
 

@@ -8,17 +8,18 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.compare.labels import KEY_FILE
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import write_text
 from equivox.core.media import MediaError, checked_image, decode_audio
 from equivox.core.samples import UNANSWERED, Row, Samples
+from equivox.core.segments import Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, DataSource, Task, digest
 from equivox.core.text import inert
 from equivox.core.variants import SHUFFLED, SILENCE, TEXT_ONLY
@@ -27,6 +28,10 @@ from equivox.run.annotating import stored_texts
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import open_samples
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 PER = ("model", "task", "condition", "group")
 """The properties over which a sheet can be spread evenly."""
@@ -38,7 +43,11 @@ _RATE = 16_000
 
 @dataclass(frozen=True)
 class Drawn:
-    """One response on a sheet, under a name without meaning; `weight` is the number of responses it was drawn for."""
+    """One response on a sheet, under a name without meaning; `weight` is the number of responses it was drawn for.
+
+    With `segment` it is what the annotator saw at one stage of the annotation: `text` is that, and `stage` its name.
+    With `judged` the annotator's lists stand below it, and people say how good they are.
+    """
 
     item: str
     run: Path
@@ -47,21 +56,53 @@ class Drawn:
     row: Row
     text: str = ""
     weight: float = 1.0
+    segment: Segment | None = None
+    stage: str = ""
+    judged: bool = False
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """What is to be labelled."""
+        if self.segment is None:
+            return self.task.attributes
+        return shares_of(self.segment.attributes) if self.judged else self.segment.attributes
 
     @property
     def prompt(self) -> str:
-        """The prompt, with the plan's metadata filled in: the options of a choice, in their order."""
+        """The prompt, with the plan's metadata filled in: the options of a choice, in their order; none at a stage."""
+        if self.segment is not None:
+            return ""
         metadata = self.row.metadata
         return re.sub(r"\{([a-z_][a-z0-9_]*)\}", lambda match: metadata.get(match[1], match[0]), self.task.prompt.text)
 
 
+def shares_of(attributes: Sequence[Attribute]) -> tuple[Attribute, ...]:
+    """Return what people are asked about the annotator's lists: the precision and the recall of each, 0 to 1."""
+    return tuple(
+        Attribute(name=f"{attribute.name} {name}", asks=asks.format(attribute.asks))
+        for attribute in attributes
+        if attribute.is_list
+        for name, asks in (
+            ("precision", "of the listed {}: the share that the text bears out, 0 to 1"),
+            ("recall", "of all {} in the text: the share that is listed, 0 to 1"),
+        )
+    )
+
+
 def draw(
-    folders: Sequence[Path], *, n: int, per: Sequence[str], seed: int = 0, annotator: str | None = None
+    folders: Sequence[Path],
+    *,
+    n: int,
+    per: Sequence[str],
+    seed: int = 0,
+    annotator: str | None = None,
+    among: Callable[[Task, Samples], NDArray[np.bool_]] | None = None,
 ) -> list[Drawn]:
     """Return `n` answered responses of every combination of `per`, in random order.
 
-    A response that several tasks share is drawn once. The same runs, numbers and seed draw the same responses.
-    RequestError for an unknown `per`, and if there are no answers.
+    `among` returns which samples of a task can be drawn; by default all that were answered. A response that several
+    tasks share is drawn once. The same runs, numbers and seed draw the same responses. RequestError for an unknown
+    `per`, and if there are no answers; with `among` there may be none.
     """
     for name in per:
         if name not in PER:
@@ -77,6 +118,8 @@ def draw(
         for task in tasks:
             samples = opened[task.name]
             answered = ~samples.has_status(*UNANSWERED, "empty")
+            if among is not None:
+                answered &= among(task, samples)
             keys, groups = samples.keys, samples.groups.texts()
             for number in answered.nonzero()[0].tolist():
                 key = keys[number]
@@ -101,6 +144,8 @@ def draw(
     chosen = [(weights[named], ticket) for named, cell in cells.items() for ticket in sorted(cell)[:n]]
     tickets = [ticket for _, ticket in chosen]
     if not tickets:
+        if among is not None:
+            return []
         raise RequestError(f"no response of {', '.join(map(str, folders))} can be shown: none was answered")
     texts = {folder: stored_texts(folder, [t.key for t in tickets if t.folder == folder]) for folder in folders}
     drawn = []
@@ -143,6 +188,7 @@ def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, med
             "group": one.row.group,
             "cluster": one.row.cluster,
             "weight": one.weight,
+            **_stage_of(one),
         }
         for one in drawn
     }
@@ -157,20 +203,46 @@ def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, med
     return written
 
 
+def _stage_of(one: Drawn) -> dict[str, Any]:
+    if one.segment is None:
+        return {}
+    asked = [{**asdict(attribute), "words": ()} for attribute in one.attributes]
+    return {
+        "stage": one.stage,
+        "segment": one.segment.name,
+        "question": one.segment.digest,
+        "attributes": asked,
+        "judged": one.judged,
+    }
+
+
 def sheet_csv(drawn: Sequence[Drawn]) -> str:
     """Return the sheet as CSV: a row per response and attribute; the last column is empty, for the label."""
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     writer.writerow(["item", "attribute", "label", "what to say", "choices", "response", "prompt"])
     for one in drawn:
-        for attribute in one.task.attributes:
-            many = f" ({attribute.count} values, separated by ;)" if attribute.is_list else ""
-            choices = " / ".join(_choices(attribute)) or "a few words, or unstated"
+        for attribute in one.attributes:
+            many = f" ({_how_many(attribute)} values, separated by ;)" if attribute.is_list else ""
+            anything = "a number from 0 to 1" if one.judged else "a few words, or unstated"
+            choices = " / ".join(_choices(attribute)) or anything
             writer.writerow(
                 [one.item, attribute.name, "", attribute.asks + many, choices]
                 + [inert(text) for text in (str(one.text), one.prompt)]
             )
     return buffer.getvalue()
+
+
+def _how_many(attribute: Attribute) -> str:
+    return str(attribute.count) if attribute.at_least is None else f"up to {attribute.count}"
+
+
+def _field(attribute: Attribute) -> dict[str, Any]:
+    asks, count = attribute.asks, attribute.count
+    if attribute.at_least is not None:
+        # A list of any length is one field, as the sheet in CSV has it.
+        asks, count = f"{asks} ({_how_many(attribute)} values, separated by ;)", 1
+    return {"name": attribute.name, "asks": asks, "count": count, "options": _choices(attribute)}
 
 
 def _choices(attribute: Attribute) -> tuple[str, ...]:
@@ -192,9 +264,7 @@ def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) ->
             "media": f"data:{sent[one.item][0]};base64,{base64.b64encode(sent[one.item][1]).decode()}"
             if one.item in sent
             else "",
-            "fields": [
-                {"name": a.name, "asks": a.asks, "count": a.count, "options": _choices(a)} for a in one.task.attributes
-            ],
+            "fields": [_field(a) for a in one.attributes],
         }
         for one in drawn
     ]
@@ -211,7 +281,7 @@ def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, b
     corpora: dict[tuple[str, str], Mapping[str, Any]] = {}
     found: dict[str, tuple[str, bytes]] = {}
     for one in drawn:
-        if not one.task.media or one.task.condition in {TEXT_ONLY, SILENCE}:
+        if one.segment is not None or not one.task.media or one.task.condition in {TEXT_ONLY, SILENCE}:
             continue
         where = data or read_manifest(one.run)["command"]["data"]
         place = (one.task.data.corpus, str(where))

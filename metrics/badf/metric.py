@@ -76,6 +76,7 @@ METRIC = Metric(
     score=score,
     score_family=score_family,
     follow_up=follow_up,
+    follow_up_stages={"exclusivity": "a phrase: whether it is a fact that is exclusive to the identity"},
     measures=(
         Measure(
             name="associations tested",

@@ -102,6 +102,21 @@ class StoryScheme(AnnotationScheme):
         people = ["Emily", "John"]
         return [self._segment(stage, people, "A story.", "Emily: calm\nJohn: calm") for stage in STAGES]
 
+    def stages(self) -> Mapping[str, str]:
+        """Return the four stages of the phrases."""
+        return dict(
+            zip(
+                STAGES,
+                (
+                    "a story: phrases about each character",
+                    "a story and its phrases: the phrases that hold",
+                    "phrases: short ones that each say one thing",
+                    "short phrases: those that stay",
+                ),
+                strict=True,
+            )
+        )
+
     def sample(
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
     ) -> tuple[Status, Mapping[str, SegmentAnnotation]]:

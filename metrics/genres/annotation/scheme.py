@@ -201,6 +201,17 @@ class GenresScheme(AnnotationScheme):
             problem = problem.replace(f"no profile of {name}", f"no profile of character {number}")
         return status, {**kept, SPLIT: SegmentAnnotation("unparsed", {"problem": (problem,)})}
 
+    def stages(self) -> Mapping[str, str]:
+        """Return what evaluators annotate; the tools' segments are not for people."""
+        return {
+            "profile": "a profile: personality, occupation and interests",
+            "narrative": "a narrative: who has the higher status, who is the main character, pros and cons of each",
+        }
+
+    def stage_of(self, segment: str) -> str:
+        """Return the stage of a segment; a second evaluation has none, as the first has the same text."""
+        return "" if "#" in segment else super().stage_of(segment)
+
     def missing_tools(self) -> list[str]:
         """Return which of parser, classifier and word lists are missing, and what helps."""
         return self.tools.missing()

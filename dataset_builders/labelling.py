@@ -1,0 +1,254 @@
+"""Labels of continuations by several annotators, and the filter by their agreement.
+
+As in section 3.2 of Spoken StereoSet (arXiv 2408.07665): of each continuation at least five annotators say whether it
+shows a stereotype of the speaker, breaks one, or is unrelated; a context is discarded for a speaker's group if less
+than half of the annotators call one of its continuations what it is meant to be. The paper's annotators are people who
+hear the voice. Models get the group in words. A label that is missing or cannot be read is missing: it is no agreement.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from equivox.core.errors import RequestError, RunError
+from equivox.core.files import write_text
+from equivox.core.hashing import digest
+from equivox.core.requests import Engine
+from equivox.core.task import GREEDY
+from equivox.dataset_builders.asking import Asker, Progress, Question, answers_file
+from equivox.dataset_builders.base import listed, read_numbered_table
+from equivox.dataset_builders.rewriting import form, prompt, read_object, table
+from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, KINDS
+from equivox.dataset_builders.spoken_stereoset import LABELS as _OURS
+from equivox.dataset_builders.synthesis import LABELLED, read_texts
+
+LABELS = {theirs: _OURS[kind] for theirs, kind in zip(CONTINUATIONS, KINDS, strict=True)}
+"""What annotators call a continuation, by the column of the table of texts."""
+LEAST_ANNOTATORS = 5
+LEAST_AGREEMENT = 0.5
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelled:
+    """The result: the table, labels that were given, and labels that are missing, per annotator."""
+
+    output: Path
+    given: Mapping[str, int]
+    missing: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filtered:
+    """The result: the tables, the number of texts that stay, and how many were left out for which reason."""
+
+    output: Path
+    left_out_file: Path
+    texts: int
+    kept: int
+    left_out: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Item:
+    """One continuation of one context for one group."""
+
+    domain: str
+    row: Row
+    kind: str
+
+    @property
+    def name(self) -> str:
+        return digest([self.domain, self.row[self.domain], self.row["context"], self.row[self.kind]])[:12]
+
+
+def _items(texts: Path) -> tuple[str, list[dict[str, str]], dict[str, _Item]]:
+    domain, rows = read_texts(texts)
+    items: dict[str, _Item] = {}
+    for row in rows:
+        if len({row[kind] for kind in CONTINUATIONS}) < len(CONTINUATIONS):
+            raise RequestError(f"{texts}: two continuations of {row['context']!r} are alike; change one")
+        for kind in CONTINUATIONS:
+            item = _Item(domain, row, kind)
+            items.setdefault(item.name, item)
+    return domain, rows, items
+
+
+def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: Progress | None = None) -> Labelled:
+    """Write the labels of models: a row per annotator and continuation, with an empty label where there is none.
+
+    `output` is a CSV in the form of `sheet`. Each engine is closed when its labels are there. Answers are stored in a
+    hidden file beside the output, so that a repeated call asks only for labels that are missing. RequestError for an
+    invalid table, a simulated model, or the same model twice; RunError if an engine can no longer answer.
+    """
+    domain, _, items = _items(texts)
+    askers = [Asker(engine, answers_file(output), what="label", sampling=GREEDY) for engine in annotators]
+    twice = [name for name, n in Counter(asker.model for asker in askers).items() if n > 1]
+    if twice:
+        raise RequestError(f"`annotator` {twice[0]} is named twice, and its labels would be alike; name other models")
+    written: list[Row] = []
+    given: dict[str, int] = {}
+    missing: dict[str, int] = {}
+    for engine, asker in zip(annotators, askers, strict=True):
+        questions = {name: _question(item, asker.model) for name, item in items.items()}
+        try:
+            asker.ask(list(questions.values()), progress)
+        finally:
+            engine.close()  # the next model may need this one's memory
+        found = {name: _read(asker.answer(question)) for name, question in questions.items()}
+        missing[asker.model] = sum(value == "" for value in found.values())
+        given[asker.model] = len(found) - missing[asker.model]
+        for name, item in _shuffled(items, asker.model):
+            written.append({**_shown(name, item), "annotator": asker.model, "label": found[name]})
+    write_text(output, table(_header(domain), written))
+    return Labelled(output=output, given=given, missing=missing)
+
+
+def sheet(texts: Path, output: Path, *, seed: int = 0) -> int:
+    """Write an empty sheet of labels for one person, in random order, and return the number of its rows.
+
+    It does not say what a continuation is meant to be. RequestError for a file that exists: no labels are overwritten.
+    """
+    if output.exists():
+        raise RequestError(f"`output` {output} exists and may hold labels; name a new file")
+    domain, _, items = _items(texts)
+    write_text(output, table(_header(domain), [_shown(name, item) for name, item in _shuffled(items, str(seed))]))
+    return len(items)
+
+
+def _header(domain: str) -> list[str]:
+    return ["item", "annotator", domain, "context", "continuation", "label"]
+
+
+def _shown(name: str, item: _Item) -> dict[str, str]:
+    return {
+        "item": name,
+        item.domain: item.row[item.domain],
+        "context": item.row["context"],
+        "continuation": item.row[item.kind],
+    }
+
+
+def _shuffled(items: Mapping[str, _Item], by: str) -> list[tuple[str, _Item]]:
+    return sorted(items.items(), key=lambda entry: digest([by, entry[0]]))
+
+
+def _question(item: _Item, annotator: str) -> Question:
+    options = [item.row[kind] for kind in CONTINUATIONS]
+    # The same order for the three questions about a context, another one for another annotator.
+    random.Random(f"{annotator} {item.row['context']} {item.row[item.domain]}").shuffle(options)
+    text = prompt("label").format(
+        domain=item.domain,
+        group=item.row[item.domain],
+        context=item.row["context"],
+        continuation=item.row[item.kind],
+        first=options[0],
+        second=options[1],
+        third=options[2],
+    )
+    return Question(name=item.name, text=text, schema=form({"label": tuple(LABELS.values())}))
+
+
+def _read(answer: str | None) -> str:
+    """Return the label in an answer, "" if there is none or it cannot be read."""
+    if answer is None:
+        return ""
+    said = str(read_object(answer).get("label", answer)).strip().strip('".').casefold()
+    return said if said in LABELS.values() else ""
+
+
+def keep_agreed(
+    texts: Path,
+    labels: Sequence[Path],
+    output: Path,
+    *,
+    least_annotators: int = LEAST_ANNOTATORS,
+    least_agreement: float = LEAST_AGREEMENT,
+) -> Filtered:
+    """Write the texts whose continuations enough annotators call what they are meant to be, with all labels.
+
+    Parameters
+    ----------
+    texts
+        The table of texts.
+    labels
+        The labels of models or people: CSV with `item` and `label`, one row per annotator and continuation. The
+        annotator is the column `annotator`, or the file's name where it is empty.
+    output
+        The table of the texts that stay, with `labels` and `annotators` as the corpus stores them; `synthesize` reads
+        it. `<output>.left_out.csv` holds the others with the reason.
+    least_annotators, least_agreement
+        The labels that each continuation needs, and the share of them that must be right. In the paper 5 and 0.5;
+        exactly the share is enough.
+
+    Raises
+    ------
+    RequestError
+        An invalid table, and a label or item that is not on the sheet, with its line.
+    RunError
+        No text stays; the list of those left out was written.
+    """
+    if least_annotators < 1 or not 0 < least_agreement <= 1:
+        raise RequestError(
+            f"`least_annotators` is 1 or more and `least_agreement` in (0, 1], got {least_annotators} and "
+            f"{least_agreement:g}; the paper has 5 and 0.5"
+        )
+    domain, rows, items = _items(texts)
+    votes = _votes(labels, items)
+    header = [domain, "context", *CONTINUATIONS]
+    kept: list[Row] = []
+    left_out: list[Row] = []
+    for row in rows:
+        own = {kind: votes.get(_Item(domain, row, kind).name, {}) for kind in CONTINUATIONS}
+        right = {kind: sum(vote == LABELS[kind] for vote in own[kind].values()) for kind in CONTINUATIONS}
+        few = [kind for kind in CONTINUATIONS if len(own[kind]) < least_annotators]
+        # 3 of 5 and 0.6 must be equal: the comparison is one of whole numbers but for the share itself.
+        low = [kind for kind in CONTINUATIONS if right[kind] < least_agreement * len(own[kind]) - 1e-9]
+        if few:
+            reason = f"fewer than {least_annotators} labels of a continuation"
+        elif low:
+            reason = f"less than {100 * least_agreement:g} % call the {low[0]} continuation that"
+        else:
+            reason = ""
+        counted = {kind: f"{right[kind]} of {len(own[kind])}" for kind in CONTINUATIONS}
+        if reason:
+            left_out.append({**row, "reason": reason, **{f"agreement {kind}": counted[kind] for kind in CONTINUATIONS}})
+        else:
+            who = sorted(set().union(*own.values()))
+            told = {LABELS[kind]: [own[kind][name] for name in who if name in own[kind]] for kind in CONTINUATIONS}
+            kept.append({**row, "labels": json.dumps(told), "annotators": json.dumps(who)})
+    file = output.with_name(f"{output.stem}.left_out.csv")
+    write_text(file, table([*header, "reason", *(f"agreement {kind}" for kind in CONTINUATIONS)], left_out))
+    reasons = Counter(row["reason"] for row in left_out)
+    if not kept:
+        raise RunError(f"none of {len(rows)} texts stays ({listed(reasons)}); {file} lists them")
+    write_text(output, table([*header, *LABELLED], kept))
+    return Filtered(output=output, left_out_file=file, texts=len(rows), kept=len(kept), left_out=reasons)
+
+
+def _votes(files: Sequence[Path], items: Mapping[str, _Item]) -> dict[str, dict[str, str]]:
+    """Return the label of each item by annotator; empty labels are left out."""
+    votes: dict[str, dict[str, str]] = {}
+    for file in files:
+        for line, row in read_numbered_table(file, ("item", "label")):
+            said = row["label"].casefold()
+            if not said:
+                continue
+            if row["item"] not in items:
+                raise RequestError(f"{file}, line {line}: no continuation {row['item']!r} is in the table of texts")
+            if said not in LABELS.values():
+                raise RequestError(
+                    f"{file}, line {line}: `label` is {', '.join(LABELS.values())} or empty, got {row['label']!r}"
+                )
+            who = row.get("annotator") or file.stem
+            own = votes.setdefault(row["item"], {})
+            if who in own:
+                raise RequestError(f"{file}, line {line}: {who} has labelled {row['item']} already; remove one label")
+            own[who] = said
+    return votes
