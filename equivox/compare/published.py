@@ -118,7 +118,7 @@ def _with_extremes(cells: Sequence[ReproducedCell]) -> list[ReproducedCell]:
 def reproduced(paper: str, runs: Sequence[TableRun]) -> list[ReproducedTable]:
     """Return the tables of a paper as `runs` fill them, cell by cell.
 
-    `paper` is the name of a packaged file (`vibe`, `spoken_stereoset`, `genres`, `badf`) or a YAML file of that form.
+    `paper` is the name of a packaged file (`equivox.configs.published.published_names`) or a YAML file of that form.
     Models that a table of the paper does not have follow as further rows, without a published number. RequestError for
     an unknown paper, and if two of the runs have the same task of the same model.
     """
