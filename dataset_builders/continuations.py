@@ -9,6 +9,7 @@ from math import isnan
 from statistics import fmean
 
 from equivox.core.errors import RequestError
+from equivox.core.metric import CorpusDescription
 from equivox.core.task import Column
 from equivox.dataset_builders.spoken_stereoset import KINDS
 
@@ -142,9 +143,10 @@ def corpus_facts(
     seconds: Sequence[float | None],
     diverse: bool,
     progress: Callable[[str, int, int], None],
-) -> list[dict[str, str]]:
+) -> CorpusDescription:
     """Return a row of texts per domain: size, length and agreement; with `diverse` also ROUGE-L of continuations."""
     lines = []
+    averages: dict[str, Sequence[float]] = {}
     for domain, own in domain_statistics(rows, seconds).items():
         counts = {"speakers": own.speakers, "instances": own.instances, "contexts": own.contexts}
         line = {"domain": domain, **{name: f"{count:,}" for name, count in counts.items()}}
@@ -153,9 +155,11 @@ def corpus_facts(
         line["groups"] = ", ".join(f"{group} {count:,}" for group, count in own.groups.items())
         if diverse:
             found = rouge_l_diversity(own.continuations, progress=partial(progress, f"ROUGE-L of {domain}"))
+            averages[domain] = list(found.averages.values())
             line |= {"mean ROUGE-L": _text(found.mean, 3), "largest": _text(found.largest, 3)}
         lines.append(line)
-    return lines
+    quantity = "average ROUGE-L of a continuation with all others of its domain"
+    return CorpusDescription(rows=lines, distributions=averages, quantity=quantity)
 
 
 def _text(value: float, digits: int) -> str:

@@ -195,15 +195,25 @@ def statistics(
     corpus: Annotated[str, typer.Argument(help="A corpus of continuations: spoken_stereoset.")],
     data: Annotated[str, typer.Option("--data", help="`sample`, or the folder that `equivox data build` wrote into.")],
     diversity: Annotated[bool, typer.Option(help="ROUGE-L of the continuations, too; takes up to a minute.")] = True,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw how ROUGE-L is distributed into this .svg, .png or .pdf.")
+    ] = None,
 ) -> None:
     """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
+    from equivox.cli.figure_files import figure_format, write_figure
     from equivox.cli.show import console, progress_bars
     from equivox.core.errors import RequestError
+    from equivox.core.files import refuse_unusable
     from equivox.core.task import DataSource
     from equivox.dataset_builders.corpus import open_corpus
     from equivox.report.table import Table, print_tables
     from equivox.tasks.registry import builtin_tasks
 
+    if figure is not None:
+        refuse_unusable(figure, "figure")
+        figure_format(figure, "figure")
+        if not diversity:
+            raise RequestError("`figure` draws the ROUGE-L of the texts; leave out `--no-diversity`")
     facts = {
         task.data.corpus: task.metric.corpus_facts for task in builtin_tasks().values() if task.metric.corpus_facts
     }
@@ -212,10 +222,15 @@ def statistics(
         raise RequestError(f"nothing describes the corpus {corpus!r}; known: {', '.join(facts)}")
     samples = open_corpus(DataSource(corpus=corpus), data).samples
     with progress_bars(quiet=False) as progress:
-        lines = described([s.columns for s in samples], [s.duration_s for s in samples], diversity, progress)
+        found = described([s.columns for s in samples], [s.duration_s for s in samples], diversity, progress)
+    lines = found.rows
     columns = list(lines[0]) if lines else []
     align = "".join("l" if name in {columns[0], "groups"} else "r" for name in columns)
     print_tables(console(), [Table(columns=columns, align=align, rows=[list(line.values()) for line in lines])])
+    if figure is not None:
+        from equivox.report.figures import draw_histograms
+
+        write_figure(figure, draw_histograms(found.distributions, found.quantity))
 
 
 app.command()(continuation_commands.rewrite)

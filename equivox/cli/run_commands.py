@@ -153,17 +153,13 @@ def leaderboard(folder: Path, output: Path) -> int:
 def plot(folder: Path, name: str, output: Path, *, beside: list[Path]) -> int:
     """Draw one figure of a run, or of several runs."""
     from equivox.cli import EXIT_DONE
-    from equivox.cli.show import console
-    from equivox.core.files import refuse_unusable, write_whole
-    from equivox.report.figures import figure_of, rendered
+    from equivox.cli.figure_files import figure_format, write_figure
+    from equivox.core.files import refuse_unusable
+    from equivox.report.figures import figure_of
 
     refuse_unusable(output, "output")
-    kind = output.suffix.removeprefix(".")
-    if kind not in ("svg", "png", "pdf"):
-        raise RequestError(f"`output` must end in .svg, .png or .pdf, got {output.name}")
-    drawn = rendered(figure_of(folder, name, beside=beside), kind)  # type: ignore[arg-type]
-    write_whole(output, lambda temporary: temporary.write_bytes(drawn))
-    console().print(f"Figure: {output.resolve()}", markup=False)
+    figure_format(output, "output")
+    write_figure(output, figure_of(folder, name, beside=beside))
     return EXIT_DONE
 
 

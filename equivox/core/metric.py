@@ -271,12 +271,23 @@ class Measure:
     p_help: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class CorpusDescription:
+    """What there is to say of a corpus: rows by heading, and numbers of single texts whose distribution can be drawn.
+
+    `distributions` are by the name of a part of the corpus; `quantity` says what the numbers are.
+    """
+
+    rows: Sequence[Mapping[str, str]]
+    distributions: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    quantity: str = ""
+
+
 CorpusFacts = Callable[
-    [Sequence[Mapping[str, Any]], Sequence[float | None], bool, Callable[[str, int, int], None]],
-    Sequence[Mapping[str, str]],
+    [Sequence[Mapping[str, Any]], Sequence[float | None], bool, Callable[[str, int, int], None]], CorpusDescription
 ]
 """Function of a corpus's columns, the seconds of each sample, whether to compare texts (slow) and a progress callback
-that returns rows by heading."""
+that describes the corpus."""
 
 
 @dataclass(frozen=True, kw_only=True)

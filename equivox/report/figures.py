@@ -164,6 +164,23 @@ def draw_shares(
         return figure
 
 
+def draw_histograms(distributions: Mapping[str, Sequence[float]], quantity: str) -> Figure:
+    """Draw how numbers are distributed, a panel per name, over common bins; `quantity` names the common axis."""
+    import numpy as np
+
+    every = [number for own in distributions.values() for number in own]
+    edges = np.histogram_bin_edges(every or [0.0, 1.0], bins=30)
+    n = max(1, len(distributions))
+    with _drawing(0.6 + 1.5 * n, shape=(n, 1)) as (figure, grid):
+        panels = [grid] if n == 1 else list(grid.flat)
+        for axes, (name, own) in zip(panels, distributions.items(), strict=True):
+            axes.hist(own, bins=edges, facecolor=PALETTE[0], edgecolor=INK, linewidth=0.5)
+            axes.set_title(f"{_short(name)} ({len(own):,})", loc="left", fontsize=9, color=INK)
+            axes.set_ylabel("number")
+        panels[-1].set_xlabel(quantity)
+        return figure
+
+
 def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
     """Draw the correlations of tasks over models as a matrix; each cell shows its number."""
     import numpy as np
