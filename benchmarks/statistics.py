@@ -1,7 +1,7 @@
 """Speed of the permutation tests next to naive numpy and scipy alone: `python -m benchmarks.statistics`.
 
 All contestants run in this process on the same data, so that the ratios hold on any machine. Each time is the best of
-three. `--skip-leaderboard` leaves out the last table, which takes about a minute.
+three. `--skip-leaderboard` leaves out the last table, which takes about two minutes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -171,27 +172,35 @@ def reading() -> None:
         write(f"| {n:,} | " + " | ".join(f"{seconds:.3f}" for seconds in [*times, test]) + " |")
 
 
-def leaderboard() -> None:
-    """11 models × 2 dimensions × 5 tasks with 20 attributes in all: both tests, interval, and the task means."""
-    rng = np.random.default_rng(1)
-    tasks = (
-        ((60, 4, 5, 40, 6, 50), 1),
-        ((60,), 3),
-        ((4, 5, 4, 5, 2), 1),
-        ((5, 20, 4, 6), 1),
-        ((30, 5, 40, 40), 1),
-    )
+TASKS = (
+    ((60, 4, 5, 40, 6, 50), 1),
+    ((60,), 3),
+    ((4, 5, 4, 5, 2), 1),
+    ((5, 20, 4, 6), 1),
+    ((30, 5, 40, 40), 1),
+)
+"""Values of each attribute of the five tasks, and values per response: 20 attributes."""
+
+
+def one_model(asked: tuple[int, int, int, int]) -> float:
+    """Score one model on the five tasks of one dimension; return this process's peak memory in GiB."""
+    n, n_clusters, n_groups, seed = asked
+    rng = np.random.default_rng([1, seed])
+    clusters = np.arange(n) % n_clusters
+    for widths, per_response in TASKS:
+        joint_shift(task(rng, n, widths, per_response), clusters % n_groups, clusters=clusters, rng=rng)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def leaderboard(processes: int = 2) -> None:
+    """11 models × 2 dimensions × 5 tasks with 20 attributes in all: all tests, intervals, and the task means."""
+    asked = [(*design, model) for design in ((7_442, 91, 2), (14_400, 24, 6)) for model in range(11)]
     start = time.perf_counter()
-    for n, n_clusters, n_groups in ((7_442, 91, 2), (14_400, 24, 6)):
-        clusters = np.arange(n) % n_clusters
-        groups = clusters % n_groups
-        for _ in range(11):
-            for widths, per_response in tasks:
-                joint_shift(task(rng, n, widths, per_response), groups, clusters=clusters, rng=rng)
+    with ProcessPoolExecutor(processes) as pool:
+        peak = max(pool.map(one_model, asked))
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    write("\nWhole leaderboard: 11 models × 2 dimensions × 20 attributes in 5 tasks, both tests, interval, task means")
-    write(f"{seconds:.0f} s (bound 120 s), peak memory {peak:.2f} GiB (bound 2 GiB)")
+    write("\nWhole leaderboard: 11 models × 2 dimensions × 20 attributes in 5 tasks, all tests, intervals, task means")
+    write(f"{seconds:.0f} s in {processes} processes (bound 150 s), peak memory {peak:.2f} GiB each (bound 2 GiB)")
 
 
 def main() -> None:

@@ -505,7 +505,7 @@ clusters have 1 to 29 answers, spreads that differ up to a hundredfold, and erro
 |---|---|---|---|---|---|
 {totals}
 
-Sign flips assume symmetric differences. With strongly skewed and uneven clusters p is right at 5 %, and up to 1.8 times
+Sign flips assume symmetric differences. With strongly skewed and uneven clusters p is right at 5 %, and up to twice
 too frequent at 1 %.
 
 ### Ranks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -299,14 +299,25 @@ class _Tables:
         return np.stack([self.counts[:, self.group == code].sum(axis=1) for code in range(self.n_groups)], axis=1)
 
     def noise(self, rng: np.random.Generator) -> Noise:
-        """Return the noise of both models' distributions together; the second model's columns follow the first's."""
+        """Return the noise of both models' distributions together; the second model's columns follow the first's.
+
+        Its degrees of freedom are clusters less groups at most. The jackknife's are more where errors of many values
+        average out, which the difference of two distances does not; with two uneven clusters a group, models of equal
+        bias were told apart in 20 % of samples (`python -m benchmarks.comparison`).
+        """
         n_values = self.counts.shape[2]
-        return noise_of(
+        found = noise_of(
             np.concatenate(self._rows),
             np.concatenate([self._codes[0], self._codes[1] + n_values]),
             self.design,
             [*self.slices, *(slice(part.start + n_values, part.stop + n_values) for part in self.slices)],
             rng,
+        )
+        most = float(max(1, len(self.group) - self.n_groups))
+        return replace(
+            found,
+            degrees=tuple(min(own, most) for own in found.degrees),
+            joint_degrees=min(found.joint_degrees, most),
         )
 
     def contrasts(self, deviations: Floats) -> Floats:
