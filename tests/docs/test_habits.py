@@ -54,3 +54,9 @@ def test_the_changelog_has_the_headings_of_keep_a_changelog() -> None:
     unreleased = text.split("## [Unreleased]")[1]
     headings = re.findall(r"^### (\w+)$", unreleased.split("\n## ")[0], flags=re.MULTILINE)
     assert headings == ["Added", "Changed", "Removed"]
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    """Pytest imports them by their bare names, so two of one name cannot be collected together."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
