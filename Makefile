@@ -30,10 +30,10 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/equivox demo
 
-# The last five keep about one core each busy, so two of them run at a time, the longest first; each prints when it ends.
-# An environment is installed inside its target: as a prerequisite it would let the next target go first.
-test: lint unit
-	$(MAKE) --no-print-directory -j2 --output-sync=target test-engine types test-browser test-lighteval test-newest
+# Two run at a time, the longest first, so that no core waits for the last one; each prints when it ends. All but `unit`
+# keep about one core busy. An environment is installed inside its target: as a prerequisite it would let the next go first.
+test: lint
+	$(MAKE) --no-print-directory -j2 --output-sync=target test-engine unit types test-browser test-lighteval test-newest
 
 check: lint
 	$(MAKE) --no-print-directory -j2 types quick
