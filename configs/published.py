@@ -14,7 +14,7 @@ FOLDER = "published"
 
 
 class Source(BaseModel):
-    """Where a cell's number comes from. A field that is not given is taken from the column, row, block or table around.
+    """Source of a cell's number. A field that is not given is taken from the column, row, block or table around.
 
     `model`, `setting` and `annotator` choose the run and whose annotations count. `family`, `task` and `condition` name
     the task; without `task` the whole family is meant. The number is then a score (`score`, with its `subset`), or an

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -219,7 +219,7 @@ def _sample(record: dict[str, Any], reader: _ShardReader | None, row: int) -> Sa
         file_name=sample_id,
         problem=_named(sample_id, record[f"{reader.kind}_problem"]),
         duration_s=record.get("duration_s"),
-        load=lambda: reader.read(row),
+        load=partial(reader.read, row),
     )
 
 
@@ -239,6 +239,9 @@ class _ShardReader:
         self._path = path
         self.kind = kind
         self._group = lru_cache(maxsize=1)(self._read_group)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _sent_reader, (self._path, self.kind)
 
     def _read_group(self, index: int) -> list[bytes]:
         import pyarrow.parquet as pq
@@ -262,3 +265,9 @@ class _ShardReader:
         starts = self._starts()
         index = bisect.bisect_right(starts, row) - 1
         return self._group(index)[row - starts[index]]
+
+
+@lru_cache(maxsize=256)
+def _sent_reader(path: Path, kind: str) -> _ShardReader:
+    """Return the reader of a shard in a process that was sent it; all rows of the shard share it there."""
+    return _ShardReader(path, kind)

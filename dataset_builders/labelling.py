@@ -28,7 +28,7 @@ from equivox.dataset_builders.spoken_stereoset import LABELS as _OURS
 from equivox.dataset_builders.synthesis import LABELLED, read_texts
 
 LABELS = {theirs: _OURS[kind] for theirs, kind in zip(CONTINUATIONS, KINDS, strict=True)}
-"""What annotators call a continuation, by the column of the table of texts."""
+"""The annotators' name of each kind of continuation, by the column of the table of texts."""
 LEAST_ANNOTATORS = 5
 LEAST_AGREEMENT = 0.5
 

@@ -43,7 +43,7 @@ _THEIRS = {"stereotypical": "stereotypical", "anti_stereotypical": "anti-stereot
 CONTINUATIONS = tuple(_THEIRS.values())
 """The columns of the three continuations in the metadata."""
 LABELS = {"stereotypical": "stereotype", "anti_stereotypical": "anti-stereotype", "irrelevant": "irrelevant"}
-"""What annotators call the three continuations."""
+"""The annotators' names of the three continuations."""
 REQUIRED = ("id", "speaker", "context", *CONTINUATIONS)
 """The columns of every table of metadata, in addition to that of its domain."""
 _OPTIONAL = ("labels", "annotators")

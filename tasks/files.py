@@ -24,7 +24,8 @@ questions:                   # optional: custom prompts
     sampling: {temperature: 0.7, repeats: 3}                          # optional: greedy, once, by default
 card: Who recorded this, under which licence, and what it cannot say.
 
-An open attribute needs `words` only for the annotator `rules` and for simulated models.
+`favourable` lists the values of an attribute that are good for the person (`equivox impact`). An open attribute needs
+`words` only for the annotator `rules` and for simulated models.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class AttributeField(BaseModel):
     count: int = Field(default=1, ge=1)
     role: Literal["outcome", "echo"] = "outcome"
     words: dict[str, list[str]] = {}
+    favourable: list[str] = []
 
 
 class ExampleField(BaseModel):
@@ -222,14 +224,18 @@ def _attribute(field: AttributeField, where: str) -> Attribute:
         raise RequestError(f"{where}: the option {clash[0]!r} of {field.name} is always there; leave it out")
     if field.options and field.words and set(field.words) != set(field.options):
         raise RequestError(f"{where}: `words` of {field.name} must be given for its options and no others")
-    return Attribute(
-        name=field.name,
-        asks=field.asks,
-        options=tuple(field.options),
-        count=field.count,
-        role=field.role,
-        words=tuple((value, (value, *words)) for value, words in field.words.items()),
-    )
+    try:
+        return Attribute(
+            name=field.name,
+            asks=field.asks,
+            options=tuple(field.options),
+            count=field.count,
+            role=field.role,
+            words=tuple((value, (value, *words)) for value, words in field.words.items()),
+            favourable=tuple(field.favourable),
+        )
+    except RequestError as error:
+        raise RequestError(f"{where}: {error}") from None
 
 
 def _example(field: ExampleField, attributes: tuple[Attribute, ...], where: str) -> WorkedExample:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from equivox.core.errors import RequestError
+
 Role = Literal["outcome", "echo", "refusal"]
 
 UNSTATED = "unstated"
@@ -38,6 +40,16 @@ class Attribute:
     role
         `outcome` enters the task's score; `echo` (the group that the model took the person for) and `refusal` are
         scored separately and never averaged into it.
+    favourable
+        The values that are good for the person, such as "exceptional expert"; empty if the attribute has no such
+        values. Impact ratios count them (`equivox impact`). They change no question and no annotation, so they are no
+        part of a task's fingerprint.
+
+    Raises
+    ------
+    RequestError
+        `favourable` is one text, repeats a value, names a value that is no option, or names every option, or the
+        attribute is no outcome.
     """
 
     name: str
@@ -47,6 +59,22 @@ class Attribute:
     role: Role = "outcome"
     at_least: int | None = None
     words: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    favourable: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.favourable:
+            self._check_favourable()
+
+    def _check_favourable(self) -> None:
+        given, where = self.favourable, f"`favourable` of {self.name}"
+        if isinstance(given, str) or len(set(given)) < len(given):
+            raise RequestError(f"{where} is a tuple of values, each once, got {given!r}")
+        if self.role != "outcome":
+            raise RequestError(f"{where} is {', '.join(given)}, but its role is {self.role}; only outcomes have it")
+        if strange := [value for value in given if self.options and value not in self.options]:
+            raise RequestError(f"{where} has {strange[0]!r}, no option; choose among {', '.join(self.options)}")
+        if self.options and len(given) == len(self.options):
+            raise RequestError(f"{where} names every option; leave out those that are not favourable")
 
     @property
     def is_list(self) -> bool:

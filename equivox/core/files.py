@@ -47,6 +47,13 @@ def refuse_unusable(path: Path, name: str) -> None:
         raise RequestError(f"`{name}` {shortened(str(path))} cannot be used: {why}; name another") from None
 
 
+def refuse_unusable_file(path: Path, name: str) -> None:
+    """Raise RequestError for a path that cannot be used as a file, a folder among them; `name` is its option."""
+    refuse_unusable(path, name)
+    if path.is_dir():
+        raise RequestError(f"`{name}` {path} is a folder; name the file")
+
+
 def shortened(text: str, longest: int = 80) -> str:
     """Return a text for a message, without its middle if it is long.
 

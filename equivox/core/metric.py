@@ -273,7 +273,7 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusDescription:
-    """What there is to say of a corpus: rows by heading, and numbers of single texts whose distribution can be drawn.
+    """Description of a corpus: rows by heading, and numbers of single texts whose distribution can be drawn.
 
     `distributions` are by the name of a part of the corpus; `quantity` says what the numbers are.
     """

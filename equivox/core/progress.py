@@ -3,10 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 Progress = Callable[[str, int, int], None]
-"""Called with the stage's name, the number of things done and the total."""
+"""Called with a stage's name, the number of things done and the total; the name can be a `Stage`, which knows more."""
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
     """Ignore progress."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How a pool of engines is doing: the workers that are loaded, asked for and lost, and the requests given back."""
+
+    loaded: int
+    asked: int
+    lost: int
+    given_back: int
+
+    def __str__(self) -> str:
+        """Return it in words, without what is zero.
+
+        >>> str(Standing(loaded=3, asked=4, lost=1, given_back=12))
+        '3 of 4 workers, 1 lost, 12 requests given back'
+        """
+        words = [f"{self.loaded} of {self.asked} workers"]
+        words += [f"{self.lost} lost"] if self.lost else []
+        words += [f"{self.given_back} requests given back"] if self.given_back else []
+        return ", ".join(words)
+
+
+class Stage(str):
+    """The name of a stage, with the number of things that failed and how the pool of engines is doing, if there is one.
+
+    >>> Stage("generate", failed=2) == "generate", Stage("generate", failed=2).note
+    (True, '2 failed')
+    """
+
+    failed: int
+    standing: Standing | None
+
+    def __new__(cls, name: str, *, failed: int = 0, standing: Standing | None = None) -> Stage:
+        """Return the stage called `name`."""
+        stage = super().__new__(cls, name)
+        stage.failed, stage.standing = failed, standing
+        return stage
+
+    @property
+    def note(self) -> str:
+        """What is beside the count, in words; empty if nothing failed and there is no pool."""
+        words = [str(self.standing)] if self.standing is not None else []
+        return ", ".join([*words, *([f"{self.failed} failed"] if self.failed else [])])

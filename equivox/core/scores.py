@@ -233,8 +233,7 @@ class Score:
     @property
     def family(self) -> str:
         """The family of the task, its condition included."""
-        name, at, condition = self.task.partition("@")
-        return f"{name.partition(':')[0]}{at}{condition}"
+        return family_of(self.task)
 
     @property
     def is_whole(self) -> bool:
@@ -266,6 +265,16 @@ class Score:
         values["parts"] = tuple(values["parts"])
         values["notes"] = tuple(values["notes"])
         return cls(**values)
+
+
+def family_of(task: str) -> str:
+    """Return the name of a task's family, with the condition that the task's name has; a family's name is its own.
+
+    >>> family_of("vibe_gender:story@silence"), family_of("vibe_gender@silence"), family_of("vibe_gender:story")
+    ('vibe_gender@silence', 'vibe_gender@silence', 'vibe_gender')
+    """
+    name, at, condition = task.partition("@")
+    return f"{name.partition(':')[0]}{at}{condition}"
 
 
 @dataclass(frozen=True)

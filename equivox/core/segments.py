@@ -122,7 +122,13 @@ def _definition(segment: Segment) -> str:
 
 @cache
 def _attributes_digest(attributes: tuple[Attribute, ...]) -> str:
-    return digest([dataclasses.asdict(attribute) for attribute in attributes])
+    # `favourable` is left out: it changes no annotation.
+    return digest(
+        [
+            {name: value for name, value in dataclasses.asdict(attribute).items() if name != "favourable"}
+            for attribute in attributes
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True)

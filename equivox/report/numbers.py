@@ -86,3 +86,15 @@ def share(part: int, whole: int) -> str:
     if part == whole:
         return "100 %"
     return f"{math.floor(1000 * part / whole) / 10:.1f} %"
+
+
+def in_words(seconds: float) -> str:
+    """Return a length of time in its largest unit.
+
+    >>> in_words(42.4), in_words(200), in_words(7200), in_words(400_000)
+    ('42 s', '3 min', '2 h', '5 days')
+    """
+    for unit, length in (("days", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"

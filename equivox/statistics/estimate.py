@@ -15,7 +15,7 @@ TOP = 6.0
 _STEP = 0.1
 _SMOOTHNESS = 1e-4
 _VARIANCE_WEIGHT = 2.0
-"""How many times more the squared bias counts than its share of the mean squared error."""
+"""The weight of the squared bias, as a multiple of its share of the mean squared error."""
 
 
 def estimate_shift(deviations: Floats, errors: Floats, slices: Sequence[slice]) -> Floats:

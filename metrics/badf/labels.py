@@ -29,7 +29,6 @@ _STORY = {
 _TEXT = ("story", "responses", "story_id")
 _GOLD, _ANSWER = ("gold", "gt"), ("answer", "filter_res")
 _GOLD_CLUSTER, _CLUSTER = ("gold_cluster",), ("cluster",)
-_RESAMPLES = 9999
 
 
 def score_badf_labels(files: Sequence[Path]) -> CheckedStages:
@@ -76,6 +75,10 @@ def _measures(path: Path, rows: Sequence[Row]) -> tuple[list[CheckedStage], int]
 
 
 def _stories(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[CheckedStage]:
+    import numpy as np
+
+    from equivox.statistics.bootstrap import mean_interval
+
     measures = []
     for name, column in zip(_STORY, names, strict=False):
         values = []
@@ -87,7 +90,7 @@ def _stories(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[Chec
             if not 0 <= value <= 1:
                 raise RequestError(f"the labels {path}: `{column}` is a share from 0 to 1, got {row[column]!r}")
             values.append(value)
-        low, high = _interval(values)
+        low, high = mean_interval(values, rng=np.random.default_rng(0))
         measures.append(
             CheckedStage(name=name, value=math.fsum(values) / len(values), n=len(values), low=low, high=high)
         )
@@ -95,7 +98,10 @@ def _stories(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[Chec
 
 
 def _exclusivity(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[CheckedStage]:
+    import numpy as np
+
     from equivox.statistics import krippendorff_alpha
+    from equivox.statistics.bootstrap import mean_interval
 
     pairs = [(row[names[0]].upper(), row[names[1]].upper()) for row in rows]
     for pair in pairs:
@@ -104,7 +110,7 @@ def _exclusivity(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[
                 raise RequestError(f"the labels {path}: `{names[0]}` and `{names[1]}` are YES or NO, got {said!r}")
     right = [float(gold == answer) for gold, answer in pairs]
     metadata = [float(answer == "YES") for gold, answer in pairs if gold == "YES"]
-    low, high = _interval(right)
+    low, high = mean_interval(right, rng=np.random.default_rng(0))
     note = f"{sum(right):.0f} of {len(right)}"
     note += f"; of the exclusive ones {sum(metadata):.0f} of {len(metadata)}" if metadata else "; none is exclusive"
     alpha = krippendorff_alpha(pairs)
@@ -154,16 +160,3 @@ def clustering(gold: Sequence[Hashable], found: Sequence[Hashable]) -> dict[str,
 def _entropy(labels: Sequence[Hashable]) -> float:
     n = len(labels)
     return -math.fsum(k / n * math.log(k / n) for k in Counter(labels).values()) + 0.0
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return a BCa bootstrap interval of the mean."""
-    import numpy as np
-    from scipy import stats
-
-    if len(set(values)) < 2:
-        return NAN, NAN
-    found = stats.bootstrap(
-        (np.asarray(values),), np.mean, n_resamples=_RESAMPLES, rng=np.random.default_rng(0)
-    ).confidence_interval
-    return float(found.low), float(found.high)
