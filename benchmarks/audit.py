@@ -26,7 +26,7 @@ READ_AS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Annotated:
-    """What a model said, what the annotator read, and which responses are labelled."""
+    """Values as people read them and as the annotator read them, and which responses are labelled."""
 
     people: NDArray[np.int64]
     read: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""How near the estimate comes to the truth, and how often the interval holds it: `python -m benchmarks.distance`.
+"""Error of the estimate and coverage of its interval: `python -m benchmarks.distance`.
 
 It simulates populations whose nTVD is known, and prints a line per design. `--runs` sets the number of samples of each
 population; 200 take about an hour on two cores. `--thin K` takes every K-th population only.
@@ -126,7 +126,7 @@ def joint_worlds() -> Iterator[World]:
 
 @dataclass(frozen=True)
 class Found:
-    """What the samples of one population gave, one entry per run."""
+    """Results of the samples of one population, one entry per run."""
 
     world: World
     truth: float

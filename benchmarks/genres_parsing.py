@@ -1,4 +1,4 @@
-"""How long 1,440 narratives take through spaCy: python -m benchmarks.genres_parsing FOLDER [MODEL].
+"""Time that 1,440 narratives take through spaCy: python -m benchmarks.genres_parsing FOLDER [MODEL].
 
 FOLDER is the reference data of GENRES. Without MODEL, a pipeline of the size of en_core_web_sm (CNN of width 96, tagger
 and parser) with random weights is made: its parses are noise, its work is the same.

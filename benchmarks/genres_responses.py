@@ -1,4 +1,4 @@
-"""What each fault of GENRES's released code does to its numbers, on the responses that its authors released.
+"""Effect of each fault of GENRES's released code on its numbers, on the responses that its authors released.
 
 python -m benchmarks.genres_responses FOLDER [--parser MODEL], with FOLDER the reference data of GENRES (responses/, the
 two word lists) and MODEL a spaCy model of English by name or folder; without one, the stand-in rules find the subjects.

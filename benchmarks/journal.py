@@ -1,4 +1,4 @@
-"""What it costs that every record is on disk at once: `python -m benchmarks.journal [20000]`.
+"""Cost of storing every record on disk at once: `python -m benchmarks.journal [20000]`.
 
 The same made-up responses are stored by the journal and, in the same run and in turns, by the parquet shards alone.
 The difference per record is the journal's cost; the last column is its share of a run at several speeds.

@@ -1,4 +1,4 @@
-"""How long commands that need no model take, and what importing costs: `python -m benchmarks.startup`.
+"""Time of commands that need no model, and cost of imports: `python -m benchmarks.startup`.
 
 Run it in the environment whose adapters are asked about: an import that is not installed there is skipped, and said so.
 """
@@ -33,7 +33,7 @@ IMPORTS = {
     "import lighteval.pipeline": ("lighteval", "import lighteval.pipeline"),
     "TASKS_TABLE for lighteval": ("lighteval", "from equivox.tasks import TASKS_TABLE"),
 }
-"""What is imported: the package that it needs, and the statement."""
+"""The imports that are timed: the package that each needs, and the statement."""
 
 
 def seconds(command: list[str]) -> float:

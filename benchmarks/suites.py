@@ -1,4 +1,4 @@
-"""How often does a suite without any difference show a star? `python -m benchmarks.suites` prints the rates.
+"""Rates of suites without any difference that show a star: `python -m benchmarks.suites` prints them.
 
 A suite is 11 models × 10 tasks; a task has 3 to 5 attributes that depend on each other. Nothing differs between the
 groups. Two kinds of suites are counted: of the real test (`joint_shift` on speakers that each have a way of answering),

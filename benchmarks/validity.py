@@ -1,4 +1,4 @@
-"""How well the tests keep their level and the intervals cover: `python -m benchmarks.validity` writes docs/validity.md.
+"""Level of the tests and coverage of the intervals: `python -m benchmarks.validity` writes docs/validity.md.
 
 With 1,000 null runs and 200 runs of each population it takes about an hour and a half on two cores; `--runs`,
 `--interval-runs` and `--thin` change that, `--output -` prints the page instead.
@@ -23,13 +23,12 @@ from benchmarks import comparison, distance
 from equivox.statistics import distribution_shift
 from equivox.statistics.distance import ntvd_of_shares
 from equivox.statistics.intervals import invert
-from equivox.statistics.noise import noise_over_clusters
+from equivox.statistics.noise import N_NOISE, noise_over_clusters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 N_LABELLINGS = 499
-N_NOISE = 1_000
 SEED = 20261121
 
 
@@ -230,7 +229,7 @@ def items_table(runs: int, seed: int) -> Iterator[str]:
 
 
 def second_tests_table(runs: int, seed: int) -> Iterator[str]:
-    """How often each test finds a shift of one value, of many, and of rare values."""
+    """Yield the rates at which each test finds a shift of one value, of many, and of rare values."""
     yield "| shift | nTVD (p_cluster) | Euclidean (p_euclidean) | all values (p_every_value) |"
     yield "|---|---|---|---|"
     sparse = distance.World(clusters=24, responses=60, groups=6, values=20, correlation=0.02, shift=0.1)

@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "layers.svg"
 
 SAYS = {
-    "cli": "commands and their options; each calls one function below",
+    "cli": "commands; each calls one function below",
+    "testing": "assertions for the tests of model builders",
     "api": "measure, open_run, load_task, list_tasks",
     "integrations": "the Hub, lighteval, flat results: other projects' formats",
     "report": "tables, figures, pages; renders results, computes none",
@@ -22,13 +23,13 @@ SAYS = {
     "run": "plan, generate, annotate, score; store, manifest, resume",
     "metrics": "one folder and one METRIC object each",
     "annotate": "from a response to attributes: rules, models, tools",
-    "engines": "vLLM, endpoint, transformers, simulated models",
+    "engines": "vLLM, endpoint, transformers, simulated; the pool",
     "dataset_builders": "corpora: raw distribution to parquet",
     "configs": "models, annotators, vocabularies as YAML",
     "statistics": "tests, intervals, distances; pure numpy",
     "core": "Task, Request, Response, Samples, Metric, Score, errors; no I/O",
 }
-"""What each room holds."""
+"""The contents of each room."""
 
 WIDTH, ROW, GAP, TOP, LEFT = 760, 44, 8, 58, 20
 

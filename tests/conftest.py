@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,6 +52,50 @@ def equivox(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str,
         return code, captured.out, captured.err
 
     return call
+
+
+Reply = Callable[[dict[str, Any]], tuple[int, str]]
+"""Function of the body of a request that returns a status and a text: the answer, or the error if it is not 200."""
+
+
+@pytest.fixture
+def chat_server() -> Iterator[Callable[[Reply], str]]:
+    """Start a loopback server of chat completions that answers by a function; returns its address, `127.0.0.1:PORT`."""
+    with contextlib.ExitStack() as running:
+
+        def start(reply: Reply) -> str:
+            class Handler(BaseHTTPRequestHandler):
+                def log_message(self, format: str, *args: Any) -> None:
+                    """Say nothing."""
+
+                def do_POST(self) -> None:
+                    body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                    status, text = reply(body)
+                    data = json.dumps(_completion(body["model"], text) if status == 200 else _error(text)).encode()
+                    self.send_response(status)
+                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Length", str(len(data)))
+                    self.end_headers()
+                    self.wfile.write(data)
+
+            http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+            threading.Thread(target=http.serve_forever, daemon=True).start()
+            running.callback(http.server_close)
+            running.callback(http.shutdown)
+            return f"127.0.0.1:{http.server_address[1]}"
+
+        yield start
+
+
+def _completion(model: str, text: str) -> dict[str, Any]:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+    usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+    document = {"id": "x", "object": "chat.completion", "created": 0, "model": model}
+    return {**document, "choices": [choice], "usage": usage}
+
+
+def _error(text: str) -> dict[str, Any]:
+    return {"error": {"message": text}}
 
 
 def write_tone(path: Path, *, seconds: float = 0.2, pitch: float = 220.0, rate: int = 16_000) -> None:

@@ -23,6 +23,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.outage import STOP_AFTER
 from equivox.core.plugins import ANNOTATORS, added
+from equivox.engines.workers import Workers
 
 __all__ = [
     "Annotation",
@@ -32,6 +33,7 @@ __all__ = [
     "Status",
     "Value",
     "annotation_key",
+    "declared_annotator",
     "evaluation_of",
     "open_annotator",
     "open_evaluations",
@@ -75,24 +77,25 @@ def evaluation_of(name: str) -> tuple[str, int | None]:
     return (found[1], int(found[2])) if found else (name, None)
 
 
-def open_annotator(name: str) -> Annotator:
-    """Return the annotator called `name`: `rules`, a packaged one, or a YAML file; `NAME@2` is its second evaluation.
+def open_annotator(name: str, workers: Workers | None = None) -> Annotator:
+    """Return the annotator called `name`: `rules`, a packaged one, a YAML file, or a model (`endpoint:model_name=…`).
 
-    Raises RequestError for any other name and for a file with an unknown or malformed field. No model is loaded yet.
+    `NAME@2` is the second evaluation by NAME. With several `workers` its model is a pool of engines. Raises
+    RequestError for any other name and for a file with an unknown or malformed field. No model is loaded yet.
     """
     own, number = evaluation_of(name)
     if number is not None:
-        return open_evaluations(own, [number])[0]
+        return open_evaluations(own, [number], workers)[0]
     if name == RULES:
         from equivox.annotate.rules import RulesAnnotator
 
         return RulesAnnotator()
     if name in added(ANNOTATORS):
         return added(ANNOTATORS)[name][1]()  # type: ignore[no-any-return]
-    return _from_file(name, [None])[0]
+    return _from_file(name, [None], workers)[0]
 
 
-def open_evaluations(name: str, numbers: Sequence[int]) -> list[Annotator]:
+def open_evaluations(name: str, numbers: Sequence[int], workers: Workers | None = None) -> list[Annotator]:
     """Return independent evaluations by the annotator `name`, called NAME@1, NAME@2, …; they share one engine.
 
     An evaluation samples its answers, with seeds of its own, as `evaluation_sampling` of the annotator's file says.
@@ -102,27 +105,48 @@ def open_evaluations(name: str, numbers: Sequence[int]) -> list[Annotator]:
         raise RequestError(
             f"`annotator` {name} has no independent evaluations, only models have; leave out @{numbers[0]}"
         )
-    return _from_file(name, list(numbers))
+    return _from_file(name, list(numbers), workers)
 
 
-def _from_file(named: str, evaluations: Sequence[int | None]) -> list[Annotator]:
+def declared_annotator(named: str) -> tuple[str, AnnotatorFile]:
+    """Return the name and the declaration of an annotator: packaged, of a file, or a model by its own words.
+
+    A model that is no annotator by name is one with the defaults of an annotator's file.
+    """
+    from equivox.engines import engine_of, model_label, model_names, schemes
+
+    is_file, known = named.endswith((".yaml", ".yml")) and ":" not in named, annotator_names()
+    if named in known or is_file:
+        declared = read_config_file(AnnotatorFile, named, "annotators")
+        name = Path(named).stem if is_file else named
+        if name == RULES or not _FILE_NAME.fullmatch(name):
+            raise RequestError(
+                f"an annotator file cannot be called {name:.100}.yaml: its name names a folder of the run, so it is "
+                f"letters, digits, '.', '_' or '-', begins with a letter or digit, and is not {RULES}; rename it"
+            )
+        return name, declared
+    scheme = named.partition(":")[0]
+    if named in model_names() or (":" in named and scheme in schemes()):
+        if scheme == "simulated":
+            raise RequestError(f"`annotator` {named} is a simulated model, which reads nothing; use {RULES}")
+        engine, arguments = engine_of(named)
+        if isinstance(arguments, str):
+            raise RequestError(f"`annotator` {named} has no model arguments; write {scheme}:model_name=…")
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", model_label(named)).strip("-.")[:100]
+        return name, AnnotatorFile(engine=engine, model_parameters=dict(arguments))
+    raise RequestError(
+        f"unknown `annotator` {named!r}{nearest(named, known)}; known: {', '.join(known)}, a .yaml file, or a model as "
+        "it is named elsewhere (endpoint:model_name=…)"
+    )
+
+
+def _from_file(named: str, evaluations: Sequence[int | None], workers: Workers | None) -> list[Annotator]:
     """Return the annotator of a packaged or own file; for each number an evaluation of it."""
     from equivox.annotate.model import ModelAnnotator
     from equivox.core.task import Sampling
     from equivox.engines import engine_from_args
 
-    is_file, known = named.endswith((".yaml", ".yml")), annotator_names()
-    if not is_file and named not in known:
-        raise RequestError(
-            f"unknown `annotator` {named!r}{nearest(named, known)}; known: {', '.join(known)}, or a .yaml file"
-        )
-    declared = read_config_file(AnnotatorFile, named, "annotators")
-    name = Path(named).stem if is_file else named
-    if name == RULES or not _FILE_NAME.fullmatch(name):
-        raise RequestError(
-            f"an annotator file cannot be called {name:.100}.yaml: its name names a folder of the run, so it is "
-            f"letters, digits, '.', '_' or '-', begins with a letter or digit, and is not {RULES}; rename it"
-        )
+    name, declared = declared_annotator(named)
     fields = declared.sampling
     if evaluations != [None]:
         fields = {**fields, **declared.evaluation_sampling}
@@ -132,7 +156,7 @@ def _from_file(named: str, evaluations: Sequence[int | None]) -> list[Annotator]
                 "`evaluation_sampling` with a temperature, or ask for one evaluation"
             )
     sampling = Sampling(**checked_fields(Sampling, fields, what=f"annotator {name}: sampling"))
-    engine = engine_from_args(declared.engine, declared.model_parameters)
+    engine = engine_from_args(declared.engine, declared.model_parameters, workers)
     return [
         ModelAnnotator(
             name if number is None else f"{name}@{number}",

@@ -41,7 +41,7 @@ class ModelAnnotator:
     def __init__(
         self, name: str, engine: Engine, *, sampling: Sampling, attempts: int = ATTEMPTS, stop_after: int = STOP_AFTER
     ) -> None:
-        self._engine = engine
+        self.engine = engine
         self._sampling = sampling
         self._attempts = attempts
         self._stop_after = stop_after
@@ -64,7 +64,7 @@ class ModelAnnotator:
             for task in tasks
             for segment in task.annotation.asks(task)
         ]
-        self._engine.check([self._request(job, 0) for job in jobs])
+        self.engine.check([self._request(job, 0) for job in jobs])
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield the annotation of each job as soon as it is made; an empty response is not sent."""
@@ -78,7 +78,7 @@ class ModelAnnotator:
         errors: dict[str, str] = {}
         for attempt in range(self._attempts):
             requests = (self._request(job, attempt) for job in list(pending.values()))
-            for response in until_outage(self._engine.generate(requests), self.identity.name, self._stop_after):
+            for response in until_outage(self.engine.generate(requests), self.identity.name, self._stop_after):
                 job = pending[response.key.rpartition("/")[0]]
                 errors.pop(job.key, None)
                 if response.error is not None:
@@ -101,7 +101,7 @@ class ModelAnnotator:
 
     def close(self) -> None:
         """Free the engine."""
-        self._engine.close()
+        self.engine.close()
 
     def _request(self, job: Job, attempt: int) -> Request:
         sampling = self._sampling
@@ -181,6 +181,16 @@ def _validated(segment: Segment, text: str | None) -> Mapping[str, Any] | None:
         return response_form(segment.attributes).model_validate(json.loads(answer), strict=True).model_dump()
     except (ValueError, ValidationError):
         return None
+
+
+def read_again(job: Job, record: Mapping[str, Any]) -> Annotation | None:
+    """Return the annotation that a model's stored output gives today; None where the record holds no output to read."""
+    if record["output"] is None or record["status"] in {"failed", "empty"}:
+        return None
+    filled = _validated(job.segment, record["output"])
+    if filled is None:
+        return job.annotated("unparsed", output=record["output"], attempts=record["attempts"])
+    return _read(job, filled, record["output"], record["attempts"])
 
 
 def _read(job: Job, filled: Mapping[str, Any], output: str, attempts: int) -> Annotation:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -23,6 +24,7 @@ from equivox.core.requests import (
 )
 from equivox.core.task import Task
 from equivox.engines.model_args import parse_model_args
+from equivox.engines.workers import Workers
 
 __all__ = [
     "Engine",
@@ -31,6 +33,7 @@ __all__ = [
     "MediaPart",
     "Request",
     "Response",
+    "Workers",
     "engine_from_args",
     "model_label",
     "model_names",
@@ -90,18 +93,28 @@ def current_name(model: str) -> str:
     return f"simulated:{model.removeprefix(_FORMERLY)}" if model.startswith(_FORMERLY) else model
 
 
-def open_engine(model: str, tasks: Sequence[Task]) -> Engine:
+def open_engine(model: str, tasks: Sequence[Task], workers: Workers | None = None) -> Engine:
     """Return the engine for `model`; no model is loaded yet.
 
     `model` is `scheme:rest` (`simulated:planted?shift=0.2`), the name of a packaged model, or a YAML file that names
-    its engine. Raises RequestError for any other text, and for arguments that the engine does not know.
+    its engine. With several `workers` the engine is a pool of such engines. Raises RequestError for any other text,
+    and for arguments that the engine does not know.
     """
     scheme, arguments = engine_of(model)
     if isinstance(arguments, str):
         from equivox.engines.simulated import SimulatedEngine
 
-        return SimulatedEngine.from_spec(arguments, tasks)
-    return engine_from_args(scheme, arguments)
+        return _pooled(partial(SimulatedEngine.from_spec, arguments, tasks), workers)
+    return engine_from_args(scheme, arguments, workers)
+
+
+def _pooled(make: Callable[[], Engine], workers: Workers | None) -> Engine:
+    """Return the engine that `make` opens, or a pool of several."""
+    if workers is None or not workers.pooled:
+        return make()
+    from equivox.engines.pool import PoolEngine
+
+    return PoolEngine(make, workers)
 
 
 def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
@@ -157,8 +170,36 @@ def model_label(model: str) -> str:
     return f"{scheme}:{path.stem if path.suffix in {'.yaml', '.yml'} else path.name if path.is_absolute() else named}"
 
 
-def engine_from_args(scheme: str, arguments: Mapping[str, Any]) -> Engine:
-    """Return the engine of `scheme` (vllm, endpoint, transformers) with these model arguments."""
+REPLICAS = "data_parallel_size"
+"""vLLM's word for the number of engines of a model."""
+
+
+def engine_from_args(scheme: str, arguments: Mapping[str, Any], workers: Workers | None = None) -> Engine:
+    """Return the engine of `scheme` (vllm, endpoint, transformers) with these model arguments.
+
+    With several `workers` it is a pool of such engines; the model argument `data_parallel_size` means the same.
+    """
+    remember_secrets(arguments)
+    if scheme == "vllm" and arguments.get(REPLICAS) not in (None, 1):
+        workers = _replicas(arguments[REPLICAS], workers)
+        arguments = {name: value for name, value in arguments.items() if name != REPLICAS}
+    return _pooled(partial(_one_engine, scheme, arguments), workers)
+
+
+def _replicas(given: Any, workers: Workers | None) -> Workers:
+    """Return the workers that `data_parallel_size` asks for; RequestError if other ones were asked for, too."""
+    asked = Workers(given, None if workers is None else workers.address)
+    if workers is None or workers.total == 1:
+        return asked
+    if workers.total != asked.count:
+        raise RequestError(
+            f"the model argument {REPLICAS}={asked.count} and `workers` {workers.total} mean the same; give one of them"
+        )
+    return workers
+
+
+def _one_engine(scheme: str, arguments: Mapping[str, Any]) -> Engine:
+    # A worker of a pool opens its engine here, in a process that has not met the arguments.
     remember_secrets(arguments)
     if scheme == "endpoint":
         from equivox.engines.endpoint import EndpointEngine

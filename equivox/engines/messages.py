@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from equivox.core import media
@@ -33,12 +34,20 @@ def chat_messages(
     Audio is encoded as WAV: `FLOAT` is lossless, `PCM_16` is the format that commercial servers accept. As
     `audio_url` it is a data URL. Raises `media.MediaError`, naming the sample, for media that cannot be decoded.
     """
-    content = [_media_content(part, subtype, audio_part) for part in request.media]
-    content.append({"type": "text", "text": request.text})
-    return [{"role": "user", "content": content}]
+    return user_message(
+        request, [media_content(part, subtype=subtype, audio_part=audio_part) for part in request.media]
+    )
 
 
-def _media_content(part: MediaPart, subtype: Subtype, audio_part: AudioPart) -> dict[str, Any]:
+def user_message(request: Request, media: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return `request` as OpenAI chat messages; `media` is the `media_content` of its media."""
+    return [{"role": "user", "content": [*media, {"type": "text", "text": request.text}]}]
+
+
+def media_content(
+    part: MediaPart, *, subtype: Subtype = "FLOAT", audio_part: AudioPart = "input_audio"
+) -> dict[str, Any]:
+    """Read one media item and return it as a part of an OpenAI chat message; raises as `chat_messages`."""
     if part.kind == "image":
         data, mime = media.checked_image(part.load(), name=part.name)
         return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{base64.b64encode(data).decode()}"}}

@@ -6,12 +6,15 @@ import os
 import re
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
 _TAIL = 1 << 16
 _REASON = re.compile(r"\b([A-Z]\w*(?:Error|Exception)): (\S.*)")
+_one_at_a_time = threading.RLock()
+"""A process has one stderr: a thread that hides it waits until another one shows it again."""
 _GENERIC = ("See root cause above", "See stack trace", "Engine core initialization failed", "EngineDeadError")
 
 
@@ -43,21 +46,23 @@ class Noise:
 def quiet() -> Iterator[Noise]:
     """Redirect stderr, including that of processes started meanwhile, to the yielded `Noise`.
 
-    With EQUIVOX_DEBUG set nothing is hidden. The output can still be read after the `with` block.
+    With EQUIVOX_DEBUG set nothing is hidden. Of several threads, one at a time hides stderr; the others wait. The
+    output can still be read after the `with` block.
     """
     if debugging():
         yield Noise(None)
         return
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - it and the processes that write to it outlive this context
-    sys.stderr.flush()
-    terminal = os.dup(2)
-    os.dup2(file.fileno(), 2)
-    try:
-        yield Noise(file)
-    finally:
+    with _one_at_a_time:
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - it and the processes that write to it outlive this context
         sys.stderr.flush()
-        os.dup2(terminal, 2)
-        os.close(terminal)
+        terminal = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield Noise(file)
+        finally:
+            sys.stderr.flush()
+            os.dup2(terminal, 2)
+            os.close(terminal)
 
 
 def debugging() -> bool:

@@ -129,6 +129,11 @@ class TransformersEngine:
         parsed = {name: value for name, value in parsed.items() if value not in (None, {})}
         return cls(parsed, open_checkpoint(parsed["model_name"], revision=parsed.get("revision")))
 
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs that the model takes: none on a device that is named and is no GPU."""
+        return 0 if str(self.arguments.get("device", "cuda")).partition(":")[0] in ("cpu", "mps") else 1
+
     def check(self, requests: Sequence[Request]) -> None:
         """Raise RequestError for requests that this model or transformers cannot answer; weights are not loaded."""
         if any(request.schema is not None for request in requests):

@@ -1,21 +1,22 @@
 """vLLM: text, speech and images take one path; responses are yielded as they finish, and failures stay separate.
 
-A sliding window of requests is kept inside vLLM; media are read when their request enters the window, and finished
-requests leave it at once, so memory does not grow with the number of requests. Consecutive requests about one clip hit
-vLLM's caches. If the engine dies, it is started again once for the requests that were lost.
+A sliding window of requests is kept inside vLLM; finished requests leave it at once, and the media of the next few are
+read and decoded in threads meanwhile, so memory does not grow with the number of requests. Consecutive requests about
+one clip share its decoding and hit vLLM's caches. If the engine dies, it is started again once for the requests that
+were lost.
 """
 
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from queue import Empty
 from typing import Any
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.engines.ahead import MediaAhead
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import (
     failed,
@@ -24,15 +25,17 @@ from equivox.engines.limits import (
     refuse_too_many_media,
     too_much_audio,
 )
-from equivox.engines.messages import chat_messages, split_thinking
+from equivox.engines.messages import split_thinking, user_message
 from equivox.engines.quiet import Noise, one_line
 from equivox.engines.vllm_arguments import VLLMArguments, engine_fields, version
-from equivox.engines.vllm_loading import configuration, load, media_limits, unload
+from equivox.engines.vllm_loading import batch_invariant, configuration, load, media_limits, unload
 from equivox.engines.vllm_needs import adapters, refuse_missing_package, refuse_wrong_adapters
 
 _PATIENCE_S = 1.0
 _DEATHS = 2
 """The number of times that vLLM may die in a row without an answer in between."""
+_FREE = 8
+"""The window is filled again when one request in so many has left it."""
 _TOO_LONG = ("maximum model length", "maximum context length", "longer than the maximum")
 
 
@@ -60,6 +63,8 @@ class VLLMEngine:
         settings = arguments.settings() | {"vllm": version()}
         if arguments.max_audio_seconds is not None:
             settings["max_audio_seconds"] = arguments.max_audio_seconds
+        if batch_invariant():
+            settings["batch_invariant"] = True
         self.identity = EngineIdentity(
             engine="vllm", model=checkpoint.name, revision=checkpoint.revision, settings=settings
         )
@@ -81,6 +86,12 @@ class VLLMEngine:
             parsed,
             open_checkpoint(engine["model"], revision=engine.get("revision"), cache=engine.get("download_dir")),
         )
+
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs that the model is spread over."""
+        engine = self.arguments.engine
+        return int(engine.get("tensor_parallel_size", 1)) * int(engine.get("pipeline_parallel_size", 1))
 
     def check(self, requests: Sequence[Request]) -> None:
         """Raise RequestError for requests that this model or vLLM cannot answer; weights are not loaded."""
@@ -124,49 +135,62 @@ class VLLMEngine:
                 raise RequestError(f"vLLM's guidance backend refuses a schema: {one_line(error)}") from error
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield each response as soon as it is finished; at most 2 × max_num_seqs requests are inside vLLM at a time.
+        """Yield each response as soon as it is finished; at most 2 × max_num_seqs requests are taken at a time.
 
         Raises RequestError when the model cannot be loaded, RunError when vLLM keeps dying without an answer.
         """
-        source, waiting = iter(requests), deque[Request]()
         sent: dict[str, _Sent] = {}
         struck: set[str] = set()
         fruitless = 0
-        try:
-            while True:
-                try:
-                    while len(sent) < self._window():
-                        if not waiting and (request := next(source, None)) is not None:
-                            waiting.append(request)
-                        if not waiting:
-                            break
-                        failure = self._send(waiting[0], sent)
-                        waiting.popleft()
-                        if failure is not None:
-                            yield failure
-                    if not sent:
-                        return
-                    outputs = self._step()
-                except _Dead as death:
-                    fruitless += 1
-                    if fruitless > _DEATHS:
-                        raise RunError(f"{self.checkpoint.name} died {fruitless} times in a row: {death}") from death
-                    self.close()
-                    lost = [entry.request for entry in sent.values()]
-                    sent.clear()
-                    waiting.extendleft(request for request in reversed(lost) if request.key not in struck)
-                    for request in lost:
-                        if request.key in struck:
-                            yield failed(request, f"vLLM died twice with this request: {death}")
-                    struck.update(request.key for request in lost)
-                    continue
-                for output in outputs:
-                    if output.finished:
-                        fruitless = 0
-                        yield self._response(sent.pop(output.request_id), output)
-        finally:
-            if sent and self._llm is not None:
-                self._llm.llm_engine.abort_request(list(sent))
+        with MediaAhead(requests) as ahead:
+            try:
+                while True:
+                    try:
+                        yield from self._fill(ahead, sent)
+                        if not sent:
+                            return
+                        outputs = self._step()
+                    except _Dead as death:
+                        fruitless += 1
+                        if fruitless > _DEATHS:
+                            raise RunError(
+                                f"{self.checkpoint.name} died {fruitless} times in a row: {death}"
+                            ) from death
+                        self.close()
+                        lost = [entry.request for entry in sent.values()]
+                        sent.clear()
+                        ahead.put_back(request for request in lost if request.key not in struck)
+                        for request in lost:
+                            if request.key in struck:
+                                yield failed(request, f"vLLM died twice with this request: {death}")
+                        struck.update(request.key for request in lost)
+                        continue
+                    for output in outputs:
+                        if output.finished:
+                            fruitless = 0
+                            yield self._response(sent.pop(output.request_id), output)
+            finally:
+                if sent and self._llm is not None:
+                    self._llm.llm_engine.abort_request(list(sent))
+
+    def _fill(self, ahead: MediaAhead, sent: dict[str, _Sent]) -> Iterator[Response]:
+        """Pass requests to vLLM until the window is full; yield the failures of those that cannot be sent.
+
+        The window is filled again when an eighth of it is free: to change between writing prompts and computing costs
+        a processor its caches. Media are waited for until half of the window is inside, which vLLM computes at a time.
+        """
+        window = self._window()
+        ahead.take(window - len(sent), wait=not sent)
+        if sent and window - len(sent) < window // _FREE:
+            return
+        while len(sent) < window and ahead.first is not None:
+            if 2 * len(sent) >= window and not ahead.ready():
+                return
+            failure = self._send(ahead.first, ahead.media, sent)
+            ahead.drop()
+            if failure is not None:
+                yield failure
+            ahead.take(window - len(sent), wait=not sent)
 
     def close(self) -> None:
         """Stop vLLM and free its memory; the next request starts it again."""
@@ -220,14 +244,16 @@ class VLLMEngine:
 
         core.outputs_queue.get = get
 
-    def _send(self, request: Request, sent: dict[str, _Sent]) -> Response | None:
-        """Read the request's media and pass it to vLLM; return a failed response if it cannot be sent."""
+    def _send(
+        self, request: Request, media: Callable[[], Sequence[Mapping[str, Any]]], sent: dict[str, _Sent]
+    ) -> Response | None:
+        """Pass the request to vLLM with its `media`; return a failed response if they or it cannot be used."""
         from vllm.v1.engine.exceptions import EngineDeadError
 
         arguments = self.arguments
         self._arrived, self._worn = [], None
         try:
-            messages = chat_messages(request)
+            messages = user_message(request, media())
             if reason := too_much_audio(request, messages, self.longest_audio_s, self.checkpoint.name):
                 return failed(request, reason)
             if arguments.system_prompt is not None:
@@ -272,9 +298,8 @@ class VLLMEngine:
         return _Dead(one_line(reason or f"{type(error).__name__}: {error}"))
 
     def _sampling_params(self, request: Request) -> Any:
-        """Return new parameters for each request, because vLLM changes them."""
-        from vllm import SamplingParams
-        from vllm.sampling_params import StructuredOutputsParams
+        """Return new parameters for each request, because vLLM changes them; `skip_clone` says that it may."""
+        from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 
         sampling = request.sampling
         given = {
@@ -286,10 +311,15 @@ class VLLMEngine:
             "stop": list(sampling.stop) or None,
             "logprobs": sampling.logprobs or None,
             "seed": request.seed,
+            "skip_clone": True,
         }
         if request.schema is not None:
             given["structured_outputs"] = StructuredOutputsParams(json=dict(request.schema))
-        return SamplingParams(**(given | dict(self.arguments.sampling)))
+        # Lists among the arguments are copied: without a clone vLLM would keep them.
+        own = {
+            name: list(value) if isinstance(value, list) else value for name, value in self.arguments.sampling.items()
+        }
+        return SamplingParams(**(given | own))
 
     def _max_tokens(self, request: Request) -> int:
         return int(self.arguments.sampling.get("max_tokens", request.sampling.max_new_tokens))

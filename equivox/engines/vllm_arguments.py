@@ -28,7 +28,7 @@ ALIASES = {
 REFUSED: Mapping[str, tuple[Any, str]] = {
     "add_special_tokens": (None, "the model's chat template adds its own special tokens; leave it out"),
     "cache_dir": (None, "responses are kept in the run's folder; `download_dir` says where models are kept"),
-    "data_parallel_size": (1, "one process drives one engine; start one run per GPU, each with its own tasks"),
+    "data_parallel_size": (1, "one worker drives one engine; `--workers` says how many there are"),
     "is_async": (False, "responses are stored as each one finishes in any case; leave it out"),
     "multichoice_continuations_start_space": (None, "no task scores the likelihood of given answers; leave it out"),
     "override_chat_template": (True, "a prompt is always a chat; to use another template give `chat_template`"),

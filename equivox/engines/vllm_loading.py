@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,14 @@ _UNSUPPORTED = (
     "does not recognize",
     "_get_num_multimodal_tokens",
 )
+
+
+def batch_invariant() -> bool:
+    """Return whether vLLM's batch-invariant mode is on (VLLM_BATCH_INVARIANT=1), which changes answers a little.
+
+    In this mode the other requests of a batch do not change an answer, so that any number of workers answers alike.
+    """
+    return os.environ.get("VLLM_BATCH_INVARIANT", "0") not in ("", "0")
 
 
 def import_vllm() -> Any:
@@ -58,8 +67,18 @@ def engine_args(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
 
     given = dict(arguments) | {"model": checkpoint.location}
     if current_platform.is_cpu():
+        if batch_invariant():
+            raise RequestError(
+                "vLLM's batch-invariant mode needs a GPU (compute capability 8.0 or more), vLLM runs on a CPU here and "
+                "would not come to an end; unset VLLM_BATCH_INVARIANT"
+            )
         # On a CPU, vLLM 0.32 dies on a seeded request with a chunked prompt (its generators have no offset).
         given.setdefault("enable_chunked_prefill", False)
+    if "ray" in sys.modules and sys.modules["ray"].is_initialized():
+        several = given.get("tensor_parallel_size", 1) * given.get("pipeline_parallel_size", 1) > 1
+        if several and given.get("distributed_executor_backend") is None:
+            # A worker of a pool has its GPUs from Ray already; vLLM would ask Ray for others.
+            given["distributed_executor_backend"] = "mp"
     if checkpoint.on_hub:
         given["revision"] = checkpoint.revision
     try:

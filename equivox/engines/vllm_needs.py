@@ -1,4 +1,4 @@
-"""What some models need in vLLM beyond their name: adapters for speech and images, and further packages.
+"""Needs of some models in vLLM beyond their name: adapters for speech and images, and further packages.
 
 vLLM answers without an adapter and says nothing, so what is missing is refused here before anything is loaded.
 """

@@ -14,10 +14,13 @@ from pydantic import ValidationError
 from equivox.annotate import Job, open_annotator
 from equivox.annotate.model import ModelAnnotator
 from equivox.annotate.schema import canonical, json_schema, response_form
+from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
 from equivox.core.task import GREEDY, Task
 from equivox.engines import EngineIdentity, Request, Response
 from equivox.run.annotating import annotations_folder, stored_annotations
+from equivox.run.cost import annotator_effort
+from equivox.run.verifying import verify
 from equivox.tasks import ALL_TASKS
 from equivox.tasks.vibe import TASKS
 
@@ -212,6 +215,23 @@ def test_a_wrong_annotator_file_is_one_line(tmp_path: Path, content: str, hint: 
     assert "\n" not in str(raised.value)
 
 
+def test_an_annotator_takes_the_words_that_models_take() -> None:
+    judge = open_annotator("endpoint:model_name=org/judge:free,base_url=http://127.0.0.1:9/v1")
+    assert judge.identity.name == "endpoint-org-judge-free"
+    assert judge.identity.settings["engine"]["model"] == "org/judge:free"
+    # A dry run reckons with it, too, by the prices in its arguments: 3 calls of 1000 and 120 tokens at 2 and 10.
+    priced = "endpoint:model_name=m,base_url=http://127.0.0.1:9/v1,prompt_price=2,completion_price=10"
+    assert annotator_effort(priced, 3, prompt_tokens=1000).cost == pytest.approx(3 * (2000 + 1200) / 1e6)
+    # A packaged model that is no packaged annotator.
+    assert open_annotator("gpt-4o").identity.name == "gpt-4o"
+    with pytest.raises(RequestError, match="is a simulated model, which reads nothing; use rules"):
+        open_annotator("simulated:oracle")
+    with pytest.raises(RequestError, match="endpoint has no argument 'model'; did you mean model_name"):
+        open_annotator("endpoint:model=m,bas_url=x")
+    with pytest.raises(RequestError, match="unknown `annotator` 'qwen3-8'; did you mean qwen3-8b"):
+        open_annotator("qwen3-8")
+
+
 def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,7 +240,9 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
         equivox("run", "simulated:biased", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "-o", folder)[0]
         == 0
     )
-    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
+    # The manifest states the hashes of all files afterwards, those of the second annotator included.
+    apart = {".lock", "manifest.json"}
+    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name not in apart}
     first = stored_annotations(folder, "rules")
     declined = sorted(record["response_key"] for record in first.values())[:3]
 
@@ -231,11 +253,12 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
         return form(ADVISORY, hobby=hobbies, refusal="yes" if request.sample_id in declined else "no")
 
     second = ModelAnnotator("second", ScriptedReader(agreeable), sampling=GREEDY)
-    monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name: second)
+    monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name, workers: second)
     code, out, err = equivox("annotate", folder, "--annotator", "second")
     assert code == 0, err
     assert "Agreement of rules, second" in out
     assert all(path.read_bytes() == content for path, content in before.items())
+    assert verify(folder).outcome == "verified"
     assert (folder / "scores-second.json").is_file()
     identity = json.loads((annotations_folder(folder, "second") / "annotator.json").read_text())
     assert identity["settings"]["engine"]["model"] == "tool"
@@ -247,11 +270,26 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     # Each example shows what either of the two has read.
     assert page.count("<b>rules</b>: ") == page.count("<b>second</b>: ") == page.count("<article ") > 0
     # Scored again from what is stored alone: no annotator can be opened here.
-    monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name: pytest.fail("opened an annotator"))
+    monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name, workers: pytest.fail("opened an annotator"))
     assert equivox("score", folder, "--annotator", "second")[0] == 0
     code, _, err = equivox("score", folder, "--annotator", "third")
     assert code == 2 and "no annotations by 'third'" in err
     assert not math.isnan(float(alpha))
+    # It can become the run's own: every table says so, and the first annotator stands beside it.
+    stated = {name: json.loads((folder / name).read_text())["scores"] for name in ("scores.json", "scores-second.json")}
+    code, _, err = equivox("score", folder, "--use", "third")
+    assert code == 2 and "no annotations by 'third'" in err
+    assert equivox("score", folder, "--use", "second", "--annotator", "rules")[0] == 2
+    assert (folder / "scores-second.json").is_file()
+    assert equivox("score", folder, "--use", "second")[0] == 0
+    assert json.loads((folder / "scores.json").read_text())["annotator"]["name"] == "second"
+    assert json.loads((folder / "scores.json").read_text())["scores"] == stated["scores-second.json"]
+    assert json.loads((folder / "scores-rules.json").read_text())["scores"] == stated["scores.json"]
+    assert not (folder / "scores-second.json").exists()
+    assert not (folder / "tables-second").exists()
+    assert open_comparison([folder]).runs[0].annotator == "second"
+    # The command that made the run still resumes it, and what it annotates is stored beside.
+    assert equivox("status", folder)[0] == 0
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda t: t.name)

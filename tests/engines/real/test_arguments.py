@@ -81,7 +81,7 @@ def test_every_word_of_lighteval_is_known() -> None:
     ("arguments", "message"),
     [
         ({"swap_space": 4}, "swap_space=4 cannot be used: this vLLM has none"),
-        ({"data_parallel_size": 2}, "data_parallel_size=2 cannot be used: .*one run per GPU"),
+        ({"data_parallel_size": 2}, "data_parallel_size=2 cannot be used: .*`--workers` says how many"),
         ({"is_async": True}, "is_async=True cannot be used"),
         ({"override_chat_template": False}, "a prompt is always a chat"),
         ({"pairwise_tokenization": True}, "no task scores the likelihood"),
@@ -123,6 +123,20 @@ def test_settings_hold_what_changes_answers_and_nothing_else() -> None:
     }
     # A template is named by its content: a file and its text are one setting.
     assert len(parse(chat_template="{{ messages }}").settings()["chat_template"]) == 16
+
+
+def test_the_batch_invariant_mode_is_part_of_the_model(
+    model: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("vllm", reason="the mode is vLLM's: make test-engine")
+    usual = VLLMEngine.from_args({"model_name": model("llama")})
+    monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")
+    invariant = VLLMEngine.from_args({"model_name": model("llama")})
+    assert invariant.identity.as_public_dict()["settings"]["batch_invariant"] is True
+    assert "batch_invariant" not in usual.identity.settings
+    # vLLM 0.32 on a CPU never ends loading in this mode.
+    with pytest.raises(RequestError, match="batch-invariant mode needs a GPU"):
+        invariant.check([])
 
 
 def test_without_vllm_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +16,7 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 from asking import answers, audio, image, need_torchvision, request, text_of, tone
 
 from equivox.core.errors import RequestError
+from equivox.engines import MediaPart
 
 
 def audio_tokens(seconds: float) -> int:
@@ -77,15 +80,18 @@ def test_the_longest_clip_can_be_set(engine: Callable[..., Any]) -> None:
     assert "1.0 s of audio, qwen2audio hears the first 0.6 s" in str(response.error)
 
 
-def test_media_are_read_when_their_request_is_sent(engine: Callable[..., Any]) -> None:
-    import dataclasses
-
+def test_media_are_read_shortly_before_their_request_is_sent_and_on_another_thread(
+    engine: Callable[..., Any],
+) -> None:
     read: list[int] = []
-    clip = audio()
+    places: set[str] = set()
 
-    def noted(number: int) -> Any:
+    def noted(number: int) -> MediaPart:
+        clip = audio(tone(0.5, 200 + 10 * number))
+
         def load() -> bytes:
             read.append(number)
+            places.add(threading.current_thread().name)
             return clip.load()
 
         return dataclasses.replace(clip, load=load)
@@ -93,7 +99,42 @@ def test_media_are_read_when_their_request_is_sent(engine: Callable[..., Any]) -
     listener = engine("qwen2audio", max_num_seqs=2)
     for given, _ in enumerate(listener.generate(request(n, "Who?", noted(n)) for n in range(12))):
         assert len(read) <= given + 4 + 1
-    assert read == list(range(12))
+    assert sorted(read) == list(range(12))
+    assert threading.current_thread().name not in places
+    assert not media_threads()
+
+
+def test_a_clip_of_consecutive_requests_is_decoded_once(engine: Callable[..., Any]) -> None:
+    read: list[int] = []
+
+    def noted(number: int) -> MediaPart:
+        clip = audio(tone(0.5, 200 + 10 * number))
+        return dataclasses.replace(clip, load=lambda: read.append(number) or clip.load())  # type: ignore[func-returns-value]
+
+    clips = [noted(number) for number in range(3)]
+    requests = [request(n, f"Question {n}?", clips[n // 4]) for n in range(12)]
+    listener = engine("qwen2audio")
+    together = answers(listener, *requests)
+    assert sorted(read) == [0, 1, 2]
+    assert [text_of(answers(listener, entry)[0]) for entry in requests] == [text_of(each) for each in together]
+
+
+def test_no_thread_remains_after_a_damaged_clip_or_a_stopped_generator(engine: Callable[..., Any]) -> None:
+    listener = engine("qwen2audio", max_num_seqs=2)
+    requests = [request(n, "Who?", audio(tone(0.5, 200 + 10 * n))) for n in range(12)]
+    requests[1] = request(1, "Who?", audio(b"RIFF", "corrupt.wav"))
+    responses = answers(listener, *requests)
+    assert [n for n, response in enumerate(responses) if response.error is not None] == [1]
+    assert not media_threads()
+    generator = listener.generate(requests)
+    next(generator)
+    generator.close()
+    assert not media_threads()
+    assert text_of(answers(listener, requests[0])[0]) == text_of(responses[0])
+
+
+def media_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("equivox-media")]
 
 
 def test_an_image_for_a_model_that_only_listens_is_refused(engine: Callable[..., Any]) -> None:

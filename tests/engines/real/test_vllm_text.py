@@ -50,6 +50,21 @@ def test_prompts_that_fill_more_than_one_batch_keep_their_seeds(engine: Callable
     assert [text_of(answers(engine("llama"), entry)[0]) for entry in requests[:3]] == together[:3]
 
 
+def test_what_vllm_does_to_the_parameters_of_a_request_does_not_reach_the_next(engine: Callable[..., Any]) -> None:
+    """vLLM gets parameters that it need not copy: those of another request, and ours, must be other objects."""
+    given = {"stop_tokens": ["zz"], "stop_token_ids": [40]}
+    llama = engine("llama", generation_parameters=given)
+    before = json.dumps(dict(llama.arguments.sampling))
+    mixed = [request(n, "Tell", temperature=1.0, logprobs=n % 2, stop=("a",)) for n in range(8)]
+    together = [text_of(response) for response in answers(llama, *mixed)]
+    assert [text_of(answers(llama, entry)[0]) for entry in mixed] == together
+    assert json.dumps(dict(llama.arguments.sampling)) == before
+    first, second = llama._sampling_params(mixed[0]), llama._sampling_params(mixed[0])
+    assert first.stop == second.stop == ["zz"]
+    assert first.stop is not second.stop
+    assert first.stop is not llama.arguments.sampling["stop"]
+
+
 def test_greedy_answers_ignore_the_seed(engine: Callable[..., Any]) -> None:
     texts = {text_of(response) for response in answers(engine("llama"), *[request(n) for n in range(4)])}
     assert len(texts) == 1
