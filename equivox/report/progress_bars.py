@@ -3,37 +3,121 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from equivox.core.progress import Progress, no_progress
 from equivox.core.text import visible
+from equivox.report.numbers import in_words
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+
+EVERY_S = 30.0
+"""Seconds between two lines of progress where there is no terminal."""
 
 
 @contextmanager
 def progress_bars(*, quiet: bool, title: str = "", warning: str = "") -> Iterator[Progress]:
     """Yield a progress callback that draws one bar per stage on stderr; with `quiet` it draws nothing.
 
+    Where stderr is no terminal it writes a line every 30 seconds instead.
+
     A `warning` is printed there before the first stage, so after every refusal, with `quiet` too.
+    """
+    with shared_bars(quiet=quiet) as bars_of, bars_of(title, warning) as progress:
+        yield progress
+
+
+@contextmanager
+def shared_bars(*, quiet: bool) -> Iterator[Callable[[str, str], AbstractContextManager[Progress]]]:
+    """Yield a function of a title and a warning that opens a callback like that of `progress_bars`.
+
+    The bars of all open callbacks, which may be in several threads, stand below each other in one display.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
     err = Console(stderr=True)
-    if quiet or not err.is_terminal:
-        yield _after(warning, no_progress)
+    if quiet:
+        yield lambda _, warning: _silent(warning)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    if not err.is_terminal:
+        yield lambda title, warning: _told(title, warning)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
     with Bars(*columns, console=err, transient=True) as bars:
-        known: dict[str, object] = {}
+        yield lambda title, warning: _drawn(bars, title, warning)
 
-        def show(stage: str, done: int, total: int) -> None:
-            if stage not in known:
-                known[stage] = bars.add_task(f"{title} {stage}".strip(), total=total)
-            bars.update(known[stage], completed=done, total=total)  # type: ignore[arg-type]
 
+@contextmanager
+def _silent(warning: str) -> Iterator[Progress]:
+    yield _after(warning, no_progress)
+
+
+@contextmanager
+def _told(title: str, warning: str) -> Iterator[Progress]:
+    """Yield a callback that writes a line every 30 seconds, for a log or another program."""
+    yield _after(warning, lines_of_progress(title, sys.stderr.write, time.monotonic))
+
+
+def lines_of_progress(title: str, write: Callable[[str], object], now: Callable[[], float]) -> Progress:
+    """Return a callback that writes how far a stage is, every 30 seconds by the clock `now`.
+
+    >>> clock = iter([0.0, 10.0, 40.0])
+    >>> progress = lines_of_progress("qwen", print, lambda: next(clock))
+    >>> for done in (20, 40, 100):
+    ...     progress("generate", done, 260)
+    qwen generate: 100 of 260, 2.0 a second, about 80 s left
+    <BLANKLINE>
+    """
+    began: dict[str, tuple[float, int]] = {}
+    last = now()
+
+    def tell(stage: str, done: int, total: int) -> None:
+        nonlocal last
+        time_now = now() if stage in began else last
+        since, before = began.setdefault(str(stage), (time_now, done))
+        if time_now - last < EVERY_S:
+            return
+        last = time_now
+        words = [f"{done} of {total}"]
+        if done > before:
+            rate = (done - before) / (time_now - since)
+            words += [f"{rate:.1f} a second", f"about {in_words((total - done) / rate)} left"]
+        if note := getattr(stage, "note", ""):
+            words.append(note)
+        write(f"{title} {stage}: {', '.join(words)}\n".lstrip())
+
+    return tell
+
+
+@contextmanager
+def _drawn(bars: Bars, title: str, warning: str) -> Iterator[Progress]:
+    """Yield a callback that draws its bars among others; they go when it is closed."""
+    known: dict[str, TaskID] = {}
+
+    def show(stage: str, done: int, total: int) -> None:
+        if stage not in known:
+            known[stage] = bars.add_task(f"{title} {stage}".strip(), total=total, note="")
+        bars.update(known[stage], completed=done, total=total, note=getattr(stage, "note", ""))
+
+    try:
         yield _after(warning, show)
+    finally:
+        for task in known.values():
+            bars.remove_task(task)
 
 
 def _after(warning: str, progress: Progress) -> Progress:

@@ -30,6 +30,8 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
 from equivox.core.segments import Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task, digest
+from equivox.run.file_hashes import forget_hashes
+from equivox.run.live import stage_of
 from equivox.run.plan import read_plan
 from equivox.run.store import Store, annotation_schema, response_schema
 
@@ -62,14 +64,15 @@ def annotate(
 
     `engine` is the name of the engine that answered: rules for simulated responses annotate no others.
 
-    The annotator's identity is stored beside its annotations, so that they can be scored later without it. Annotations
-    by another version of the same annotator stay in the store and no longer count. `retry_failed` asks again what the
-    annotator failed on before.
+    The manifest states no hashes from here until the run is scored. The annotator's identity is stored beside its
+    annotations, so that they can be scored later without it. Annotations by another version of the same annotator stay
+    in the store and no longer count. `retry_failed` asks again what the annotator failed on before.
     """
     name = annotator.identity.name
-    write_document(annotations_folder(folder, name) / "annotator.json", annotator.identity.as_dict())
     plan = read_plan(folder)
     responses = Responses.of(folder)
+    forget_hashes(folder)
+    write_document(annotations_folder(folder, name) / "annotator.json", annotator.identity.as_dict())
     progress("annotate", 0, 0)
     stage = _Stage(
         annotator=annotator,
@@ -136,7 +139,12 @@ class _Stage:
     retry_failed: bool = False
     done: int = 0
     total: int = 0
+    failed: int = 0
     annotated: list[Any] = field(default_factory=list)
+
+    def report(self, done: int) -> None:
+        """Report that `done` responses are annotated."""
+        self.progress(stage_of("annotate", self.failed, getattr(self.annotator, "engine", None)), done, self.total)
 
     def samples(self, task: Task, plan: pa.Table, responses: Responses) -> pa.Table:
         """Annotate the responses of one task and return the table of its samples."""
@@ -237,11 +245,15 @@ class _Stage:
                 else:
                     self.done += 1
             made: dict[str, SegmentAnnotation] = {}
-            for annotation in run_jobs(list(jobs.values()), self.annotator):
+            settling = self.done
+            for number, annotation in enumerate(run_jobs(list(jobs.values()), self.annotator), start=1):
                 alone = jobs[annotation.key].segment.alone
                 (self.shared if alone else self.store).append(annotation.as_record())
                 made[annotation.key] = SegmentAnnotation(annotation.status, annotation.by_attribute())
-            self.progress("annotate", self.done, self.total)
+                self.failed += annotation.status == "failed"
+                # A response counts as soon as its share of the answers is there.
+                self.report(settling + len(unsettled) * number // (len(jobs) + 1))
+            self.report(self.done)
             for row, name, key in waiting:
                 row.done[name] = made[key]
             active = unsettled

@@ -1,23 +1,26 @@
-"""What a run file costs, before anything runs: responses, annotator calls and GPU-hours."""
+"""Estimated cost of a run file, before anything runs: responses, annotator calls, GPU-hours, hours and prices."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from equivox.annotate import RULES
+from equivox.annotate import RULES, declared_annotator, evaluation_of
+from equivox.core.plugins import ANNOTATORS, added
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
 from equivox.dataset_builders.corpus import Corpus, open_corpus
-from equivox.engines import EngineIdentity, engine_of
+from equivox.engines import REPLICAS, EngineIdentity, engine_of
 from equivox.run.design import published_items
+from equivox.run.pipeline import read_usage
 from equivox.run.plan import make_plan
 from equivox.run.run_files import EstimateFields, RunFile, Setting
-from equivox.run.speed import Speed, read_speed
+from equivox.run.speed import FEWEST_RESPONSES, read_speed
 
 _NOBODY = EngineIdentity(engine="none", model="none", revision="")
 
@@ -27,34 +30,86 @@ ONE_AT_A_TIME = 40.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelEstimate:
-    """Estimated cost of one model in one setting. `gpu_hours` is 0 for a model on a server or without a GPU.
+class Effort:
+    """What a number of calls to one model takes, in tokens, GPU-hours, hours on the clock and money.
 
-    `tokens_per_second` is 0 there, too; `measured` says whether it comes from a run, or is a guess.
+    `gpu_hours` and `hours` are 0 for a model on a server or without a GPU, and so is `tokens_per_second`, which is that
+    of one worker. `measured` says whether tokens and speed come from a run, or are guesses. `cost` is in the currency
+    of the prices that the model's arguments name, NaN without prices.
     """
 
-    model: str
-    setting: str
+    name: str
     engine: str
-    responses: int
-    annotator_calls: int
-    tokens_per_second: float
-    measured: bool
-    gpu_hours: float
-    annotator_gpu_hours: float
+    calls: int
+    prompt_tokens: float = 0.0
+    completion_tokens: float = 0.0
+    tokens_per_second: float = 0.0
+    measured: bool = False
+    gpu_hours: float = 0.0
+    hours: float = 0.0
+    cost: float = math.nan
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelEstimate:
+    """Estimated cost of one model in one setting, and of the annotators of its answers."""
+
+    setting: str
+    target: Effort
+    annotators: Sequence[Effort]
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.target.name
+
+    @property
+    def responses(self) -> int:
+        """The number of requests to the model."""
+        return self.target.calls
+
+    @property
+    def annotator_calls(self) -> int:
+        """The number of requests to the annotators, at most."""
+        return sum(reader.calls for reader in self.annotators)
+
+    @property
+    def gpu_hours(self) -> float:
+        """The GPU-hours of the model; 0 for a model on a server or without a GPU."""
+        return self.target.gpu_hours
+
+    @property
+    def annotator_gpu_hours(self) -> float:
+        """The GPU-hours of the annotators."""
+        return sum(reader.gpu_hours for reader in self.annotators)
+
+    @property
+    def hours(self) -> float:
+        """The hours on the clock while model and annotators answer, one after the other; none of models on a server."""
+        return self.target.hours + sum(reader.hours for reader in self.annotators)
+
+    @property
+    def cost(self) -> float:
+        """The price of model and annotators; NaN if no prices are known."""
+        known = [one.cost for one in (self.target, *self.annotators) if not math.isnan(one.cost)]
+        return sum(known) if known else math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Estimated cost of a run file by setting and model; `sources` says where the numbers of samples come from."""
+    """Estimated cost of a run file by setting and model; `sources` says where the numbers of samples come from.
+
+    The hours on the clock are those with `workers` workers, all of them busy.
+    """
 
     models: Sequence[ModelEstimate]
     tasks: int
     sources: Sequence[str]
     assumptions: Sequence[EstimateFields]
+    workers: int = 1
 
 
-def estimate(settings: Sequence[Setting], output: Path | None = None) -> Estimate:
+def estimate(settings: Sequence[Setting], output: Path | None = None, *, workers: int = 1) -> Estimate:
     """Estimate the cost of a run file's `settings`; nothing is written and no model is loaded.
 
     Samples are counted in the corpora that `data` names; without `data`, published numbers are used. Requests that
@@ -64,42 +119,127 @@ def estimate(settings: Sequence[Setting], output: Path | None = None) -> Estimat
     """
     models: list[ModelEstimate] = []
     sources: list[str] = []
-    corpora: dict[str, Corpus] = {}
+    opened_in: defaultdict[str | None, dict[str, Corpus]] = defaultdict(dict)
     for setting in settings:
-        responses, calls, own = _requests(setting.file, setting.varied, corpora)
+        responses, calls, own = _requests(setting.file, setting.varied, opened_in[setting.file.data])
         sources += own
-        models += [_of_model(setting, model, responses, calls, output) for model in setting.file.models]
+        models += [_of_model(setting, model, responses, calls, output, workers) for model in setting.file.models]
     return Estimate(
         models=models,
         tasks=sum(len(setting.varied) for setting in settings),
         sources=list(dict.fromkeys(sources)),
         assumptions=list(dict.fromkeys(setting.file.estimate for setting in settings)),
+        workers=workers,
     )
 
 
-def _of_model(setting: Setting, model: str, responses: int, calls: int, output: Path | None) -> ModelEstimate:
-    file, reckoned = setting.file, setting.file.estimate
-    engine = engine_of(model)[0]
+def _of_model(
+    setting: Setting, model: str, responses: int, calls: int, output: Path | None, workers: int
+) -> ModelEstimate:
+    file = setting.file
+    folder = None if output is None else setting.spec(model, output).output
+    target = target_effort(model, responses, folder=folder, reckoned=file.estimate, workers=workers)
+    readers = [
+        annotator_effort(name, calls * file.evaluations, reckoned=file.estimate, workers=workers)
+        for name in file.annotators
+        if name != RULES
+    ]
+    return ModelEstimate(setting=setting.name, target=target, annotators=readers)
+
+
+def target_effort(
+    model: str,
+    calls: int,
+    *,
+    folder: Path | None = None,
+    reckoned: EstimateFields | None = None,
+    prompt_tokens: float | None = None,
+    completion_tokens: float | None = None,
+    workers: int = 1,
+) -> Effort:
+    """Return what so many requests to `model` take.
+
+    Tokens per request are those of the run in `folder`, if it has enough responses, else those given, else guesses.
+    """
+    reckoned = reckoned or EstimateFields()
+    engine, arguments = engine_of(model)
     speed = {"vllm": reckoned.tokens_per_second, "transformers": ONE_AT_A_TIME}.get(engine, 0.0)
-    length, found = reckoned.completion_tokens, Speed()
-    if speed and output is not None:
-        found = read_speed(setting.spec(model, output).output)
-    measured = not math.isnan(found.per_second)
-    if measured:
-        speed, length = found.per_second, found.per_response
-    readers = [name for name in file.annotators if name != RULES]
-    calls = calls * len(readers) * file.evaluations
-    return ModelEstimate(
-        model=model,
-        setting=setting.name,
+    prompt = reckoned.prompt_tokens if prompt_tokens is None else prompt_tokens
+    length = reckoned.completion_tokens if completion_tokens is None else completion_tokens
+    measured = False
+    if folder is not None:
+        found, usage = read_speed(folder), read_usage(folder)
+        if speed and not math.isnan(found.per_second):
+            speed, length, measured = found.per_second, found.per_response, True
+        if usage.get("requests", 0) >= FEWEST_RESPONSES:
+            prompt, length = (usage[name] / usage["requests"] for name in ("prompt_tokens", "completion_tokens"))
+            measured = True
+    return _effort(
+        model, engine, arguments, calls,
+        prompt=prompt, length=length, speed=speed, measured=measured, workers=workers,
+    )  # fmt: skip
+
+
+def annotator_effort(
+    name: str,
+    calls: int,
+    *,
+    reckoned: EstimateFields | None = None,
+    prompt_tokens: float | None = None,
+    workers: int = 1,
+) -> Effort:
+    """Return what so many requests to an annotator that is a model take; nothing is known of one without a file."""
+    own = evaluation_of(name)[0]
+    if own in added(ANNOTATORS):
+        return Effort(name=name, engine="", calls=calls)
+    reckoned = reckoned or EstimateFields()
+    _, declared = declared_annotator(own)
+    speeds = {"vllm": reckoned.annotation_tokens_per_second, "transformers": ONE_AT_A_TIME}
+    return _effort(
+        name, declared.engine, declared.model_parameters, calls,
+        prompt=reckoned.annotation_prompt_tokens if prompt_tokens is None else prompt_tokens,
+        length=reckoned.annotation_tokens, speed=speeds.get(declared.engine, 0.0), measured=False, workers=workers,
+    )  # fmt: skip
+
+
+def _effort(
+    name: str,
+    engine: str,
+    arguments: Mapping[str, Any] | str,
+    calls: int,
+    *,
+    prompt: float,
+    length: float,
+    speed: float,
+    measured: bool,
+    workers: int,
+) -> Effort:
+    """Return the effort of `calls` of so many tokens each; `arguments` name the GPUs of a worker, or the prices."""
+    if isinstance(arguments, str):  # a simulated model
+        return Effort(name=name, engine=engine, calls=calls)
+    workers = max(workers, int(_number(arguments, REPLICAS, 1)))
+    gpus = math.prod(_number(arguments, f"{kind}_parallel_size", 1) for kind in ("tensor", "pipeline"))
+    gpu_hours = calls * length / speed / 3600 if speed else 0.0
+    if measured:  # the speed of a worker; a guess is the speed of a GPU
+        gpu_hours *= gpus
+    prices = [_number(arguments, f"{kind}_price", 0) for kind in ("prompt", "completion")]
+    return Effort(
+        name=name,
         engine=engine,
-        responses=responses,
-        annotator_calls=calls,
+        calls=calls,
+        prompt_tokens=calls * prompt,
+        completion_tokens=calls * length,
         tokens_per_second=speed,
         measured=measured,
-        gpu_hours=responses * length / speed / 3600 if speed else 0.0,
-        annotator_gpu_hours=calls * reckoned.annotation_tokens / reckoned.annotation_tokens_per_second / 3600,
+        gpu_hours=gpu_hours,
+        hours=gpu_hours / gpus / max(1, min(workers, calls)),
+        cost=calls * (prompt * prices[0] + length * prices[1]) / 1e6 if any(prices) else math.nan,
     )
+
+
+def _number(arguments: Mapping[str, Any], name: str, default: float) -> float:
+    given = arguments.get(name, default)
+    return given if isinstance(given, int | float) and given > 0 else default
 
 
 def _requests(file: RunFile, tasks: Sequence[Task], corpora: dict[str, Corpus]) -> tuple[int, int, list[str]]:

@@ -19,6 +19,8 @@ from equivox.core.version import __version__
 from equivox.dataset_builders.corpus import SAMPLE, Corpus
 from equivox.engines import model_label
 
+MANIFEST_FILE = "manifest.json"
+
 FORMAT = 2
 """Raised when the layout of a run directory changes."""
 
@@ -66,12 +68,13 @@ def new_manifest(identity: Mapping[str, Any], command: Mapping[str, Any]) -> dic
         "environment": {
             "python": platform.python_version(),
             "platform": platform.platform(terse=True),
-            "libraries": _library_versions(),
+            "libraries": library_versions(),
         },
     }
 
 
-def _library_versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
+    """Return the versions of the libraries that can change a response or a number."""
     versions = {}
     for name in _LIBRARIES:
         try:
@@ -94,7 +97,7 @@ def public_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of the run in `folder`; RequestError if there is none or its format is not supported."""
-    path = folder / "manifest.json"
+    path = folder / MANIFEST_FILE
     try:
         manifest = read_document(path)
     except FileNotFoundError:
@@ -111,7 +114,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write `manifest` to `folder`, whole or not at all."""
-    write_document(folder / "manifest.json", manifest)
+    write_document(folder / MANIFEST_FILE, manifest)
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any], prefix: str = "") -> list[str]:

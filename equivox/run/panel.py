@@ -17,6 +17,7 @@ from equivox.core.scores import NAN, Score, ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import Task
 from equivox.run.annotating import Responses, annotations_folder, write_samples
+from equivox.run.pipeline import writing
 from equivox.run.scoring import open_samples, read_scores, score
 
 PANEL = "panel"
@@ -62,6 +63,14 @@ def score_panel(
             "is no more than agreement"
         )
     alone = {name: read_scores(folder, name) for name in members}
+    with writing(folder):
+        disagreement = combine(folder, tasks, members)
+        scores = score(folder, tasks, PANEL, options)
+    return scores, [_compared(own, alone, disagreement) for own in scores if not own.subset]
+
+
+def combine(folder: Path, tasks: Sequence[Task], members: Sequence[str]) -> dict[tuple[str, str], float]:
+    """Store the panel's samples of each task; return the disagreement of each attribute, and of each task under ""."""
     opened = {name: open_samples(folder, tasks, name) for name in members}
     identity = AnnotatorIdentity(name=PANEL, version="1", settings={"members": list(members)})
     write_document(annotations_folder(folder, PANEL) / "annotator.json", identity.as_dict())
@@ -79,8 +88,7 @@ def score_panel(
         outcomes = [disagreement[task.name, a.name] for a in task.attributes if a.role == "outcome"]
         known = [share for share in outcomes if not math.isnan(share)]
         disagreement[task.name, ""] = math.fsum(known) / len(known) if known else NAN
-    scores = score(folder, tasks, PANEL, options)
-    return scores, [_compared(own, alone, disagreement) for own in scores if not own.subset]
+    return disagreement
 
 
 def _combined(same: Sequence[Row]) -> Row:

@@ -6,6 +6,7 @@ RUN/responses/      the model's responses, in order of arrival
 RUN/annotations/A/  every annotation by annotator A, and the samples of each task as a table
 RUN/scores.json     the scores with their evidence
 RUN/speed.json      tokens per second of the model
+RUN/live.json       how far a run is that is under way, or was stopped
 RUN/usage.json      requests, tokens and cost, if a server was used
 RUN/tasks.json      the tasks
 """
@@ -15,8 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,16 @@ from equivox.core.segments import check_tools
 from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED, DECLARED, vary
 from equivox.dataset_builders.corpus import Corpus, open_corpus
-from equivox.engines import Engine, Request, Response, current_name, open_engine, public_name
+from equivox.engines import Engine, Request, Response, Workers, current_name, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
+from equivox.engines.pool import PoolEngine, take_over
 from equivox.run.annotating import annotate, annotators_of
 from equivox.run.declarations import TASKS_FILE, encode, read_tasks, write_tasks
-from equivox.run.manifest import differences, new_manifest, read_manifest, run_identity, write_manifest
+from equivox.run.file_hashes import forget_hashes
+from equivox.run.live import noting, stage_of
+from equivox.run.manifest import MANIFEST_FILE, differences, new_manifest, read_manifest, run_identity, write_manifest
 from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
-from equivox.run.scoring import follow_up, score
+from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.speed import Speed, add_speed
 from equivox.run.store import Store, response_schema
 
@@ -64,6 +67,7 @@ class RunSpec:
     options: ScoringOptions = DEFAULT_OPTIONS
     retry_failed: bool = False
     stop_after: int = STOP_AFTER
+    workers: Workers = field(default_factory=Workers, compare=False)
 
 
 def execute(
@@ -79,7 +83,12 @@ def execute(
     several runs can share. Raises RequestError for a wrong request, before anything is written, and RunError for a run
     that cannot go on.
     """
-    with closing(open_annotator(spec.annotator)) as annotator, prepared(spec, annotator, engine, corpora) as run:
+    with (
+        closing(open_annotator(spec.annotator, spec.workers)) as annotator,
+        prepared(spec, annotator, engine, corpora) as run,
+    ):
+        if not run.keep_open:
+            take_over(getattr(annotator, "engine", None), run.engine)
         run.answer(progress)
         return read_and_score(
             spec.output, run.tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
@@ -88,7 +97,10 @@ def execute(
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRun:
-    """A run that was checked and whose folder is locked: nothing is written yet."""
+    """A run that was checked and whose folder is locked: nothing is written yet.
+
+    `to_ask` is the number of requests that its engine will get.
+    """
 
     spec: RunSpec
     tasks: Sequence[Task]
@@ -97,6 +109,7 @@ class PreparedRun:
     engine: Engine
     annotator: str
     keep_open: bool
+    to_ask: int
 
     def answer(self, progress: Progress) -> None:
         """Generate the responses that are missing; the engine's memory is free afterwards, unless it was given."""
@@ -104,10 +117,11 @@ class PreparedRun:
         model = public_name(spec.model, also=self.engine.identity.public)
         begin(spec, self.identity, self.plan, self.tasks, self.annotator, model)
         try:
-            generate(
-                spec.output, self.plan, self.engine,
-                retry_failed=spec.retry_failed, stop_after=spec.stop_after, progress=progress,
-            )  # fmt: skip
+            with noting(spec.output, progress) as noted:
+                generate(
+                    spec.output, self.plan, self.engine,
+                    retry_failed=spec.retry_failed, stop_after=spec.stop_after, progress=noted,
+                )  # fmt: skip
         finally:
             add_usage(spec.output, self.engine)
             note_served_models(spec.output, self.engine)
@@ -124,6 +138,18 @@ def prepared(
 
     `annotator` is the one that will annotate it first; `engine` and `corpora` are those of `execute`.
     """
+    with checked(spec, annotator, engine, corpora) as run, writing(spec.output):
+        # Another process may have begun a run here since the first look.
+        check_output(spec.output)
+        _check_same_run(spec.output, run.identity)
+        yield run
+
+
+@contextmanager
+def checked(
+    spec: RunSpec, annotator: Annotator, engine: Engine | None = None, corpora: dict[str, Corpus] | None = None
+) -> Iterator[PreparedRun]:
+    """Check `spec` as `prepared` does, and yield the run without a lock; it must not answer."""
     if spec.limit is not None and spec.limit < 1:
         raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every sample")
     spec = replace(spec, model=current_name(spec.model))
@@ -131,7 +157,7 @@ def prepared(
         raise RequestError(f"`stop-after` must be 0 (never) or more, got {spec.stop_after}")
     tasks = vary(spec.tasks, group=spec.group, conditions=spec.conditions, sampling=spec.sampling)
     check_output(spec.output)
-    given, engine = engine, engine or open_engine(spec.model, tasks)
+    given, engine = engine, engine or open_engine(spec.model, tasks, spec.workers)
     remember_secrets(engine.identity.settings, also=engine.identity.public)
     refuse_overrides(engine.identity, spec.sampling)
     with nullcontext() if given else closing(engine):
@@ -145,18 +171,16 @@ def prepared(
             from equivox.annotate.embedding import load_encoder
 
             load_encoder(spec.options.encoder)
-        if pending := pending_requests(spec.output, plan, retry_failed=spec.retry_failed):
-            engine.check(pending.sendable())
+        pending = pending_requests(spec.output, plan, retry_failed=spec.retry_failed)
+        sendable = pending.sendable()
+        if pending:
+            engine.check(sendable)
             annotator.check(tasks)
             check_tools(tasks)
-        with writing(spec.output):
-            # Another process may have begun a run here since the first look.
-            check_output(spec.output)
-            _check_same_run(spec.output, identity)
-            yield PreparedRun(
-                spec=spec, tasks=tasks, plan=plan, identity=identity, engine=engine,
-                annotator=annotator.identity.name, keep_open=given is not None,
-            )  # fmt: skip
+        yield PreparedRun(
+            spec=spec, tasks=tasks, plan=plan, identity=identity, engine=engine,
+            annotator=annotator.identity.name, keep_open=given is not None, to_ask=len(sendable),
+        )  # fmt: skip
 
 
 def read_and_score(
@@ -185,8 +209,9 @@ def read_responses(
 ) -> None:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings."""
     engine = str(read_manifest(folder)["identity"]["model"]["engine"])
-    annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=progress)
-    follow_up(folder, tasks, annotator, options, progress=progress)
+    with noting(folder, progress) as noted:
+        annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=noted)
+        follow_up(folder, tasks, annotator, options, progress=noted)
 
 
 def reread(
@@ -195,11 +220,12 @@ def reread(
     options: ScoringOptions = DEFAULT_OPTIONS,
     *,
     retry_failed: bool = False,
+    workers: Workers | None = None,
     progress: Progress = no_progress,
 ) -> list[Score]:
     """Annotate a finished run with another annotator and score its annotations; those of others stay unchanged."""
     tasks = run_tasks(folder)
-    with closing(open_annotator(annotator)) as reader:
+    with closing(open_annotator(annotator, workers)) as reader:
         reader.check(tasks)
         check_tools(tasks)
         with writing(folder):
@@ -224,6 +250,32 @@ def rescore(
     name = annotator or str(read_manifest(folder)["command"]["annotator"])
     with writing(folder):
         return score(folder, tasks, name, options, others=_others(folder, name), progress=progress)
+
+
+def use_annotator(
+    folder: Path,
+    annotator: str,
+    options: ScoringOptions = DEFAULT_OPTIONS,
+    *,
+    progress: Progress = no_progress,
+) -> list[Score]:
+    """Make `annotator` the run's own, whose scores stand in every table, and return its scores.
+
+    The annotator before stays beside it as one of the others. RequestError if `annotator` has not annotated the run.
+    """
+    tasks = run_tasks(folder)
+    open_samples(folder, tasks, annotator)  # refuses an annotator without annotations before anything is written
+    manifest = read_manifest(folder)
+    before = str(manifest["command"]["annotator"])
+    if annotator != before:
+        with writing(folder):
+            # Between the two there are no scores, rather than those of another annotator under this one's name.
+            for path in (scores_path(folder, before), scores_path(folder, annotator)):
+                remove_scores(path)
+            write_manifest(folder, manifest | {"command": manifest["command"] | {"annotator": annotator}})
+            forget_hashes(folder)
+        rescore(folder, annotator=before, options=options, progress=progress)
+    return rescore(folder, annotator=annotator, options=options, progress=progress)
 
 
 def _others(folder: Path, annotator: str) -> list[str]:
@@ -294,22 +346,26 @@ def generate(
     pending = pending_requests(folder, plan, retry_failed=retry_failed)
     total = len(plan.distinct)
     finished = total - len(pending)
-    progress("generate", finished, total)
+    failed = 0
+    progress(stage_of("generate", failed, engine), finished, total)
     unanswered = dict(zip(plan.table["key"].take(pending.rows).to_pylist(), pending.rows.tolist(), strict=True))
     proves_arrival = engine.identity.engine != IMPORTED
-    speed = Speed()
+    speed, media_counts = Speed(), _media_counts(plan)
     with Store(folder / "responses", response_schema()) as store:
         for response in until_outage(_answers(pending, engine), engine.identity.model, stop_after):
             row = unanswered.pop(response.key, None)
             if row is None:
                 raise RunError(f"{engine.identity.model} answered a request that was not made ({response.key[:12]})")
-            if proves_arrival and response.error is None and response.media_items < _media_counts(plan)[row]:
+            if proves_arrival and response.error is None and response.media_items < media_counts[row]:
                 _refuse_arrival(plan.request(row).request, response, engine)
             error = None if response.error is None else cleaned(response.error)
             store.append({**vars(response), "error": error})
-            speed.count(response.completion_tokens or 0)
+            speed.count(
+                response.completion_tokens or 0, engine.standing.loaded if isinstance(engine, PoolEngine) else 1
+            )
             finished += 1
-            progress("generate", finished, total)
+            failed += error is not None
+            progress(stage_of("generate", failed, engine), finished, total)
         for key in sorted(unanswered):
             store.append(vars(Response(key=key, text=None, error="the engine gave no response")))
         store.flush()
@@ -332,7 +388,6 @@ def _answers(pending: PlannedRequests, engine: Engine) -> Iterator[Response]:
         yield from engine.generate(sendable)
 
 
-@lru_cache(maxsize=1)
 def _media_counts(plan: Plan) -> Sequence[int]:
     import pyarrow.compute as pc
 
@@ -372,7 +427,7 @@ def check_output(folder: Path) -> None:
     refuse_unusable(folder, "output")
     if folder.exists() and not folder.is_dir():
         raise RequestError(f"`output` {folder} is a file; name a folder")
-    if folder.is_dir() and not (folder / "manifest.json").exists() and any(_visible(folder)):
+    if folder.is_dir() and not (folder / MANIFEST_FILE).exists() and any(_visible(folder)):
         raise RequestError(f"`output` {folder} holds other files and no run; name a new or empty folder")
 
 
@@ -400,7 +455,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def _check_same_run(folder: Path, identity: Mapping[str, Any]) -> None:
-    if not (folder / "manifest.json").exists():
+    if not (folder / MANIFEST_FILE).exists():
         return
     found = differences(read_manifest(folder)["identity"], identity)
     if len(found) == 1 and found[0].startswith("model.digest"):
@@ -415,12 +470,12 @@ def _check_same_run(folder: Path, identity: Mapping[str, Any]) -> None:
 def begin(
     spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequence[Task], annotator: str, model: str
 ) -> None:
-    """Write the manifest, the tasks and the plan of a run if they do not exist.
+    """Write the manifest, the tasks and the plan of a run if they do not exist; it has no hashes until it is scored.
 
     `annotator` names its annotator, `model` is its model as it is written down.
     """
     folder = spec.output
-    if not (folder / "manifest.json").exists():
+    if not (folder / MANIFEST_FILE).exists():
         # The manifest is written first, so that a folder of a run that was killed here is recognised as a run.
         left_out = {task.data.corpus: plan.left_out[task.name] for task in tasks if plan.left_out[task.name]}
         command = {
@@ -433,6 +488,7 @@ def begin(
         }
         manifest = new_manifest(identity, command)
         write_manifest(folder, manifest | {"samples_without_group": left_out})
+    forget_hashes(folder)
     if not (folder / TASKS_FILE).exists():
         write_tasks(folder, tasks)
     if not (folder / PLAN_FILE).exists():

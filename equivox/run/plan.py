@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -578,7 +578,7 @@ def _media_part(medium: Media, sample: Sample, condition: str) -> MediaPart:
             sha256=digest(["silence", seconds]),
             name=f"silence of {sample.file_name}",
             duration_s=seconds,
-            load=lambda: silent_wav(seconds),
+            load=partial(silent_wav, seconds),
         )
     return MediaPart(
         kind=medium.kind,

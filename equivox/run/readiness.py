@@ -1,9 +1,10 @@
-"""What a run file still needs: data, word lists and parsers, models and servers, keys, memory; nothing is run."""
+"""List of what a run file still needs: data, word lists and parsers, models and servers, keys, memory."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -41,7 +42,8 @@ class Missing:
 def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
     """Return everything that `settings` need and this machine lacks, each once; servers get one short request.
 
-    Weights are not loaded and nothing is written. An empty list means that all runs can start.
+    The weights of models and annotators are not loaded; the sentence encoder is, if a setting merges by meaning.
+    Nothing is written. An empty list means that all runs can start.
     """
     found: dict[tuple[str, str], Missing] = {}
 
@@ -50,8 +52,9 @@ def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
         if who not in entry.needed_by:
             entry.needed_by.append(who)
 
-    corpora: dict[str, Corpus] = {}
+    opened_in: defaultdict[str | None, dict[str, Corpus]] = defaultdict(dict)
     for setting in settings:
+        corpora = opened_in[setting.file.data]
         for task in setting.varied:
             with _noting(note, "data", task.name):
                 corpora[task.data.corpus] = corpora.get(task.data.corpus) or open_corpus(task.data, setting.file.data)

@@ -14,7 +14,7 @@ from equivox.annotate import RULES
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, scoring_options
-from equivox.core.task import Task
+from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, DECLARED, parse_conditions, parse_group, vary
 from equivox.engines import model_names, schemes
 from equivox.run.pipeline import RunSpec
@@ -32,11 +32,13 @@ def _listed(value: object) -> object:
 
 
 class EstimateFields(BaseModel):
-    """Assumptions of an estimate: tokens per answer, and tokens that one GPU generates per second."""
+    """Assumptions of an estimate: tokens per prompt and per answer, and tokens that one GPU generates per second."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
+    prompt_tokens: float = Field(default=600, gt=0)
     completion_tokens: float = Field(default=300, gt=0)
+    annotation_prompt_tokens: float = Field(default=800, gt=0)
     annotation_tokens: float = Field(default=120, gt=0)
     tokens_per_second: float = Field(default=2500, gt=0)
     annotation_tokens_per_second: float = Field(default=3000, gt=0)
@@ -70,6 +72,7 @@ class RunFile(BaseModel):
 
     `annotators` all read the responses, each with scores of its own; the first one's are the run's. With `evaluations`
     above 1, each reads every response that many times. `paper` names the published tables that the runs fill.
+    `workers` and `side_by_side` are how many engines answer at a time and, at most, how many models.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -89,7 +92,12 @@ class RunFile(BaseModel):
     merge_threshold: float = DEFAULT_MERGE_THRESHOLD
     estimate: EstimateFields = EstimateFields()
     paper: str | None = None
+    workers: int = Field(default=1, ge=1)
+    side_by_side: int = Field(default=1, ge=1)
     settings: dict[str, SettingFields] = {}
+
+
+_LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
@@ -233,3 +241,23 @@ def folder_name(model: str) -> str:
     if named.endswith((".yaml", ".yml")):
         named = Path(named).stem
     return re.sub(r"[^A-Za-z0-9.=]+", "-", named)
+
+
+def default_folder(model: str, tasks: str) -> Path:
+    """Return where a run goes if nobody says so: a folder below `runs/` for this model and these tasks, as typed.
+
+    >>> default_folder("simulated:oracle", "vibe_gender:story,my/tasks.yaml").as_posix()
+    'runs/simulated-oracle-vibe-gender-story-tasks'
+    >>> default_folder("vllm:model_name=org/model,dtype=bfloat16", "badf").as_posix()
+    'runs/vllm-org-model-badf'
+    """
+    from equivox.engines import model_label
+
+    asked = [
+        Path(task.strip()).stem if task.strip().endswith((".yaml", ".py")) else task.strip()
+        for task in tasks.split(",")
+    ]
+    named = re.sub(r"[^A-Za-z0-9.=]+", "-", "-".join([model_label(model), *asked])).strip("-")
+    if len(named) > _LONGEST_NAME:
+        named = f"{named[:_LONGEST_NAME]}-{digest([model, tasks])[:8]}"
+    return Path("runs") / named

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import read_document, read_schema, read_table, write_document, write_table, write_whole
 from equivox.core.progress import Progress, no_progress
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, ScoringOptions
+from equivox.core.scores import Score, ScoringOptions, family_of
 from equivox.core.segments import Segment
 from equivox.core.task import Task
 from equivox.core.text import inert_record
@@ -28,6 +29,7 @@ from equivox.run.annotating import (
     stored_annotator,
     stored_texts,
 )
+from equivox.run.file_hashes import state_hashes
 from equivox.run.manifest import read_manifest
 from equivox.run.q_values import with_q
 
@@ -84,8 +86,34 @@ def score(
 ) -> list[Score]:
     """Compute, store and return all scores of the run in `folder`, from the annotations of `annotator`.
 
-    `others` names further annotators whose annotations metrics can use too.
+    `others` names further annotators whose annotations metrics can use too. The manifest states the hashes of the run's
+    files afterwards.
     """
+    computed = compute(folder, tasks, annotator, options, others=others, progress=progress)
+    store_scores(folder, annotator, computed)
+    state_hashes(folder)
+    return computed.scores
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The scores of a run, the document that stores them, and the tables behind them by task or family."""
+
+    scores: list[Score]
+    document: Mapping[str, Any]
+    tables: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
+
+
+def compute(
+    folder: Path,
+    tasks: Sequence[Task],
+    annotator: str,
+    options: ScoringOptions,
+    *,
+    others: Sequence[str] = (),
+    progress: Progress = no_progress,
+) -> Computed:
+    """Return all scores of the run in `folder`, from the annotations of `annotator`; nothing is written."""
     samples, merged = scoring_samples(folder, tasks, annotator, options, others=others)
     scores: list[Score] = []
     kept: dict[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {}
@@ -107,23 +135,28 @@ def score(
         "annotator": stored_annotator(folder, annotator).as_dict(),
         "schemes": {task.name: scheme_digest(task) for task in tasks},
         "options": vars(options),
+        "others": list(others),
         # Scores computed before a run was resumed have a smaller number here.
         "answered": Responses.of(folder).n_answered,
         "scores": [entry.as_dict() for entry in scores],
     }
-    path = scores_path(folder, annotator)
     if merged:
         kept[""] = {"open_values": [vars(value) for value in merged]}
+    return Computed(scores, document, kept)
+
+
+def store_scores(folder: Path, annotator: str, computed: Computed) -> None:
+    """Write scores and their tables into the run in `folder`, in place of earlier ones by `annotator`."""
+    path = scores_path(folder, annotator)
     written = set()
-    for name, members_ in kept.items():
-        for table, records in members_.items():
-            written |= _write_table(_tables_folder(path) / file_name(name), table, records)
+    for name, members in computed.tables.items():
+        for table, records in members.items():
+            written |= _write_table(tables_folder(path) / file_name(name), table, records)
     # Tables that only an earlier scoring wrote are removed, so that they are not taken for results of this one.
-    for left in _tables_folder(path).rglob("*.*"):
+    for left in tables_folder(path).rglob("*.*"):
         if left.suffix in {".parquet", ".csv"} and left not in written:
             left.unlink()
-    write_document(path, document)
-    return scores
+    write_document(path, computed.document)
 
 
 def _with_warnings(score: Score) -> Score:
@@ -156,15 +189,14 @@ def families(tasks: Sequence[Task]) -> dict[str, list[Task]]:
     """Group tasks by family and condition; the keys are `family` or `family@condition`."""
     families: dict[str, list[Task]] = {}
     for task in tasks:
-        _, at, condition = task.name.partition("@")
-        families.setdefault(f"{task.family}{at}{condition}", []).append(task)
+        families.setdefault(family_of(task.name), []).append(task)
     return families
 
 
 def table_path(folder: Path, task: str, table: str, annotator: str | None = None) -> Path:
     """Return the path of a table of `task` in the run in `folder`, scored by the run's annotator or another one."""
     path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
-    return _tables_folder(path) / file_name(task) / f"{table}.parquet"
+    return tables_folder(path) / file_name(task) / f"{table}.parquet"
 
 
 def read_records(folder: Path, task: str, table: str, annotator: str | None = None) -> list[dict[str, Any]] | None:
@@ -175,7 +207,14 @@ def read_records(folder: Path, task: str, table: str, annotator: str | None = No
         return None
 
 
-def _tables_folder(scores: Path) -> Path:
+def remove_scores(path: Path) -> None:
+    """Remove stored scores and their tables, if they are there; `path` is one of `scores_path`."""
+    shutil.rmtree(tables_folder(path), ignore_errors=True)
+    path.unlink(missing_ok=True)
+
+
+def tables_folder(scores: Path) -> Path:
+    """Return the folder of the tables behind the scores in the file `scores`."""
     return scores.parent / scores.stem.replace("scores", "tables", 1)
 
 

@@ -1,4 +1,4 @@
-"""How fast a run was: tokens per second of its model, measured while it answered."""
+"""Speed of a run: tokens per second of one worker with its model, measured while it answered."""
 
 from __future__ import annotations
 
@@ -17,31 +17,37 @@ FEWEST_RESPONSES = 20
 
 @dataclass
 class Speed:
-    """What a model generated, and in how many seconds; loading it does not count.
+    """Responses and tokens that a model generated, and the seconds that it took; loading it does not count.
 
-    `responses` and `tokens` are those after the first response, and `seconds` those since.
+    `responses` and `tokens` are those after the first response, and `seconds` those since. `worker_seconds` counts them
+    for each worker that had its model loaded; 0 means that there was one.
     """
 
     responses: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    _began: float | None = field(default=None, repr=False, compare=False)
+    worker_seconds: float = 0.0
+    _last: float | None = field(default=None, repr=False, compare=False)
 
-    def count(self, tokens: int) -> None:
-        """Count a response of so many tokens that has just come."""
-        now = time.monotonic()
-        if self._began is None:
-            self._began = now
+    def __post_init__(self) -> None:
+        self.worker_seconds = self.worker_seconds or self.seconds
+
+    def count(self, tokens: int, workers: int = 1) -> None:
+        """Count a response of so many tokens that has just come from one of so many workers."""
+        now, before = time.monotonic(), self._last
+        self._last = now
+        if before is None:
             return
         self.responses += 1
         self.tokens += tokens
-        self.seconds = now - self._began
+        self.seconds += now - before
+        self.worker_seconds += (now - before) * workers
 
     @property
     def per_second(self) -> float:
-        """Tokens per second; NaN with too few responses, or if the engine does not count tokens."""
-        known = self.responses >= FEWEST_RESPONSES and self.tokens > 0 and self.seconds > 0
-        return self.tokens / self.seconds if known else math.nan
+        """Tokens per second of one worker; NaN with too few responses, or if the engine does not count tokens."""
+        known = self.responses >= FEWEST_RESPONSES and self.tokens > 0 and self.worker_seconds > 0
+        return self.tokens / self.worker_seconds if known else math.nan
 
     @property
     def per_response(self) -> float:
@@ -61,5 +67,6 @@ def add_speed(folder: Path, speed: Speed) -> None:
     """Add what was measured to what earlier starts of the run measured."""
     if speed.responses:
         before = read_speed(folder)
-        document = {name: getattr(speed, name) + getattr(before, name) for name in ("responses", "tokens", "seconds")}
+        names = ("responses", "tokens", "seconds", "worker_seconds")
+        document = {name: getattr(speed, name) + getattr(before, name) for name in names}
         write_document(folder / SPEED_FILE, document)

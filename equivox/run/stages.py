@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.files import read_document
 from equivox.core.samples import Row
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Segment, SegmentAnnotation
@@ -61,7 +61,7 @@ def questions_at(
 ) -> list[tuple[Task, Segment, SegmentAnnotation]]:
     """Return the questions about findings of a kind that the annotator answered, each once, with a task of its family.
 
-    Findings are those of the options with which the run was scored.
+    Findings are those of the options with which the run was scored. DamageError if its scores cannot be read.
     """
     options = _options(folder, annotator)
     samples, _ = scoring_samples(folder, tasks, annotator, options)
@@ -78,9 +78,10 @@ def questions_at(
 
 
 def _options(folder: Path, annotator: str) -> ScoringOptions:
+    """Return the options that the run was scored with, the defaults if it was never scored."""
     try:
-        stored: Mapping[str, object] = json.loads(scores_path(folder, annotator).read_text("utf-8"))["options"]
-    except (OSError, ValueError, KeyError):
+        stored: Mapping[str, object] = read_document(scores_path(folder, annotator))["options"]
+    except FileNotFoundError:
         return ScoringOptions()
     known = {field.name for field in fields(ScoringOptions)}
     return ScoringOptions(**{name: value for name, value in stored.items() if name in known})  # type: ignore[arg-type]

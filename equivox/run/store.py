@@ -1,15 +1,17 @@
 """Stored records: a journal that each record reaches before it counts as finished, gathered into parquet shards.
 
 A record is one line of the journal, with its checksum, handed to the operating system at once: a kill of the process
-loses nothing. The journal is flushed to disk every `sync_seconds` against a loss of power. Every `shard_rows` records
-it becomes a parquet shard, which is written whole under a temporary name and renamed. Of two records with one key the
-later counts, so that a merged shard and what it was merged from say the same.
+loses nothing. Against a loss of power a thread flushes the journal to disk, at most `sync_seconds` after a record; the
+writer does not wait for it. Every `shard_rows` records the journal becomes a parquet shard, which is written whole
+under a temporary name and renamed. Of two records with one key the later counts, so that a merged shard and what it was
+merged from say the same.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,8 +48,8 @@ class Store:
         self._fits = {name: _fit_for(schema.field(name)) for name in schema.names}
         self._buffer: list[Mapping[str, Any]] = []
         self._journal = -1
+        self._syncing: _Syncing | None = None
         self._written = 0
-        self._synced = 0.0
         self._next = 1 + max((_number(path) for path in (*self.shards(), *self.journals())), default=0)
 
     def shards(self) -> list[Path]:
@@ -84,6 +86,12 @@ class Store:
             last[codes] = np.arange(len(codes))
             table = table.take(pa.array(last))
         return table if columns is None else table.select(list(columns))
+
+    def every(self, columns: Sequence[str]) -> pa.Table:
+        """Return some columns of all rows, also of those that a later record of the same key replaces."""
+        import pyarrow as pa
+
+        return self._all(pa.schema([self.schema.field(name) for name in columns]))
 
     def _all(self, schema: pa.Schema) -> pa.Table:
         """Return everything stored, later records last, whatever a writer does meanwhile."""
@@ -131,7 +139,8 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             path = self.folder / _JOURNAL.format(self._next)
             self._journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            self._written, self._synced = 0, time.monotonic()
+            self._written = 0
+            self._syncing = _Syncing(self._journal, self._sync_seconds)
         try:
             rest = memoryview(line)
             while rest:
@@ -140,9 +149,8 @@ class Store:
             os.ftruncate(self._journal, self._written)
             raise
         self._written += len(line)
-        if (now := time.monotonic()) - self._synced >= self._sync_seconds:
-            os.fsync(self._journal)
-            self._synced = now
+        if self._syncing is not None:
+            self._syncing.wrote()
 
     def flush(self) -> None:
         """Turn the journal into a shard."""
@@ -156,6 +164,9 @@ class Store:
 
     def _close(self) -> None:
         if self._journal >= 0:
+            if self._syncing is not None:
+                self._syncing.close()
+                self._syncing = None
             os.close(self._journal)
             self._journal = -1
 
@@ -194,6 +205,46 @@ class Store:
             self._close()
         else:
             self.flush()
+
+
+class _Syncing:
+    """Flushes a file to disk at most `seconds` after each write to it, in a thread that lives until then."""
+
+    def __init__(self, descriptor: int, seconds: float) -> None:
+        self._descriptor = descriptor
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._awaited = self._closed = False
+        self._error: OSError | None = None
+
+    def wrote(self) -> None:
+        """Note that the file was written; raises the OSError of an earlier flush."""
+        if self._error is not None:
+            raise self._error
+        if not self._awaited:
+            self._awaited = True
+            self._timer = threading.Timer(self._seconds, self._flush)
+            self._timer.name, self._timer.daemon = "equivox-journal", True
+            self._timer.start()
+
+    def _flush(self) -> None:
+        with self._lock:
+            # What is written from here on asks for a flush of its own.
+            self._awaited = False
+            try:
+                if not self._closed:
+                    os.fsync(self._descriptor)
+            except OSError as error:
+                self._error = error
+
+    def close(self) -> None:
+        """End the thread; a flush that has begun is ended first."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+        with self._lock:
+            self._closed = True
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:

@@ -100,14 +100,14 @@ def test_a_plan_takes_the_speed_of_runs_and_marks_guesses(equivox: Cli, tmp_path
     file.write_text(f"models: ['{model}']\ntasks: vibe_gender:story\ndata: sample\nlimit: 48\n")
     (setting,) = settings_of(open_run_file(str(file)), resolve_tasks)
     (guess,) = estimate([setting], tmp_path / "runs").models
-    assert (guess.tokens_per_second, guess.measured) == (2500, False)
+    assert (guess.target.tokens_per_second, guess.target.measured) == (2500, False)
     assert "2,500?" in equivox("plan", file, "--output", tmp_path / "runs")[1]
     folder = setting.spec(model, tmp_path / "runs").output
     # Two starts of 40 and 60 responses, 10,000 tokens in 50 seconds: 200 a second, 100 a response.
     add_speed(folder, Speed(responses=40, tokens=6_000, seconds=20.0))
     add_speed(folder, Speed(responses=60, tokens=4_000, seconds=30.0))
     (found,) = estimate([setting], tmp_path / "runs").models
-    assert (found.tokens_per_second, found.measured) == (200, True)
+    assert (found.target.tokens_per_second, found.target.measured) == (200, True)
     assert found.gpu_hours == pytest.approx(48 * 100 / 200 / 3600)
     # A handful of responses says nothing.
     add_speed(tmp_path / "few", Speed(responses=5, tokens=500, seconds=1.0))

@@ -82,6 +82,22 @@ def test_repeats_have_seeds_of_their_own() -> None:
     assert len({r.seed for r in requests}) == len({r.key for r in requests}) == 90
 
 
+def test_tasks_conditions_and_models_share_the_seeds_of_a_sample() -> None:
+    """Comparisons pair samples: with the same random numbers on both sides they have less noise."""
+
+    def seeds(task: Task, identity: EngineIdentity = IDENTITY) -> dict[tuple[str, int], int]:
+        plan = make_plan([task], {"crema_d": corpus()}, identity)
+        return {(r.sample_id, r.repeat): r.seed for r in (planned.request for planned in plan.requests)}
+
+    sampled = Sampling(temperature=1.0, repeats=2)
+    base = seeds(variant(sampling=sampled))
+    assert len(set(base.values())) == len(base) == 60
+    assert seeds(variant(sampling=sampled, condition="silence")) == base
+    assert seeds(variant(sampling=sampled, condition="text_only")) == base
+    assert seeds(variant(sampling=sampled, name="vibe_gender:other")) == base
+    assert seeds(variant(sampling=sampled), dataclasses.replace(IDENTITY, model="org/other")) == base
+
+
 @given(limit=st.integers(2, 40), more=st.integers(0, 20), speakers=st.integers(1, 4), sentences=st.integers(1, 6))
 def test_a_limit_spreads_evenly_and_a_larger_one_contains_it(
     limit: int, more: int, speakers: int, sentences: int

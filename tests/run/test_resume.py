@@ -20,6 +20,7 @@ from equivox.core.scores import ScoringOptions
 from equivox.engines import Request, Response
 from equivox.engines.function import FunctionEngine
 from equivox.run import pipeline
+from equivox.run.file_hashes import hashes_of
 from equivox.run.pipeline import RunSpec, execute
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.tasks.registry import resolve_tasks
@@ -60,8 +61,9 @@ def run(folder: Path, *, kill_at: int = 0, when: str = "before") -> tuple[int, i
 
 
 def final_state(folder: Path) -> tuple[Any, ...]:
-    """Everything a reader sees, apart from when the run was begun."""
+    """Everything a reader sees, apart from when the run was begun and how its responses are spread over files."""
     manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest.pop("files") == hashes_of(folder)
     for entry in ("created", "sha256"):
         manifest.pop(entry)
     responses = {r["key"]: r for r in Store(folder / "responses", response_schema()).records()}

@@ -1,0 +1,147 @@
+"""A run computed again from its stored responses and annotations, in a temporary folder: the run is never written.
+
+What needs no model is made again from the responses: the annotations of `rules` and of tools, the samples, a panel's
+majority, the scores and their tables. A model's annotations are read again from its stored outputs; where there is no
+output, the stored annotation is taken. An annotation belongs to one text, because its key is a hash of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from equivox.annotate import RULES, open_annotator
+from equivox.annotate.model import read_again
+from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job
+from equivox.core.errors import RequestError
+from equivox.core.files import damaged
+from equivox.core.progress import Progress, no_progress
+from equivox.core.scores import ScoringOptions
+from equivox.core.segments import Value, check_tools
+from equivox.core.task import Task
+from equivox.run.annotating import annotate, stored_annotations
+from equivox.run.declarations import TASKS_FILE
+from equivox.run.manifest import MANIFEST_FILE, read_manifest
+from equivox.run.panel import PANEL, combine
+from equivox.run.plan import PLAN_FILE
+from equivox.run.scoring import compute, follow_up, store_scores
+
+
+@contextmanager
+def copied(run: Path) -> Iterator[Path]:
+    """Yield a temporary folder with the responses, plan and tasks of `run`, without annotations and scores."""
+    with TemporaryDirectory(prefix="equivox-verify-") as made:
+        folder = Path(made)
+        for name in (MANIFEST_FILE, TASKS_FILE, PLAN_FILE):
+            _link(run / name, folder / name)
+        (folder / "responses").mkdir()
+        for path in run.glob("responses/[!.]*"):
+            _link(path, folder / "responses" / path.name)
+        yield folder
+
+
+def _link(path: Path, link: Path) -> None:
+    """Link a file that is only read; where links are not allowed, copy it."""
+    try:
+        link.symlink_to(path.absolute())
+    except OSError:
+        shutil.copyfile(path, link)
+
+
+@dataclass
+class Replayed:
+    """Annotator that repeats what is stored of another annotator, and reads a model's outputs again."""
+
+    identity: AnnotatorIdentity
+    records: Mapping[str, Mapping[str, Any]] = field(repr=False)
+
+    @property
+    def is_model(self) -> bool:
+        """Whether the annotations have outputs in the form that equivox asks models for."""
+        return {"engine", "prompt", "attempts"} <= set(self.identity.settings)
+
+    def check(self, tasks: Sequence[Task]) -> None:
+        """Accept all tasks."""
+
+    def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
+        """Yield the stored annotation of each job, and a failed one for a job without."""
+        for job in jobs:
+            record = self.records.get(job.key)
+            if record is None:
+                yield job.annotated("failed", output="no annotation is stored for this text")
+                continue
+            again = read_again(job, record) if self.is_model else None
+            yield again or job.annotated(
+                record["status"],
+                [Value(**value) for value in record["values"]],
+                output=record["output"],
+                attempts=record["attempts"],
+            )
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to free."""
+
+
+def again(run: Path, identity: AnnotatorIdentity) -> Annotator:
+    """Return the annotator that makes the annotations of `identity` in `run` again, or repeats them."""
+    if identity.name == RULES:
+        rules = open_annotator(RULES)
+        if rules.identity.digest == identity.digest:
+            return rules
+    return Replayed(identity, stored_annotations(run, identity.name))
+
+
+def annotate_again(
+    folder: Path,
+    tasks: Sequence[Task],
+    annotator: Annotator | AnnotatorIdentity,
+    options: ScoringOptions,
+    *,
+    progress: Progress = no_progress,
+) -> None:
+    """Annotate the copy in `folder` by `annotator`; of a panel, the identity is enough."""
+    if isinstance(annotator, AnnotatorIdentity):
+        combine(folder, tasks, [str(name) for name in annotator.settings["members"]])
+        return
+    check_tools(tasks)
+    engine = str(read_manifest(folder)["identity"]["model"]["engine"])
+    annotate(folder, tasks, annotator, engine=engine, progress=progress)
+    follow_up(folder, tasks, annotator, options)
+
+
+def score_again(
+    folder: Path,
+    tasks: Sequence[Task],
+    annotator: str,
+    options: ScoringOptions,
+    others: Sequence[str],
+    *,
+    progress: Progress = no_progress,
+) -> None:
+    """Score the copy in `folder` and store scores and tables there."""
+    store_scores(folder, annotator, compute(folder, tasks, annotator, options, others=others, progress=progress))
+
+
+def is_panel(identity: AnnotatorIdentity) -> bool:
+    """Return whether the annotations of `identity` are the majority of others."""
+    return identity.name == PANEL and "members" in identity.settings
+
+
+def refuse_unsafe(run: Path, tasks: Mapping[str, Any]) -> None:
+    """Raise an error for the tasks of a run, as JSON, that would run code from it or write outside of the copy."""
+    for task in tasks.get("tasks", []):
+        name = str(task.get("name", ""))
+        if not name or name.startswith(".") or any(sign in name for sign in "/\\\0"):
+            raise damaged(run / TASKS_FILE, f"no file can be called after its task {name!r}")
+    for known in tasks.get("files", {}).values():
+        path = Path(known.get("path", "")).resolve()
+        if path.is_relative_to(run.resolve()):
+            raise RequestError(
+                f"the run names the code {path.name} in its own folder, which is not executed; read it, and put it "
+                "outside of the run, where its author had it"
+            )

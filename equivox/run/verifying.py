@@ -1,0 +1,425 @@
+"""Verify a run: the hashes of its files, its requests, and every number, recomputed. The run is not written."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from equivox.core.annotation import AnnotatorIdentity
+from equivox.core.errors import DamageError, EquivoxError, RequestError
+from equivox.core.files import read_document, read_schema, read_table
+from equivox.core.progress import Progress, no_progress
+from equivox.core.redact import LEFT_OUT
+from equivox.core.requests import EngineIdentity
+from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
+from equivox.core.task import Task
+from equivox.core.version import __version__
+from equivox.run.annotating import (
+    TOOLS,
+    Responses,
+    annotations_folder,
+    annotators_of,
+    samples_path,
+    scheme_digest,
+    stored_annotations,
+    stored_annotator,
+)
+from equivox.run.declarations import TASKS_FILE, read_tasks
+from equivox.run.differing import Compared, Difference
+from equivox.run.file_hashes import file_hash, run_files, stated_hashes
+from equivox.run.live import read_live
+from equivox.run.manifest import MANIFEST_FILE, library_versions, read_manifest
+from equivox.run.pipeline import open_corpora
+from equivox.run.plan import make_plan, read_plan
+from equivox.run.recomputing import Replayed, again, annotate_again, copied, is_panel, refuse_unsafe, score_again
+from equivox.run.scoring import scores_path, tables_folder
+from equivox.run.store import Store, response_schema
+
+Outcome = Literal["verified", "verified in part", "differs"]
+
+_FOREIGN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+"""What reading a document raises whose checksum fits and whose entries are not those of a run."""
+
+
+@dataclass
+class Verification:
+    """The result of verifying one run.
+
+    Attributes
+    ----------
+    manifest
+        The SHA-256 of `manifest.json`, which names every other file by its hash.
+    files
+        The number of files whose hash is the stated one.
+    compared
+        The numbers that were recomputed and found equal, counted, and everything that differs.
+    wrong_files
+        What is wrong with a file, by its path.
+    problems
+        What else cannot be true of this run, a line each.
+    not_verified
+        What could not be recomputed, and why.
+    remarks
+        What was not checked because it was not asked for, and what the check rests on.
+    """
+
+    run: Path
+    manifest: str = ""
+    files: int = 0
+    compared: Compared = field(default_factory=Compared)
+    wrong_files: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    not_verified: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def differences(self) -> list[Difference]:
+        """Every stated entry that recomputing does not give."""
+        return self.compared.differences
+
+    @property
+    def outcome(self) -> Outcome:
+        """`verified` only if everything was recomputed and nothing differs."""
+        if self.wrong_files or self.problems or self.differences:
+            return "differs"
+        return "verified in part" if self.not_verified else "verified"
+
+
+def verify(run: Path, *, data: str | None = None, progress: Progress = no_progress) -> Verification:
+    """Return what is true of the finished run in `run`; with `data`, its requests are made again from the corpus.
+
+    RequestError if there is no run, if it is under way, or if `data` does not hold its corpora. Damage and changes are
+    part of the result.
+    """
+    found = Verification(run)
+    try:
+        manifest = read_manifest(run)
+        found.manifest = file_hash(run / MANIFEST_FILE)
+        _refuse_running(run)
+    except DamageError as error:
+        found.wrong_files[_damaged(error, run)] = _damage(error)
+        return found
+    _check_files(found, stated_hashes(manifest))
+    try:
+        refuse_unsafe(run, read_document(run / TASKS_FILE))
+        tasks = read_tasks(run)
+        _check_model(found, manifest["identity"]["model"])
+        _check_tasks(found, manifest, tasks)
+        _check_responses(found)
+        if data is not None:
+            _check_plan(found, manifest, tasks, data)
+        else:
+            found.remarks.append("the requests were not checked against the data; --data says where the data are")
+        _recompute(found, manifest, tasks, progress)
+    except DamageError as error:
+        name = _damaged(error, run)
+        # A file is read in the run or in its copy, and was perhaps found damaged before.
+        name = next((known for known in found.wrong_files if name.endswith(known)), name)
+        if not found.wrong_files.get(name, "").startswith("damaged"):
+            found.wrong_files[name] = _damage(error)
+        found.not_verified.append("numbers: not all could be recomputed, because a file is damaged")
+    except FileNotFoundError as error:
+        found.problems.append(f"{Path(str(error.filename)).name} is missing, so that nothing can be recomputed from it")
+    except _Bad as error:
+        raise RequestError(str(error)) from error
+    except EquivoxError as error:
+        found.not_verified.append(f"numbers: {error}")
+    except _FOREIGN as error:
+        found.problems.append(f"the files do not hold what a run holds ({type(error).__name__}: {error})")
+    _note_versions(found, manifest)
+    return found
+
+
+class _Bad(RequestError):
+    """A request of the user's that cannot be done."""
+
+
+def _refuse_running(run: Path) -> None:
+    live = read_live(run)
+    if live is not None:
+        raise RequestError(
+            f"{run} is under way or was stopped ({live.stage}: {live.done} of {live.total}); wait for it, or give its "
+            "command again to go on, and verify it then"
+        )
+
+
+def _check_files(found: Verification, stated: Mapping[str, str] | None) -> None:
+    """Compare the hashes of all files with those stated, and read each file's own checksums."""
+    there = run_files(found.run)
+    if stated is None:
+        found.not_verified.append(
+            "files: the manifest states no hashes; the run was made by an older version, or was not scored to its end"
+        )
+    for name in sorted({*there, *(stated or {})}):
+        if name not in there:
+            found.wrong_files[name] = "missing"
+            continue
+        try:
+            if stated is not None and name not in stated:
+                found.wrong_files[name] = "not listed in the manifest"
+            elif stated is not None and file_hash(there[name]) != stated[name]:
+                found.wrong_files[name] = "changed since the run was scored"
+            _read(name, there[name])
+        except DamageError as error:
+            found.wrong_files[name] = _damage(error)
+        except EquivoxError as error:
+            found.wrong_files[name] = str(error)
+        found.files += stated is not None and name not in found.wrong_files
+
+
+def _read(name: str, path: Path) -> None:
+    """Raise DamageError for a file that does not fit its own checksum; a published plan and CSVs have none."""
+    if name.startswith(("annotations/", "responses/", "tables", "plan")) and path.suffix == ".parquet":
+        read_table(path)
+    elif path.suffix == ".json":
+        read_document(path)
+
+
+def _damage(error: DamageError) -> str:
+    why = str(error).partition(" is damaged (")[2].rpartition("); restore it")[0]
+    return f"damaged: {why}" if why else str(error)
+
+
+def _damaged(error: DamageError, run: Path) -> str:
+    """Return the file that an error names, as seen from the run."""
+    path = Path(str(error).partition(" is damaged (")[0])
+    return path.relative_to(run).as_posix() if path.is_relative_to(run) else path.as_posix()
+
+
+def _check_model(found: Verification, stated: Mapping[str, Any]) -> None:
+    """Compare the stated model with its digest, which is part of the key of every request."""
+    named = {name: value for name, value in stated.items() if name != "digest"}
+    if EngineIdentity(**named).digest == stated["digest"]:
+        return
+    if LEFT_OUT in json.dumps(named):
+        found.remarks.append("the model's name and settings were not checked, because some settings are left out")
+    else:
+        found.not_verified.append(
+            "the model: its stated name and settings do not give its stated digest; they were changed, or credentials "
+            "or local paths were removed from them"
+        )
+
+
+def _check_tasks(found: Verification, manifest: Mapping[str, Any], tasks: Sequence[Task]) -> None:
+    stated = manifest["identity"]["tasks"]
+    fresh = {task.name: task.fingerprint for task in tasks}
+    for name in sorted({*stated, *fresh}):
+        if stated.get(name) == fresh.get(name):
+            continue
+        if name in stated and name in fresh and manifest.get("equivox") != __version__:
+            found.not_verified.append(
+                f"{name}: equivox {manifest.get('equivox')} made the run and {__version__} means something else by it; "
+                f"pip install equivox=={manifest.get('equivox')} verifies it"
+            )
+        else:
+            found.compared.values(TASKS_FILE, f"fingerprint of {name}", stated.get(name), fresh.get(name))
+
+
+def _check_responses(found: Verification) -> None:
+    """Note responses to requests that the plan does not hold, and requests with several answers."""
+    import pyarrow.compute as pc
+
+    planned = read_plan(found.run)["key"].unique()
+    rows = Store(found.run / "responses", response_schema()).every(("key", "text"))
+    foreign = sorted(set(rows.filter(pc.invert(pc.is_in(rows["key"], value_set=planned)))["key"].to_pylist()))
+    if foreign:
+        found.problems.append(f"{len(foreign)} response(s) to requests that are not in the plan: {_listed(foreign)}")
+    # A failed request that was asked again has two records, of which the later counts.
+    answers = rows.filter(pc.is_valid(rows["text"])).group_by(["key", "text"]).aggregate([])
+    twice = sorted(key for key, count in Counter(answers["key"].to_pylist()).items() if count > 1)
+    if twice:
+        found.problems.append(f"{len(twice)} request(s) with several different responses: {_listed(twice)}")
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return ", ".join(key[:12] for key in keys[:3]) + (" …" if len(keys) > 3 else "")
+
+
+def _check_plan(found: Verification, manifest: Mapping[str, Any], tasks: Sequence[Task], data: str) -> None:
+    """Make the requests again from the corpora and compare them with the plan, keys and groups included."""
+    identity = manifest["identity"]
+    try:
+        corpora = open_corpora(tasks, data, {})
+        engine = EngineIdentity.from_public_dict(identity["model"])
+        fresh = make_plan(tasks, corpora, engine, limit=identity["limit"], seed=identity["seed"]).table
+    except RequestError as error:
+        raise _Bad(str(error)) from error
+    for name, corpus in corpora.items():
+        found.compared.values(name, "fingerprint of the corpus", identity["corpora"].get(name), corpus.fingerprint)
+    stated, made = (
+        {(row["task"], row["key"]): row for row in plan.to_pylist()} for plan in (read_plan(found.run), fresh)
+    )
+    for left, what in (
+        (sorted({*stated} - {*made}), "request(s) in the plan that these data do not give"),
+        (sorted({*made} - {*stated}), "request(s) that these data give and the plan lacks"),
+    ):
+        if left:
+            found.problems.append(f"{len(left)} {what}: {_listed([key for _, key in left])}")
+    for key in stated.keys() & made.keys():
+        found.compared.values(key[0], f"plan, {made[key]['sample_id']}:", stated[key], made[key])
+    found.remarks.append(f"{len(stated.keys() & made.keys())} requests were made again from the data")
+
+
+@dataclass
+class _Reader:
+    """One annotator of a run: its identity, its stored scores if there are any, and the options of the scoring."""
+
+    name: str
+    identity: AnnotatorIdentity
+    document: Mapping[str, Any] | None
+    options: ScoringOptions
+
+
+def _recompute(found: Verification, manifest: Mapping[str, Any], tasks: Sequence[Task], progress: Progress) -> None:
+    run = found.run
+    readers = [reader for name in annotators_of(run) if (reader := _reader(found, name, tasks)) is not None]
+    own = str(manifest["command"]["annotator"])
+    if own not in annotators_of(run) or not scores_path(run, own).is_file():
+        found.problems.append(f"the run has no scores by its annotator {own}; `equivox score` computes them")
+    known = {scores_path(run, name).name for name in annotators_of(run)}
+    known |= {tables_folder(run / name).name for name in known}
+    for path in sorted([*run.glob("scores*.json"), *run.glob("tables*/")]):
+        if path.name not in known:
+            found.problems.append(f"{path.name} is of an annotator whose annotations are not in the run")
+    with copied(run) as folder:
+        ready: list[_Reader] = []
+        for reader in sorted(readers, key=lambda reader: is_panel(reader.identity)):
+            if _annotated(found, folder, tasks, reader, [one.name for one in ready], progress):
+                ready.append(reader)
+        _compare_annotations(found, folder, TOOLS)
+        for reader in ready:
+            if reader.document is not None:
+                _compare_scores(found, folder, tasks, reader, [one.name for one in ready], progress)
+
+
+def _reader(found: Verification, name: str, tasks: Sequence[Task]) -> _Reader | None:
+    """Return an annotator whose numbers can be recomputed; None, noted, for one whose numbers cannot."""
+    run = found.run
+    identity = stored_annotator(run, name)
+    if identity.name != name:
+        found.problems.append(f"annotations/{name} is by {identity.name!r}, as its annotator.json says")
+        return None
+    path = scores_path(run, name)
+    document = read_document(path) if path.is_file() else None
+    options = DEFAULT_OPTIONS
+    stale = [task.name for task in tasks if _scheme_of(run, name, task) not in {None, scheme_digest(task)}]
+    if document is None:
+        found.remarks.append(f"the annotations by {name} have no scores")
+    else:
+        found.compared.values(path.name, "annotator", document["annotator"], identity.as_dict())
+        try:
+            options = scoring_options(**document["options"])
+        except EquivoxError as error:
+            found.problems.append(f"the options in {path.name} are none that it can have been scored with: {error}")
+            return None
+        stale += [task.name for task in tasks if document["schemes"].get(task.name) != scheme_digest(task)]
+    if stale:
+        found.not_verified.append(
+            f"all numbers by {name}: the annotation of {stale[0]} has changed since; use the equivox that made the run"
+        )
+        return None
+    return _Reader(name, identity, document, options)
+
+
+def _scheme_of(run: Path, name: str, task: Task) -> str | None:
+    """Return the annotation scheme that stored samples name; None if there are no samples."""
+    try:
+        metadata = read_schema(samples_path(run, name, task.name)).metadata or {}
+    except FileNotFoundError:
+        return None
+    return str(json.loads(metadata.get(b"equivox", b"{}")).get("scheme"))
+
+
+def _annotated(
+    found: Verification, folder: Path, tasks: Sequence[Task], reader: _Reader, ready: Sequence[str], progress: Progress
+) -> bool:
+    """Make the annotations of one annotator again and compare them; return whether that was possible."""
+    name, identity = reader.name, reader.identity
+    try:
+        if is_panel(identity):
+            absent = [member for member in identity.settings["members"] if member not in ready]
+            if absent:
+                raise RequestError(f"its member {absent[0]} could not be recomputed")
+            annotate_again(folder, tasks, identity, reader.options)
+        else:
+            annotator = again(found.run, identity)
+            annotate_again(folder, tasks, annotator, reader.options, progress=progress)
+            if isinstance(annotator, Replayed):
+                how = "read again from its stored outputs" if annotator.is_model else "taken as they are stored"
+                found.remarks.append(f"the annotations by {name} were {how}; {name} was not asked again")
+    except DamageError:
+        raise
+    except EquivoxError as error:
+        found.not_verified.append(f"all numbers by {name}: {error}")
+        return False
+    _compare_annotations(found, folder, name)
+    samples = [annotations_folder(place, name) / "samples" for place in (found.run, folder)]
+    found.compared.folders(found.run, *samples)
+    return True
+
+
+def _compare_annotations(found: Verification, folder: Path, name: str) -> None:
+    """Compare the stored annotations by `name` with those made again, by the keys of the texts they belong to."""
+    stored, fresh = stored_annotations(found.run, name), stored_annotations(folder, name)
+    where = f"annotations/{name}"
+    for key, record in fresh.items():
+        what = f"{record['task']}, response {record['response_key'][:12]}, {record['segment'] or 'whole'}"
+        if key in stored:
+            for entry in ("status", "values"):
+                if stored[key][entry] != record[entry]:
+                    found.compared.values(where, what, _told(stored[key]), _told(record))
+                    break
+        elif record["response_key"]:
+            found.compared.values(where, what, "no annotation of this text", _told(record))
+    answered = Responses.of(found.run).table
+    with_text = set(answered.filter(answered["text"].is_valid())["key"].to_pylist())
+    left = sorted({record["response_key"] for key, record in stored.items() if key not in fresh} - with_text - {""})
+    if left:
+        found.problems.append(f"{len(left)} response(s) that {name} annotated are not in the run: {_listed(left)}")
+
+
+def _told(record: Mapping[str, Any]) -> str:
+    values = ", ".join(f"{value['attribute']}={value['value']}" for value in record["values"])
+    return f"{record['status']}{': ' if values else ''}{values}"
+
+
+def _compare_scores(
+    found: Verification, folder: Path, tasks: Sequence[Task], reader: _Reader, ready: Sequence[str], progress: Progress
+) -> None:
+    """Score one annotator's annotations again and compare every field of every score, and every table."""
+    run, name, document = found.run, reader.name, dict(reader.document or {})
+    others = document.get("others", [])
+    if "others" not in document and len(ready) > 1:
+        found.remarks.append(f"the scores by {name} do not say which other annotators they used; none is assumed")
+    if absent := [other for other in others if other not in ready]:
+        found.not_verified.append(f"all numbers by {name}: they use annotations by {absent[0]}, not recomputed")
+        return
+    try:
+        score_again(folder, tasks, name, reader.options, others, progress=progress)
+    except DamageError:
+        raise
+    except EquivoxError as error:
+        found.not_verified.append(f"all numbers by {name}: {error}")
+        return
+    path = scores_path(run, name)
+    fresh = read_document(folder / path.name)
+    found.compared.values(path.name, "answered", document.get("answered"), fresh["answered"])
+    found.compared.scores(path.name, document["scores"], fresh["scores"])
+    found.compared.folders(run, tables_folder(path), tables_folder(folder / path.name))
+
+
+def _note_versions(found: Verification, manifest: Mapping[str, Any]) -> None:
+    """Note which versions made the run, if they are not those that recompute it."""
+    stated = dict(manifest.get("environment", {}).get("libraries", {})) | {"equivox": manifest.get("equivox")}
+    here = library_versions() | {"equivox": __version__}
+    other = [
+        f"{n} {stated[n]} (here {here[n]})"
+        for n in ("equivox", "numpy", "scipy")
+        if n in stated and stated[n] != here.get(n)
+    ]
+    if other:
+        found.remarks.append(f"the run was made with {', '.join(other)}; a difference can come from that")

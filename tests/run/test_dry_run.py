@@ -1,0 +1,127 @@
+"""A dry run checks everything, writes nothing, and says what the run would take; plans reckon with workers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equivox.core.files import write_document
+from equivox.run.cost import annotator_effort, estimate, target_effort
+from equivox.run.dry_run import MEDIA_TOKENS, dry_run
+from equivox.run.pipeline import RunSpec
+from equivox.run.run_files import open_run_file, settings_of
+from equivox.run.speed import Speed, add_speed, read_speed
+from equivox.tasks.registry import resolve_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def test_nothing_is_written_and_the_requests_are_counted(equivox: Cli, tmp_path: Path) -> None:
+    run = ("run", "simulated:biased", "vibe_gender:candidate", "--data", "sample", "--limit", 24, "--output")
+    code, out, err = equivox(*run, tmp_path / "a", "--dry-run")
+    assert (code, err) == (0, "")
+    assert "Nothing was written. 1 tasks, 24 requests\n" in out
+    assert not (tmp_path / "a").exists()
+    assert equivox(*run, tmp_path / "a", "--resamples", 99)[0] in {0, 1}
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")}
+    assert "24 requests, of which 24 have a response" in equivox(*run, tmp_path / "a", "--dry-run")[1]
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (("--data", "elsewhere"), "holds no built corpus"),
+        (("--annotator", "qwen4"), "unknown `annotator`"),
+        (("--conditions", "louder"), "louder"),
+    ],
+)
+def test_what_a_run_refuses_a_dry_run_refuses(
+    equivox: Cli, tmp_path: Path, changed: tuple[str, ...], words: str
+) -> None:
+    run = ("run", "simulated:biased", "vibe_gender:story", "--data", "sample", *changed, "--output", tmp_path / "a")
+    code, out, err = equivox(*run, "--dry-run")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+    assert err == equivox(*run)[2]
+
+
+def test_an_endpoint_with_prices(equivox: Cli, tmp_path: Path, chat_server: Callable[..., str]) -> None:
+    asked: list[object] = []
+
+    def reply(body: dict[str, object]) -> tuple[int, str]:
+        asked.append(body)
+        return 200, "A nurse."
+
+    arguments = f"model_name=m,base_url=http://{chat_server(reply)}/v1,prompt_price=2,completion_price=10"
+    spec = RunSpec(
+        model=f"endpoint:{arguments}",
+        tasks=resolve_tasks("vibe_gender:story"),
+        output=tmp_path / "a",
+        data="sample",
+        limit=20,
+    )
+    found = dry_run(spec)
+    (request,) = {len(one.prompt.text) for one in spec.tasks}
+    # Each prompt is its text, a token for 4 characters, and one recording; an answer has 300 tokens.
+    assert found.target.prompt_tokens == pytest.approx(20 * (request / 4 + MEDIA_TOKENS), rel=0.01)
+    assert found.target.completion_tokens == 20 * 300
+    assert found.target.cost == pytest.approx((2 * found.target.prompt_tokens + 10 * 20 * 300) / 1e6)
+    assert (found.target.gpu_hours, found.annotator) == (0, None)
+    run = ("endpoint", arguments, "vibe_gender:story", "--data", "sample", "--limit", 20, "--output", tmp_path / "a")
+    code, out, err = equivox(*run, "--dry-run")
+    assert (code, err) == (0, "")
+    assert "endpoint:m " in out and f"{found.target.cost:.2f}" in out and "base_url" not in out
+    assert not (tmp_path / "a").exists()
+    # Each dry run checks the server by one word; the media and the prompts are not sent.
+    assert len(asked) == 2
+
+
+def test_hours_on_the_clock_are_gpu_hours_over_the_workers() -> None:
+    one, eight = (target_effort("vllm:model_name=org/m", 90_000, workers=n) for n in (1, 8))
+    # 90,000 answers of 300 tokens at 2,500 a second: 3 hours of one GPU.
+    assert (one.gpu_hours, one.hours, eight.gpu_hours, eight.hours) == pytest.approx((3, 3, 3, 3 / 8))
+    # Two GPUs each: 2,500 tokens a second on each GPU is a guess, so the GPU-hours stay and the hours halve.
+    halved = target_effort("vllm:model_name=org/m,tensor_parallel_size=2", 90_000, workers=4)
+    assert (halved.gpu_hours, halved.hours) == pytest.approx((3, 3 / 8))
+    assert target_effort("vllm:model_name=org/m,data_parallel_size=4", 90_000).hours == pytest.approx(3 / 4)
+    # Two requests keep two workers busy.
+    few = target_effort("vllm:model_name=org/m", 2, workers=8)
+    assert few.hours == pytest.approx(few.gpu_hours / 2)
+    reader = annotator_effort("qwen3-8b", 90_000, workers=4)
+    assert (reader.gpu_hours, reader.hours) == pytest.approx((1, 1 / 4))
+    bought = annotator_effort("gpt-4o", 90_000, workers=4)
+    assert (bought.engine, bought.gpu_hours, bought.hours) == ("endpoint", 0, 0)
+
+
+def test_a_measured_speed_is_that_of_one_worker(tmp_path: Path) -> None:
+    # 100 answers of 100 tokens in 10 seconds from 4 workers: 250 tokens a second each.
+    add_speed(tmp_path, Speed(responses=100, tokens=10_000, seconds=10.0, worker_seconds=40.0))
+    assert read_speed(tmp_path).per_second == 250
+    found = target_effort("vllm:model_name=org/m,tensor_parallel_size=2", 36_000, folder=tmp_path, workers=4)
+    # 36,000 × 100 tokens at 250 a second are 4 hours of a worker, 8 of a GPU.
+    assert (found.measured, found.gpu_hours, found.hours) == (True, 8, 1)
+    # A file without the seconds of workers is that of one worker.
+    write_document(tmp_path / "old" / "speed.json", {"responses": 100, "tokens": 10_000, "seconds": 10.0})
+    assert read_speed(tmp_path / "old").per_second == 1000
+
+
+def test_a_plan_names_the_hours_and_the_prices(equivox: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    server = "endpoint:model_name=m,base_url=http://127.0.0.1:9/v1,prompt_price=1,completion_price=4"
+    file.write_text(
+        f"models: ['vllm:model_name=org/m', '{server}']\ntasks: vibe_gender:story\ndata: sample\nworkers: 4\n"
+        "estimate: {completion_tokens: 100, prompt_tokens: 500}\n"
+    )
+    settings = settings_of(open_run_file(str(file)), resolve_tasks)
+    on_gpu, on_server = estimate(settings, workers=4).models
+    assert on_gpu.hours == pytest.approx(on_gpu.gpu_hours / 4)
+    assert math.isnan(on_gpu.cost)
+    assert on_server.cost == pytest.approx(288 * (500 * 1 + 100 * 4) / 1e6)
+    out = equivox("plan", file)[1]
+    assert "hours on 4 workers" in out and "0.26" in out
+    assert "hours on 8 workers" in equivox("plan", file, "--workers", 8)[1]
+    assert "hours on" not in equivox("plan", file, "--workers", 1)[1]

@@ -1,0 +1,78 @@
+"""RUN/live.json: how far a run is, for somebody who looks on from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from equivox.cli import run as command
+from equivox.core.errors import RunError
+from equivox.core.files import write_document
+from equivox.core.progress import Stage, Standing, no_progress
+from equivox.core.requests import Request
+from equivox.engines.function import FunctionEngine
+from equivox.run.live import LIVE_FILE, noting, read_live
+from equivox.run.pipeline import RunSpec, execute
+from equivox.tasks.registry import resolve_tasks
+
+
+def test_the_rate_is_that_of_the_stage(tmp_path: Path) -> None:
+    clock = iter([100.0, 101.0, 110.0, 120.0])
+    standing = Standing(loaded=2, asked=4, lost=1, given_back=3)
+    with noting(tmp_path, no_progress, now=lambda: next(clock)) as progress:
+        progress("generate", 20, 100)
+        progress("generate", 25, 100)
+        first = read_live(tmp_path)
+        progress(Stage("generate", failed=2, standing=standing), 40, 100)
+        second = read_live(tmp_path)
+    assert first is not None
+    # A second after the first note nothing is written.
+    assert (first.done, first.noted) == (20, 100.0)
+    assert math.isnan(first.per_second)
+    assert second is not None
+    # 20 in 10 seconds, and 60 are left.
+    assert (second.per_second, second.seconds_left) == (2.0, 30.0)
+    assert (second.failed, second.standing) == (2, standing)
+    assert second.age(115.0) == 5.0
+    assert second.age(100.0) == 0.0
+    assert read_live(tmp_path) is None
+
+
+def test_a_run_that_was_stopped_says_where(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="broke"), noting(tmp_path, no_progress, now=lambda: 5.0) as progress:
+        progress("generate", 0, 10)
+        progress("generate", 7, 10)
+        raise RunError("broke")
+    found = read_live(tmp_path)
+    assert found is not None
+    assert (found.stage, found.done, found.total) == ("generate", 7, 10)
+
+
+def test_status_looks_on_while_a_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, seen = tmp_path / "run", []
+
+    def answer(request: Request) -> str:
+        if not seen:
+            assert command(["status", str(folder)]) == 1
+            seen.append(capsys.readouterr().out)
+        for part in request.media:
+            part.load()
+        return "Call me Kim."
+
+    engine = FunctionEngine(answer, name="kim", revision="1")
+    tasks = resolve_tasks("vibe_gender:story")
+    execute(RunSpec(model="function:kim", tasks=tasks, output=folder, data="sample", limit=4), engine=engine)
+    assert "  generate: 0 of " in seen[0]
+    assert "Give the command that began this run again" not in seen[0]
+    assert not (folder / LIVE_FILE).exists()
+    # As if it had been killed long ago.
+    stopped = {"stage": "generate", "done": 3, "total": 9, "failed": 0, "per_second": 1.5, "standing": None}
+    write_document(folder / LIVE_FILE, stopped | {"noted": 0.0, "host": "gpu7", "process": 42})
+    command(["status", str(folder)])
+    out = capsys.readouterr().out
+    assert "  generate stopped, or hangs: 3 of 9 (noted " in out
+    assert "by process 42 on gpu7)" in out
+    json.loads((folder / LIVE_FILE).read_text())

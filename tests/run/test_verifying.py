@@ -1,0 +1,480 @@
+"""`equivox verify`: an intact run is verified, every single change is found and named, and the run is never written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import equivox as ex
+from equivox.core.files import read_document, read_table, write_document, write_table
+from equivox.core.scores import ScoringOptions
+from equivox.run.annotating import annotations_folder, stored_annotations
+from equivox.run.differing import Compared, equal
+from equivox.run.file_hashes import hashes_of, state_hashes
+from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.store import Store, annotation_schema, response_schema
+from equivox.run.verifying import Verification, verify
+
+Cli = Callable[..., tuple[int, str, str]]
+TASK = "vibe_gender:advisory"
+SHARD = "responses/shard-000001.parquet"
+ANNOTATIONS = "annotations/rules/shard-000001.parquet"
+SAMPLES = "annotations/rules/samples/vibe_gender-advisory.parquet"
+FEW = ScoringOptions(n_resamples=99)
+INTACT = {
+    "vibe": ("simulated:planted?shift=0.3&refusal=0.05&fail=0.02", "vibe_gender:advisory,vibe_gender:casting"),
+    "spoken_stereoset": ("simulated:biased", "spoken_stereoset_orders:gender"),
+    "genres": ("simulated:biased", "genres_standin:ar"),
+    "badf": ("simulated:biased", "badf_two:gender"),
+}
+
+
+def measured(folder: Path, model: str, tasks: str, **more: Any) -> Path:
+    return ex.measure(model, tasks, output=folder, data="sample", options=FEW, **more).folder
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return measured(tmp_path_factory.mktemp("verify") / "run", "simulated:planted?shift=0.4", TASK, limit=48)
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(whole, tmp_path / "run")
+
+
+def listing(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """The size and the times of change of everything in a folder, the folder itself included."""
+    paths = [folder, *folder.rglob("*")]
+    return {str(path): (s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path in paths for s in [path.stat()]}
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change a document and give it the checksum that fits."""
+    document = read_document(path)
+    change(document)
+    write_document(path, document)
+
+
+def rewritten(path: Path, schema: pa.Schema, change: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Change the records of a shard and write it with the checksums that fit."""
+    records = read_table(path).to_pylist()
+    change(records)
+    write_table(path, pa.Table.from_pylist(records, schema=schema))
+
+
+def told(found: Verification) -> set[tuple[str, str]]:
+    return {(entry.where, entry.what) for entry in found.differences}
+
+
+@pytest.mark.parametrize("benchmark", INTACT)
+def test_an_intact_run_is_verified_and_not_written(benchmark: str, tmp_path: Path, equivox: Cli) -> None:
+    model, tasks = INTACT[benchmark]
+    folder = measured(tmp_path / "run", model, tasks)
+    (folder / ".lock").unlink()
+    for path in (*folder.rglob("*"), folder):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = listing(folder)
+    code, out, err = equivox("verify", folder, "--data", "sample", "--json", tmp_path / "found.json", "--quiet")
+    assert (code, err) == (0, ""), out
+    assert listing(folder) == before
+    for path in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+        path.chmod(0o755)
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert out.startswith(f"verified: {len(hashes_of(folder))} files and {found['numbers']:,} numbers\n")
+    assert (found["outcome"], found["exit_code"], found["differences"]) == ("verified", 0, [])
+    assert "requests were made again from the data" in out
+    # Every score has some 30 fields with a number, and the numbers of tables and samples are compared as well.
+    assert found["numbers"] > 10 * len(read_document(folder / "scores.json")["scores"])
+    assert not list(folder.rglob("*verify*"))
+
+
+def test_the_hashes_are_those_of_sha256sum(whole: Path) -> None:
+    import hashlib
+
+    stated = read_manifest(whole)["files"]
+    there = {p.relative_to(whole).as_posix() for p in whole.rglob("*") if p.is_file() and not p.name.startswith(".")}
+    assert set(stated) == there - {"manifest.json"}
+    for name, value in stated.items():
+        assert hashlib.sha256((whole / name).read_bytes()).hexdigest() == value
+
+
+def edit_score(run: Path) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["scores"][0]["estimate"] = 5.44
+
+    changed(run / "scores.json", change)
+
+
+def edit_response(run: Path) -> None:
+    def change(records: list[dict[str, Any]]) -> None:
+        records[0]["text"] = "I would suggest knitting, gardening and baking."
+
+    rewritten(run / SHARD, response_schema(), change)
+
+
+def edit_annotation(run: Path) -> None:
+    def change(records: list[dict[str, Any]]) -> None:
+        records[0]["values"][0]["value"] = "falconry"
+
+    rewritten(run / ANNOTATIONS, annotation_schema(), change)
+
+
+def edit_samples(run: Path) -> None:
+    table = read_table(run / SAMPLES)
+    groups = pa.array(reversed(table["group"].to_pylist())).dictionary_encode()
+    write_table(run / SAMPLES, table.set_column(table.schema.get_field_index("group"), "group", groups))
+
+
+def edit_table(run: Path) -> None:
+    path = run / "tables/vibe_gender-advisory/values.csv"
+    path.write_text(path.read_text().replace("1", "2", 1))
+
+
+def edit_options(run: Path) -> None:
+    changed(run / "scores.json", lambda document: document["options"].update(seed=7))
+
+
+def drop_response(run: Path) -> None:
+    rewritten(run / SHARD, response_schema(), lambda records: records.pop(3) and None)
+
+
+def add_foreign_response(run: Path) -> None:
+    with Store(run / "responses", response_schema()) as store:
+        store.append({"key": "f" * 32, "text": "hello", "media_items": 0})
+
+
+def answer_twice(run: Path) -> None:
+    with Store(run / "responses", response_schema()) as store:
+        first = next(store.records())
+        store.append({**first, "text": "chess"})
+        store.flush()
+
+
+def edit_task(run: Path) -> None:
+    changed(run / "tasks.json", lambda document: document["tasks"][0].update(version=9))
+
+
+CHANGES: dict[str, tuple[Callable[[Path], None], str, str]] = {
+    "a score": (edit_score, "scores.json", "estimate"),
+    "a response": (edit_response, SHARD, "no annotation of this text"),
+    "an annotation": (edit_annotation, ANNOTATIONS, "hobby=falconry"),
+    "the groups of samples": (edit_samples, SAMPLES, "group, row 1"),
+    "a table": (edit_table, "tables/vibe_gender-advisory/values.csv", "the file"),
+    "the options": (edit_options, "scores.json", "ci_low"),
+    "a response removed": (drop_response, SHARD, "1 response(s) that rules annotated are not in the run"),
+    "a response too many": (add_foreign_response, "responses/shard-000002.parquet", "not in the plan: ffffffffffff"),
+    "a second answer": (answer_twice, "responses/shard-000002.parquet", "1 request(s) with several different"),
+    "a task": (edit_task, "tasks.json", "fingerprint of vibe_gender:advisory"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("restated", [False, True], ids=["", "with its hash stated anew"])
+def test_each_single_change_is_found_and_named(run: Path, equivox: Cli, change: str, restated: bool) -> None:
+    make, file, words = CHANGES[change]
+    make(run)
+    if restated:
+        state_hashes(run)
+    before = listing(run)
+    code, out, _ = equivox("verify", run, "--quiet")
+    assert code == 1 and out.startswith("differs: "), out
+    assert words in out
+    assert (f"{file}" in out.split("Stated and recomputed")[0].split("Problems")[0]) is not restated
+    assert listing(run) == before
+
+
+def test_a_score_is_told_as_stated_and_as_recomputed(run: Path, whole: Path, equivox: Cli) -> None:
+    true = read_document(whole / "scores.json")["scores"][0]["estimate"]
+    edit_score(run)
+    _, out, _ = equivox("verify", run, "--quiet")
+    (line,) = [line for line in out.splitlines() if "5.44" in line]
+    assert line.split()[-2:] == ["5.44", repr(true)] and line.startswith(TASK)
+    found = verify(run)
+    assert found.wrong_files == {"scores.json": "changed since the run was scored"}
+    assert len(found.differences) == 1
+
+
+def test_files_that_are_added_missing_or_damaged_are_named(run: Path, equivox: Cli) -> None:
+    (run / "notes.txt").write_text("hello")
+    (run / ".DS_Store").write_text("")
+    (run / "responses" / ".writing-shard-000009.parquet").write_text("half")
+    (run / "tables/vibe_gender-advisory/values.csv").unlink()
+    data = bytearray((run / "plan.parquet").read_bytes())
+    data[len(data) // 3] ^= 4
+    (run / "plan.parquet").write_bytes(data)
+    found = verify(run)
+    assert found.wrong_files.pop("plan.parquet").startswith("damaged: ")
+    assert found.wrong_files == {
+        "notes.txt": "not listed in the manifest",
+        "tables/vibe_gender-advisory/values.csv": "missing",
+    }
+    assert found.not_verified == ["numbers: not all could be recomputed, because a file is damaged"]
+    assert found.outcome == "differs"
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["manifest.json", "tasks.json", SHARD, ANNOTATIONS, SAMPLES, "scores.json", "annotations/rules/annotator.json"],
+)
+def test_a_flipped_byte_is_one_line_that_names_the_file(run: Path, equivox: Cli, file: str) -> None:
+    data = bytearray((run / file).read_bytes())
+    data[len(data) // 2] ^= 1
+    (run / file).write_bytes(data)
+    code, out, err = equivox("verify", run, "--quiet")
+    assert (code, err) == (1, "")
+    assert out.startswith("differs: 1 file")
+    assert sum(file in line for line in out.splitlines()) == 1, out
+
+
+@pytest.mark.parametrize("file", ["tasks.json", "plan.parquet", "scores.json", "annotations/rules/annotator.json"])
+def test_a_file_that_is_not_there_is_named(run: Path, file: str) -> None:
+    (run / file).unlink()
+    found = verify(run)
+    assert found.wrong_files[file] == "missing"
+    assert found.outcome == "differs"
+
+
+def test_documents_of_another_kind_are_no_traceback(run: Path) -> None:
+    for file in ("scores.json", "tasks.json", "annotations/rules/annotator.json"):
+        kept = (run / file).read_bytes()
+        write_document(run / file, {"hello": "world"})
+        assert verify(run).outcome == "differs", file
+        (run / file).write_bytes(kept)
+    assert verify(run).outcome == "verified"
+
+
+def test_a_run_without_hashes_is_recomputed_and_says_so(run: Path, equivox: Cli) -> None:
+    manifest = read_manifest(run)
+    del manifest["files"]
+    write_manifest(run, manifest)
+    code, out, _ = equivox("verify", run, "--quiet")
+    assert code == 1
+    assert out.startswith("verified in part: 0 files and ") and "the manifest states no hashes" in out
+    edit_score(run)
+    code, out, _ = equivox("verify", run, "--quiet")
+    assert code == 1 and "5.44" in out
+
+
+def test_what_other_versions_made_is_told(run: Path) -> None:
+    manifest = read_manifest(run)
+    manifest["environment"]["libraries"]["numpy"] = "1.0"
+    write_manifest(run, manifest)
+    assert any("numpy 1.0 (here " in line for line in verify(run).remarks)
+
+
+def test_a_model_under_another_name_is_not_verified(run: Path) -> None:
+    manifest = read_manifest(run)
+    manifest["identity"]["model"]["model"] = "a better one"
+    write_manifest(run, manifest)
+    found = verify(run)
+    assert found.outcome == "verified in part"
+    assert "stated name and settings do not give its stated digest" in found.not_verified[0]
+    manifest["identity"]["model"]["settings"]["api"] = "(left out)"
+    write_manifest(run, manifest)
+    assert "some settings are left out" in verify(run).remarks[0]
+
+
+def test_scores_of_another_annotation_scheme_are_not_verified(run: Path) -> None:
+    changed(run / "scores.json", lambda document: document["schemes"].update({TASK: "0" * 64}))
+    state_hashes(run)
+    found = verify(run)
+    assert found.outcome == "verified in part"
+    assert found.compared.numbers == 0
+    assert "the annotation of vibe_gender:advisory has changed since" in found.not_verified[0]
+
+
+def test_merging_by_meaning_without_its_encoder_is_not_verified(run: Path) -> None:
+    changed(run / "scores.json", lambda d: d["options"].update(merge="embedding", encoder="no/such-encoder"))
+    state_hashes(run)
+    found = verify(run)
+    assert found.outcome == "verified in part"
+    assert found.not_verified[0].startswith("all numbers by rules: ")
+
+
+def test_scores_without_their_annotations_are_named(run: Path) -> None:
+    shutil.copyfile(run / "scores.json", run / "scores-judge.json")
+    state_hashes(run)
+    assert verify(run).problems == ["scores-judge.json is of an annotator whose annotations are not in the run"]
+
+
+def test_a_run_that_is_under_way_is_refused(run: Path, equivox: Cli) -> None:
+    from equivox.run.live import noting
+
+    with pytest.raises(RuntimeError), noting(run, lambda stage, done, total: None) as note:
+        note("generate", 4, 9)
+        raise RuntimeError
+    code, out, err = equivox("verify", run)
+    assert (code, out) == (2, "")
+    assert "under way or was stopped (generate: 4 of 9)" in err
+
+
+def test_bad_requests(run: Path, tmp_path: Path, equivox: Cli) -> None:
+    for arguments, words in (
+        ([tmp_path / "nowhere"], "is not a run"),
+        ([run, "--json", run / "found.json"], "inside of the run"),
+        ([run, "--json", tmp_path], "is a folder"),
+        ([run, "--data", tmp_path], "holds no built corpus crema_d"),
+    ):
+        code, out, err = equivox("verify", *arguments)
+        assert (code, out) == (2, "") and words in err and err.count("\n") == 1
+
+
+def test_a_plan_that_the_data_do_not_give_is_found_with_the_data(run: Path) -> None:
+    # The groups are exchanged in the plan, and everything after it is made again: only the data can tell.
+    table = read_table(run / "plan.parquet")
+    other = {"female": "male", "male": "female"}
+    groups = pa.array([other[group] for group in table["group"].to_pylist()]).dictionary_encode()
+    write_table(run / "plan.parquet", table.set_column(table.schema.get_field_index("group"), "group", groups))
+    from equivox.run.pipeline import reread
+
+    reread(run, "rules", FEW)
+    found = verify(run)
+    assert found.outcome == "verified"
+    assert any("not checked against the data" in line for line in found.remarks)
+    found = verify(run, data="sample")
+    assert found.outcome == "differs"
+    assert len(found.differences) == 48
+    assert all(entry.what.endswith(": group") and entry.where == TASK for entry in found.differences)
+
+
+def test_code_in_the_folder_of_a_run_is_not_executed(run: Path, tmp_path: Path) -> None:
+    import hashlib
+
+    evil, mark = run / "evil.py", tmp_path / "mark"
+    evil.write_text(f"from pathlib import Path\nPath({str(mark)!r}).write_text('executed')\nMETRIC = None\n")
+
+    def change(document: dict[str, Any]) -> None:
+        sha = hashlib.sha256(evil.read_bytes()).hexdigest()
+        document["files"]["equivox_task_files.evil_1"] = {"path": str(evil), "sha256": sha}
+        document["tasks"][0]["metric"] = {"$code": "equivox_task_files.evil_1:METRIC"}
+
+    changed(run / "tasks.json", change)
+    found = verify(run)
+    assert any("evil.py in its own folder, which is not executed" in line for line in found.not_verified)
+    assert not mark.exists()
+
+
+def test_names_of_tasks_do_not_lead_out_of_the_copy(run: Path) -> None:
+    changed(run / "tasks.json", lambda document: document["tasks"][0].update(name="../../../outside"))
+    found = verify(run)
+    assert found.wrong_files["tasks.json"].startswith("damaged: no file can be called after its task '../")
+    state_hashes(run)
+    assert verify(run).outcome == "differs"
+
+
+def test_other_annotators_and_a_panel_are_verified(run: Path) -> None:
+    from equivox.run.panel import score_panel
+    from equivox.run.pipeline import run_tasks
+    from equivox.run.scoring import score
+
+    # Two annotators that agree with the rules, but for one value.
+    for name in ("first", "second"):
+        _annotated_like_rules(run, name)
+        score(run, run_tasks(run), name, FEW)
+    score_panel(run, run_tasks(run), ["rules", "first", "second"], FEW)
+    found = verify(run)
+    assert found.outcome == "verified", (found.problems, found.differences[:3], found.not_verified)
+    assert {"scores-panel.json", "scores-first.json"} <= set(read_manifest(run)["files"])
+    assert any("the annotations by first were taken as they are stored" in line for line in found.remarks)
+    path = run / "annotations/panel/samples/vibe_gender-advisory.parquet"
+    table = read_table(path)
+    names = [name for name in table.column_names if name.startswith("values.") and name.endswith("hobby")]
+    lists = pa.array([["falconry"], *table[names[0]].to_pylist()[1:]], pa.list_(pa.string()))
+    write_table(path, table.set_column(table.schema.get_field_index(names[0]), names[0], lists))
+    state_hashes(run)
+    assert {where for where, _ in told(verify(run))} == {path.relative_to(run).as_posix()}
+
+
+def _annotated_like_rules(run: Path, name: str) -> None:
+    """Store annotations of another annotator in its own name, as its records and samples."""
+    from contextlib import closing
+
+    from equivox.core.annotation import AnnotatorIdentity
+    from equivox.run.annotating import annotate
+    from equivox.run.pipeline import run_tasks
+
+    class Like:
+        identity = AnnotatorIdentity(name=name, version="1")
+
+        def __init__(self) -> None:
+            from equivox.annotate import open_annotator
+
+            self.rules = open_annotator("rules")
+            self.annotate = self.rules.annotate
+
+        def check(self, tasks: Sequence[Any]) -> None:
+            """Accept everything."""
+
+        def close(self) -> None:
+            """Do nothing."""
+
+    with closing(Like()) as annotator:
+        annotate(run, run_tasks(run), annotator, engine="simulated")
+
+
+def test_a_models_stored_outputs_are_read_again(
+    tmp_path: Path, equivox: Cli, chat_server: Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]
+) -> None:
+    answer = json.dumps({"refusal": "no", "hobby": ["chess", "rowing", "sailing"]})
+    address = chat_server(lambda body: (200, answer if len(str(body)) % 5 else "no JSON"))
+    judge = tmp_path / "judge.yaml"
+    judge.write_text(
+        f"engine: endpoint\nmodel_parameters: {{model_name: judge, base_url: 'http://{address}/v1'}}\nattempts: 1\n"
+    )
+    folder = measured(tmp_path / "run", "simulated:biased", TASK, limit=24, annotator=str(judge))
+    found = verify(folder)
+    assert found.outcome == "verified", (found.problems, found.differences[:3], found.not_verified)
+    assert (
+        "the annotations by judge were read again from its stored outputs; judge was not asked again" in found.remarks
+    )
+    records = stored_annotations(folder, "judge")
+    assert {record["status"] for record in records.values()} >= {"parsed"}
+
+    def change(records: list[dict[str, Any]]) -> None:
+        parsed = next(record for record in records if record["status"] == "parsed")
+        parsed["values"][0]["value"] = "falconry"
+
+    rewritten(annotations_folder(folder, "judge") / "shard-000001.parquet", annotation_schema(), change)
+    state_hashes(folder)
+    (entry,) = verify(folder).differences
+    assert "hobby=falconry" in entry.stated and "falconry" not in entry.recomputed
+
+
+def test_numbers_are_equal_within_1e_9_and_missing_ones_are_equal() -> None:
+    assert equal(100.0, 100.0 + 5e-8) and not equal(100.0, 100.0 + 2e-7)
+    assert equal(float("nan"), None) and not equal(0.0, None) and not equal(0.0, float("nan"))
+    compared = Compared()
+    compared.values("t", "score", {"a": 1, "b": [1.0, 2.0], "c": None}, {"a": 1, "b": [1.0, 3.0], "c": 0.0})
+    assert [(entry.what, entry.stated, entry.recomputed) for entry in compared.differences] == [
+        ("score b 2", 2.0, 3.0), ("score c", None, 0.0),
+    ]  # fmt: skip
+    assert compared.numbers == 2
+    compared = Compared()
+    score = {"task": "t", "name": "n", "attribute": None, "subset": "", "value": 1.0}
+    compared.scores("scores.json", [score], [score, {**score, "attribute": "hobby"}])
+    assert [(e.what, e.stated, e.recomputed) for e in compared.differences] == [("n hobby", None, "a score")]
+
+
+def test_a_stopped_run_states_no_hashes(run: Path) -> None:
+    from equivox.run.file_hashes import forget_hashes
+    from equivox.run.pipeline import rescore
+
+    forget_hashes(run)
+    assert "files" not in read_manifest(run)
+    rescore(run, options=FEW)
+    assert read_manifest(run)["files"] == hashes_of(run)
+
+
+def test_a_run_with_another_annotator_of_its_own_is_verified(run: Path, equivox: Cli) -> None:
+    _annotated_like_rules(run, "judge")
+    assert equivox("score", run, "--use", "judge", "--resamples", 99, "--quiet")[0] == 0
+    assert read_manifest(run)["files"] == hashes_of(run)
+    found = verify(run)
+    assert found.outcome == "verified", (found.problems, found.differences[:3], found.not_verified)
