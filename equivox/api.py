@@ -145,6 +145,8 @@ def measure(
     options: ScoringOptions | None = None,
     retry_failed: bool = False,
     stop_after: int = STOP_AFTER,
+    workers: int = 1,
+    ray_address: str | None = None,
     progress: Progress = no_progress,
 ) -> Result:
     """Run or resume tasks on a model and return the result, as `equivox run` does on the command line.
@@ -164,6 +166,8 @@ def measure(
         The same as the options of `equivox run`.
     options
         Options of the scoring.
+    workers, ray_address
+        How many engines of a named model answer at a time, and on which Ray cluster; this machine by default.
     progress
         Function that is called with the stage, the number done and the total.
 
@@ -175,9 +179,13 @@ def measure(
         The run could not go on; everything finished before is in `output`.
     """
     from equivox.core.variants import parse_conditions, parse_group
+    from equivox.engines.workers import Workers
     from equivox.run.pipeline import RunSpec, execute
     from equivox.tasks.registry import resolve_tasks
 
+    own = Workers(workers, ray_address)
+    if own.pooled and not isinstance(model, str):
+        raise RequestError("`workers` open a model by its name, an engine is open already; name the model, or leave it")
     chosen = resolve_tasks(tasks) if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
     spec = RunSpec(
         model=model if isinstance(model, str) else f"{model.identity.engine}:{model.identity.model}",
@@ -193,6 +201,7 @@ def measure(
         options=options or ScoringOptions(),
         retry_failed=retry_failed,
         stop_after=stop_after,
+        workers=own,
     )
     scores = execute(spec, engine=None if isinstance(model, str) else model, progress=progress)
     return Result(spec.output, scores)

@@ -23,10 +23,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.add_typer(task_commands.app, name="tasks")
-app.add_typer(data_commands.app, name="data")
-app.add_typer(audit_commands.app, name="audit")
-app.add_typer(metric_commands.app, name="metric")
+MEASURE, JUDGE, PREPARE, ANNOTATE, TABLES = (
+    "Measure a model",
+    "Read, compare, check and publish runs",
+    "Before a run",
+    "Responses, annotators and scores",
+    "Further tables and figures",
+)
+"""The headings of `equivox --help`; the first two hold what most users need."""
 
 TasksArgument = Annotated[
     str, typer.Argument(metavar="TASKS", help="Tasks, families or task files, separated by commas.")
@@ -36,6 +40,16 @@ RetryFailedOption = Annotated[
     bool, typer.Option("--retry-failed", help="Ask again what failed before: the model, and the annotator.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+WorkersOption = Annotated[
+    int,
+    typer.Option(
+        min=1, help="How many engines answer at a time, each on GPUs of its own; several need `equivox[ray]`."
+    ),
+]
+RayAddressOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="The Ray cluster that the workers run on; this machine by default."),
+]
 ByAttributeOption = Annotated[bool, typer.Option("--by-attribute", help="Show every attribute too.")]
 
 
@@ -58,7 +72,10 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
     def command(
         model: Annotated[str, typer.Argument(metavar=metavar, help=what)],
         tasks: TasksArgument,
-        output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run; an existing run is resumed.")],
+        output: Annotated[
+            Path | None,
+            typer.Option("--output", "-o", help="Folder of the run, which is resumed if it exists; runs/MODEL-TASKS."),
+        ] = None,
         data: Annotated[
             str | None,
             typer.Option("--data", "--data-dir", help="`sample`, or the folder that `equivox data build` wrote into."),
@@ -79,16 +96,24 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
             int,
             typer.Option(min=0, help="Stop after so many fatal failures in a row (key refused, no quota); 0: never."),
         ] = STOP_AFTER,
+        workers: WorkersOption = 1,
+        ray_address: RayAddressOption = None,
+        dry_run: Annotated[
+            bool, typer.Option("--dry-run", help="Check everything, write nothing, and print what the run would take.")
+        ] = False,
         quiet: QuietOption = False,
     ) -> int:
         from equivox.core.variants import parse_conditions, parse_group
+        from equivox.engines.workers import Workers
         from equivox.run.pipeline import RunSpec
+        from equivox.run.run_files import default_folder
         from equivox.tasks.registry import resolve_tasks
 
+        named = model if scheme is None else f"{scheme}:{model}"
         spec = RunSpec(
-            model=model if scheme is None else f"{scheme}:{model}",
+            model=named,
             tasks=resolve_tasks(tasks),
-            output=output,
+            output=output or default_folder(named, tasks),
             data=data,
             limit=limit,
             seed=seed,
@@ -99,8 +124,9 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
             options=options,
             retry_failed=retry_failed,
             stop_after=stop_after,
+            workers=Workers(workers, ray_address),
         )
-        return run_commands.run(spec, quiet=quiet)
+        return run_commands.dry_run(spec) if dry_run else run_commands.run(spec, quiet=quiet)
 
     return command
 
@@ -112,12 +138,11 @@ for _name, _scheme, _metavar, _what, _help in (
     ("endpoint", "endpoint", "MODEL_ARGS", _MODEL_ARGS, "an OpenAI-compatible server"),
     ("transformers", "transformers", "MODEL_ARGS", _MODEL_ARGS, "a model on this machine's transformers (slow)"),
 ):
-    app.command(_name, help=f"Run tasks on {_help}, annotate and score the answers; repeat the command to resume.")(
-        _engine_command(_scheme, _metavar, _what)
-    )
+    _does = f"Run tasks on {_help}, annotate and score the answers; repeat the command to resume."
+    app.command(_name, help=_does, rich_help_panel=MEASURE)(_engine_command(_scheme, _metavar, _what))
 
 
-@app.command("import")
+@app.command("import", rich_help_panel=ANNOTATE)
 @with_scoring_options
 def import_(
     responses: Annotated[
@@ -176,31 +201,39 @@ def import_(
     return import_command.import_file(responses, spec, column or [], match, by_attribute=by_attribute, quiet=quiet)
 
 
-@app.command()
+@app.command(rich_help_panel=ANNOTATE)
 @with_scoring_options
 def score(
     run: RunArgument,
     annotator: Annotated[str | None, typer.Option(help="Annotator to score; the run's annotator by default.")] = None,
+    use: Annotated[
+        str | None,
+        typer.Option(metavar="ANNOTATOR", help="Make this annotator the run's own, whose scores stand in every table."),
+    ] = None,
     options: ScoringOptions = DEFAULT_OPTIONS,
     by_attribute: ByAttributeOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
-    return run_commands.score(run, annotator, options, by_attribute=by_attribute, quiet=quiet)
+    return run_commands.score(run, annotator, options, use=use, by_attribute=by_attribute, quiet=quiet)
 
 
-@app.command()
+@app.command(rich_help_panel=ANNOTATE)
 def annotate(
     run: RunArgument,
     annotator: Annotated[str, typer.Option(help="Annotator of the responses: a name or a YAML file.")],
     retry_failed: RetryFailedOption = False,
+    workers: WorkersOption = 1,
+    ray_address: RayAddressOption = None,
     quiet: QuietOption = False,
 ) -> int:
     """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
-    return run_commands.annotate(run, annotator, retry_failed=retry_failed, quiet=quiet)
+    from equivox.engines.workers import Workers
+
+    return run_commands.annotate(run, annotator, Workers(workers, ray_address), retry_failed=retry_failed, quiet=quiet)
 
 
-@app.command()
+@app.command(rich_help_panel=ANNOTATE)
 @with_scoring_options
 def panel(
     run: RunArgument,
@@ -211,13 +244,13 @@ def panel(
     return run_commands.panel(run, annotators, options)
 
 
-@app.command()
+@app.command(rich_help_panel=MEASURE)
 def status(run: RunArgument) -> int:
     """Print which requests of a run are done, missing and failed."""
     return run_commands.status(run)
 
 
-@app.command()
+@app.command(rich_help_panel=JUDGE)
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, one model each.")],
     csv: Annotated[Path | None, typer.Option(help="Write every number to CSV files in this folder too.")] = None,
@@ -232,7 +265,94 @@ def compare(
     return run_commands.compare(runs, csv, latex, top=top, resamples=resamples)
 
 
-@app.command()
+@app.command(rich_help_panel=JUDGE)
+def gate(
+    run: RunArgument,
+    baseline: Annotated[Path | None, typer.Option(help="The run that the new one is held against.")] = None,
+    margin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="M", help="How much further from no bias the new run may be; NAME=M for one metric; repeatable."
+        ),
+    ] = None,
+    most: Annotated[
+        list[str] | None,
+        typer.Option("--max", metavar="N", help="The largest distance from no bias; NAME=N for one metric."),
+    ] = None,
+    overall: Annotated[bool, typer.Option("--overall", help="Check only the mean over a family's tasks.")] = False,
+    min_coverage: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of requests that must be used in both runs.")
+    ] = 0.95,
+    inconclusive: Annotated[
+        str, typer.Option(help="What a check that cannot be decided is: inconclusive (exit 4), pass or fail.")
+    ] = "inconclusive",
+    junit: Annotated[Path | None, typer.Option(help="Write the checks as JUnit's XML to this file too.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the checks as JSON to this file too.")] = None,
+    github: Annotated[bool, typer.Option("--github", help="Print annotations for GitHub's workflows too.")] = False,
+) -> int:
+    """Check that a run is not worse than a baseline; exit 0: it is not, 3: it is, 4: undecided, 1: not comparable."""
+    from equivox.cli import gate_command
+
+    return gate_command.run_gate(
+        gate_command.Wish(
+            new=run,
+            baseline=baseline,
+            margin=margin or [],
+            most=most or [],
+            overall=overall,
+            min_coverage=min_coverage,
+            inconclusive=inconclusive,
+            junit=junit,
+            json=json,
+            github=github,
+        )
+    )
+
+
+@app.command(rich_help_panel=JUDGE)
+def verify(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="The folder of a run, or hf://datasets/OWNER/NAME on the Hub.")
+    ],
+    data: Annotated[
+        str | None,
+        typer.Option("--data", "--data-dir", help="Make the requests again from the corpus, as for `run`."),
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write everything that was found as JSON to this file too.")] = None,
+    quiet: QuietOption = False,
+) -> int:
+    """Verify that a run holds what it says: hashes, requests, and every number recomputed; it is not written."""
+    from equivox.cli import verify_command
+
+    return verify_command.verify(run, data, json, quiet=quiet)
+
+
+@app.command(rich_help_panel=TABLES)
+def impact(
+    run: RunArgument,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A×B", help="Columns that the run keeps, each alone and crossed; what each task compares."
+        ),
+    ] = None,
+    favourable: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ATTRIBUTE=VALUE", help="A favourable value in place of the declared ones; repeatable."),
+    ] = None,
+    annotator: Annotated[str | None, typer.Option(help="Another annotator of the run.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write every number to this CSV file too.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the tables as one HTML page to this file too.")] = None,
+) -> int:
+    """Show the share of favourable answers by group and the impact ratios; this is not a legal audit."""
+    from equivox.cli import impact_command
+
+    return impact_command.run_impact(
+        impact_command.Wish(run=run, by=by, favourable=favourable or [], annotator=annotator, csv=csv, html=html)
+    )
+
+
+@app.command(rich_help_panel=JUDGE)
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path("report.html"),
@@ -247,7 +367,7 @@ def report(
     return run_commands.report(runs, output, examples=examples, data=data)
 
 
-@app.command()
+@app.command(rich_help_panel=TABLES)
 def leaderboard(
     runs: Annotated[Path, typer.Argument(metavar="RUNS", help="A folder with runs in it, at any depth.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where index.html and leaderboard.json go.")] = Path(
@@ -258,7 +378,7 @@ def leaderboard(
     return run_commands.leaderboard(runs, output)
 
 
-@app.command()
+@app.command(rich_help_panel=TABLES)
 def plot(
     run: RunArgument,
     figure: Annotated[
@@ -278,7 +398,7 @@ def plot(
     return run_commands.plot(run, figure, output, beside=beside or [])
 
 
-@app.command()
+@app.command(rich_help_panel=JUDGE)
 def submit(
     run: RunArgument,
     model_repo: Annotated[str, typer.Option("--model-repo", help="The model's repository on the Hub, owner/name.")],
@@ -327,7 +447,7 @@ def submit(
     )
 
 
-@app.command()
+@app.command(rich_help_panel=TABLES)
 def cohort(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, one model each.")],
     published: Annotated[
@@ -345,7 +465,7 @@ def cohort(
     return cohort_command.cohort(runs, cohort_command.Wish(published, fixed, annotator, family))
 
 
-@app.command()
+@app.command(rich_help_panel=PREPARE)
 def power(
     task: Annotated[str | None, typer.Option(help="The task whose design is used.")] = None,
     data: Annotated[str | None, typer.Option(help="Count the clusters there; published numbers by default.")] = None,
@@ -387,10 +507,18 @@ RunFileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A packaged
 FileModelsOption = Annotated[
     str | None, typer.Option("--models", help="Run these instead of the file's models, separated by commas.")
 ]
+FileWorkersOption = Annotated[
+    int | None, typer.Option(min=1, help="How many engines answer at a time; what the file says, or 1, by default.")
+]
 FileTasksOption = Annotated[str | None, typer.Option("--tasks", help="Only these of the file's tasks or families.")]
 
 
-@app.command()
+def _runs_of(file: str) -> Path:
+    """Return the folder of a run file's runs if none is named."""
+    return Path("runs") / Path(file).stem
+
+
+@app.command(rich_help_panel=PREPARE)
 def plan(
     file: RunFileArgument,
     data: Annotated[
@@ -403,13 +531,14 @@ def plan(
         Path | None,
         typer.Option("--output", "-o", help="Take speeds from the runs in this folder; runs/FILE by default."),
     ] = None,
+    workers: FileWorkersOption = None,
 ) -> int:
-    """Estimate the cost of a run file before it is run: responses, annotator calls, GPU-hours."""
-    asked = run_commands.AskedFile(file, data, limit, models, tasks)
-    return run_commands.plan(asked, output or Path("runs") / Path(file).stem)
+    """Estimate the cost of a run file before it is run: responses, annotator calls, GPU-hours, prices."""
+    asked = run_commands.AskedFile(file, data, limit, models, tasks, workers=workers)
+    return run_commands.plan(asked, output or _runs_of(file))
 
 
-@app.command()
+@app.command(rich_help_panel=MEASURE)
 def reproduce(
     file: RunFileArgument,
     output: Annotated[
@@ -429,20 +558,36 @@ def reproduce(
     tables: Annotated[
         Path | None, typer.Option(help="Write the paper's tables there, with the published figures beside yours.")
     ] = None,
+    workers: FileWorkersOption = None,
+    ray_address: RayAddressOption = None,
+    side_by_side: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many models answer at a time, each with an equal part of the workers; 1."),
+    ] = None,
     quiet: QuietOption = False,
 ) -> int:
     """Run every model of a run file in all its settings; repeat the command to resume."""
-    asked = run_commands.AskedFile(file, data, limit, models, tasks, annotator)
-    output = output or Path("runs") / Path(file).stem
+    asked = run_commands.AskedFile(
+        file, data, limit, models, tasks, annotator, workers=workers, ray_address=ray_address, side_by_side=side_by_side
+    )
+    output = output or _runs_of(file)
     if check:
         return run_commands.check(asked, output)
     return run_commands.reproduce(asked, output, tables=tables, quiet=quiet)
 
 
-@app.command()
+@app.command(rich_help_panel=PREPARE)
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the runs go.")] = Path("runs/demo"),
     quiet: QuietOption = False,
 ) -> int:
     """Run every benchmark on the embedded sample with models whose bias is known."""
     return run_commands.demo(output, quiet=quiet)
+
+
+HEADINGS = (MEASURE, JUDGE, PREPARE, ANNOTATE, TABLES)
+app.registered_commands.sort(key=lambda command: HEADINGS.index(str(command.rich_help_panel)))
+app.add_typer(audit_commands.app, name="audit", rich_help_panel=JUDGE)
+app.add_typer(task_commands.app, name="tasks", rich_help_panel=PREPARE)
+app.add_typer(data_commands.app, name="data", rich_help_panel=PREPARE)
+app.add_typer(metric_commands.app, name="metric", rich_help_panel=TABLES)

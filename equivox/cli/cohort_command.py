@@ -12,7 +12,7 @@ from equivox.core.metric import Metric
 
 @dataclass(frozen=True)
 class Wish:
-    """What the user asks for: a published cohort, alone if `fixed`; whose scores; and the family."""
+    """The user's wishes: a published cohort, alone if `fixed`; the annotator whose scores are used; and the family."""
 
     published: str | None = None
     fixed: bool = False

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from equivox.core.scores import ScoringOptions
     from equivox.core.task import Task
+    from equivox.engines.workers import Workers
     from equivox.run.pipeline import RunSpec
     from equivox.run.reproducing import Finished
     from equivox.run.run_files import RunFile, Setting
@@ -30,41 +31,74 @@ def run(spec: RunSpec, *, quiet: bool) -> int:
     return show_scores([compared_run(model_label(spec.model), spec.output, scores)])
 
 
+def dry_run(spec: RunSpec) -> int:
+    """Check `spec` and show what it would take; nothing is written."""
+    from equivox.cli import EXIT_DONE
+    from equivox.cli.show import console
+    from equivox.report.cost_tables import dry_run_table
+    from equivox.report.table import print_tables
+    from equivox.run.dry_run import dry_run as reckoned
+
+    print_tables(console(), [dry_run_table(reckoned(spec))])
+    return EXIT_DONE
+
+
 def _rules_warning(model: str, annotator: str, tasks: Sequence[Task]) -> str:
     """Return a warning if `rules` will read free text of a model that is not simulated, else an empty text."""
-    from equivox.annotate import RULES
-    from equivox.annotate.rules import FOR_SIMULATED, rules_read
-    from equivox.compare.runs import is_exact
+    from equivox.annotate.rules import FOR_SIMULATED
+    from equivox.compare.runs import misread_by_rules
     from equivox.engines import current_name, model_label
 
-    misread = annotator == RULES and not is_exact(current_name(model), annotator) and rules_read(tasks)
+    misread = misread_by_rules(current_name(model), annotator, tasks)
     return f"the answers of {model_label(model)} will be {FOR_SIMULATED}" if misread else ""
 
 
-def score(folder: Path, annotator: str | None, options: ScoringOptions, *, by_attribute: bool, quiet: bool) -> int:
-    """Recompute the scores of a run and show them."""
+def score(
+    folder: Path,
+    annotator: str | None,
+    options: ScoringOptions,
+    *,
+    use: str | None = None,
+    by_attribute: bool,
+    quiet: bool,
+) -> int:
+    """Recompute the scores of a run and show them; `use` names the annotator that becomes the run's own."""
     from equivox.cli.show import compared_run, progress_bars, show_scores
     from equivox.engines import model_label
     from equivox.run.manifest import read_manifest
-    from equivox.run.pipeline import rescore
+    from equivox.run.pipeline import rescore, use_annotator
 
+    if use is not None and annotator is not None:
+        raise RequestError("`--use` scores by that annotator already; leave out `--annotator`")
     with progress_bars(quiet=quiet) as progress:
-        scores = rescore(folder, annotator=annotator, options=options, progress=progress)
+        if use is not None:
+            scores = use_annotator(folder, use, options, progress=progress)
+        else:
+            scores = rescore(folder, annotator=annotator, options=options, progress=progress)
     model = model_label(read_manifest(folder)["command"]["model"])
     return show_scores([compared_run(model, folder, scores)], by_attribute=by_attribute)
 
 
-def annotate(folder: Path, annotator: str, *, retry_failed: bool, quiet: bool) -> int:
+def annotate(folder: Path, annotator: str, workers: Workers, *, retry_failed: bool, quiet: bool) -> int:
     """Annotate a run with another annotator, show its scores and the agreement of all annotators."""
-    from equivox.cli.show import compared_run, progress_bars, show_agreement, show_scores
+    from equivox.cli.show import compared_run, console, progress_bars, show_agreement, show_scores
     from equivox.engines import model_label
+    from equivox.run.annotating import annotators_of
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import reread, run_tasks
 
     with progress_bars(quiet=quiet) as progress:
-        scores = reread(folder, annotator, retry_failed=retry_failed, progress=progress)
+        scores = reread(folder, annotator, retry_failed=retry_failed, workers=workers, progress=progress)
     code = show_scores([compared_run(model_label(read_manifest(folder)["command"]["model"]), folder, scores)])
     show_agreement(folder, run_tasks(folder))
+    own = read_manifest(folder)["command"]["annotator"]
+    others = [name for name in annotators_of(folder) if name != own]
+    if others:
+        out = console()
+        out.print(
+            f"Tables and reports show the scores by {own}, the run's own annotator; to change that, give", end=" "
+        )
+        out.print(f"`equivox score {folder} --use {others[-1]}`", markup=False)
     return code
 
 
@@ -91,15 +125,13 @@ def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: i
     from equivox.cli.show import console
     from equivox.compare.ranking import judge, judged_records
     from equivox.compare.runs import comparison_records, open_comparison
-    from equivox.core.files import refuse_unusable, write_text
+    from equivox.core.files import write_text
     from equivox.report.comparison_tables import comparison_tables, latex_tables, overlap_table, verdict_tables
     from equivox.report.table import as_csv, print_tables
 
     for option, folder in (("csv", csv), ("latex", latex)):
         if folder is not None:
-            refuse_unusable(folder, option)
-        if folder is not None and folder.exists() and not folder.is_dir():
-            raise RequestError(f"`{option}` {folder} is a file; name the folder that the tables go into")
+            _check_tables_folder(folder, option)
     comparison = open_comparison(folders)
     named = [(run.model, run.folder) for run in comparison.runs]
     asked = {m.name: m for m in comparison.metrics.values() if m.overlap is not None}
@@ -117,6 +149,15 @@ def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: i
     for tables in [*shown, [overlap_table(what, found) for what, found in overlaps.items() if found]]:
         print_tables(console(), tables)
     return EXIT_DONE
+
+
+def _check_tables_folder(folder: Path, option: str) -> None:
+    """Raise RequestError, naming the option, for a folder that no table can be written into."""
+    from equivox.core.files import refuse_unusable
+
+    refuse_unusable(folder, option)
+    if folder.exists() and not folder.is_dir():
+        raise RequestError(f"`{option}` {folder} is a file; name the folder that the tables go into")
 
 
 def report(folders: list[Path], output: Path, *, examples: int, data: str | None) -> int:
@@ -181,6 +222,9 @@ class AskedFile:
     models: str | None = None
     tasks: str | None = None
     annotators: str | None = None
+    workers: int | None = None
+    ray_address: str | None = None
+    side_by_side: int | None = None
 
     def open(self) -> tuple[RunFile, list[Setting]]:
         """Return the run file and its settings."""
@@ -191,17 +235,28 @@ class AskedFile:
         file = open_run_file(self.name, data=self.data, limit=self.limit, annotators=named or None)
         return file, settings_of(file, resolve_tasks, models=split_models(self.models or ""), tasks=self.tasks)
 
+    def places(self, file: RunFile, settings: Sequence[Setting]) -> tuple[Workers, int]:
+        """Return the workers and how many runs stand side by side; those of the file are at most what fits."""
+        from equivox.engines.workers import Workers
+        from equivox.run.reproducing import most_side_by_side
+
+        workers = Workers(self.workers or file.workers, self.ray_address)
+        if self.side_by_side is not None:
+            return workers, self.side_by_side
+        return workers, min(file.side_by_side, most_side_by_side(settings, workers))
+
 
 def plan(asked: AskedFile, output: Path) -> int:
     """Show the estimated cost of a run file."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
-    from equivox.report.audit_tables import estimate_table
+    from equivox.report.cost_tables import estimate_table
     from equivox.report.table import print_tables
     from equivox.run.cost import estimate
 
-    _, settings = asked.open()
-    print_tables(console(), [estimate_table(estimate(settings, output))])
+    file, settings = asked.open()
+    workers, _ = asked.places(file, settings)
+    print_tables(console(), [estimate_table(estimate(settings, output, workers=workers.total))])
     return EXIT_DONE
 
 
@@ -225,24 +280,32 @@ def check(asked: AskedFile, output: Path) -> int:
 def reproduce(asked: AskedFile, output: Path, *, tables: Path | None = None, quiet: bool) -> int:
     """Run every model of a run file and compare them; return 1 if one of them could not be run."""
     from equivox.cli import EXIT_INCOMPLETE
-    from equivox.cli.show import compared_run, console, progress_bars, show_scores
-    from equivox.core.files import refuse_unusable
+    from equivox.cli.show import compared_run, console, progress_bars, shared_bars, show_scores
     from equivox.run.reproducing import run_all
 
     file, settings = asked.open()
     if tables is not None and file.paper is None:
         raise RequestError(f"`tables` needs a run file of a paper; {asked.name} has no field `paper`")
     if tables is not None:
-        refuse_unusable(tables, "tables")
-        if tables.exists() and not tables.is_dir():
-            raise RequestError(f"`tables` {tables} is a file; name the folder that the tables go into")
+        _check_tables_folder(tables, "tables")
     warnings = [
         _rules_warning(model, setting.file.annotators[0], setting.tasks)
         for setting in settings
         for model in setting.file.models
     ]
     told = iter(dict.fromkeys(filter(None, warnings)))
-    finished = run_all(settings, output, lambda label: progress_bars(quiet=quiet, title=label, warning=next(told, "")))
+    workers, side_by_side = asked.places(file, settings)
+    if workers.pooled:
+        with shared_bars(quiet=quiet) as bars_of:
+            finished = run_all(
+                settings, output, lambda label: bars_of(label, next(told, "")),
+                workers=workers, side_by_side=side_by_side,
+            )  # fmt: skip
+    else:
+        finished = run_all(
+            settings, output, lambda label: progress_bars(quiet=quiet, title=label, warning=next(told, "")),
+            side_by_side=side_by_side,
+        )  # fmt: skip
     failed = [run for run in finished if run.error is not None]
     code = EXIT_INCOMPLETE
     if len(failed) < len(finished):

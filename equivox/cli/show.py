@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,16 +14,17 @@ from equivox.cli.output import console
 from equivox.compare.agreement import agreement
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.task import Task
-from equivox.report.numbers import DASH, interval
-from equivox.report.progress_bars import progress_bars
+from equivox.report.numbers import DASH, in_words, interval
+from equivox.report.progress_bars import progress_bars, shared_bars
 from equivox.report.score_tables import attribute_tables, task_tables
 from equivox.report.table import Table, print_tables
 from equivox.run.annotating import annotators_of, count_annotation_failures
+from equivox.run.live import SILENT_S, Live, read_live
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import count_failures, read_usage
 from equivox.run.status import count_requests
 
-__all__ = ["compared_run", "console", "progress_bars", "show_agreement", "show_scores", "show_status"]
+__all__ = ["compared_run", "console", "progress_bars", "shared_bars", "show_agreement", "show_scores", "show_status"]
 
 
 def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> int:
@@ -126,11 +128,40 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     missing = sum(own.missing for own in counted)
     for error, count in count_failures(folder).most_common(10):
         out.print(f"  failed {count} times: {error}", markup=False)
+    live = read_live(folder)
+    if live is not None:
+        out.print(f"  {live_line(live, time.time())}", markup=False)
     unannotated = sum([_show_annotation_failures(out, folder, name) for name in names])
     _show_usage(out, folder)
-    if missing:
+    if missing and (live is None or live.age(time.time()) > SILENT_S):
         out.print("Give the command that began this run again to go on.")
     return EXIT_INCOMPLETE if missing or unannotated else EXIT_DONE
+
+
+def live_line(live: Live, now: float) -> str:
+    """Return in words how far a run is that is under way, or where it was stopped.
+
+    >>> from equivox.core.progress import Standing
+    >>> pool = Standing(loaded=2, asked=2, lost=0, given_back=0)
+    >>> run = Live(
+    ...     stage="generate", done=40, total=100, failed=1, per_second=3.0, standing=pool, noted=1e9, host="a",
+    ...     process=7,
+    ... )
+    >>> live_line(run, 1e9 + 1)
+    'generate: 40 of 100, 1 failed, 3.0 a second, about 20 s left, 2 of 2 workers (noted 1 s ago by process 7 on a)'
+    >>> live_line(run, 1e9 + 7200)
+    'generate stopped, or hangs: 40 of 100, 1 failed, 2 of 2 workers (noted 2 h ago by process 7 on a)'
+    """
+    silent = live.age(now) > SILENT_S
+    words = [f"{live.done} of {live.total}"]
+    words += [f"{live.failed} failed"] if live.failed else []
+    if not silent and math.isfinite(live.seconds_left):
+        words += [f"{live.per_second:.1f} a second", f"about {in_words(live.seconds_left)} left"]
+    words += [str(live.standing)] if live.standing is not None else []
+    return (
+        f"{live.stage}{' stopped, or hangs' if silent else ''}: {', '.join(words)} "
+        f"(noted {in_words(live.age(now))} ago by process {live.process} on {live.host})"
+    )
 
 
 def _show_annotation_failures(out: Console, folder: Path, annotator: str, shown: int = 5) -> int:

@@ -12,6 +12,7 @@ from equivox.compare.pairs import (
     PairedTest,
     aligned,
     averaged_scores,
+    empty_test,
     paired_generator,
     paired_result,
     tasks_of,
@@ -20,7 +21,7 @@ from equivox.compare.pairs import (
 )
 from equivox.core.metric import Measure, PairedTask
 from equivox.core.scores import Score
-from equivox.core.variants import SHUFFLED
+from equivox.core.variants import SHUFFLED, declared_name
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,9 @@ def _tests(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
             continue
         tasks = [(declared, task)]
         if ":" not in declared:
-            tasks = [(member.partition("@")[0], member) for member in tasks_of(one, task)]
+            tasks = [(declared_name(member), member) for member in tasks_of(one, task)]
         pairs = [(a, b, mine, other) for a, b in tasks]
-        yield _tested(one, measure, _empty(mine, other, declared), pairs, n_resamples, [seed, task])
+        yield _tested(one, measure, _between(mine, other, declared), pairs, n_resamples, [seed, task])
 
 
 def _overall(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
@@ -71,32 +72,25 @@ def _overall(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest
         declared, at, condition = family.partition("@")
         mine = every.get((declared, dimension, name), {})
         pairs = [
-            (task.partition("@")[0], task, mine[task.partition("@")[0]], score)
+            (without, task, mine[without], score)
             for task, score in others.items()
-            if task.partition("@")[0] in mine
+            if (without := declared_name(task)) in mine
         ]
         if not at or condition == SHUFFLED or len(pairs) < 2:
             continue
         _, _, first, other = pairs[0]
         measure = one.run.measure(first)
-        test = _empty(first, other, f"{declared}: {OVERALL}")
+        test = _between(first, other, f"{declared}: {OVERALL}")
         if len(pairs) < max(len(mine), len(others)):
             yield replace(test, undefined="the two conditions do not have the same tasks")
         elif measure is not None:
             yield _tested(one, measure, test, pairs, n_resamples, [seed, family, dimension])
 
 
-def _empty(mine: Score, other: Score, task: str) -> PairedTest:
-    return PairedTest(
-        dimension=mine.dimension,
-        condition=f"{mine.condition} against {other.condition}",
-        family=mine.family,
-        task=task,
-        metric=mine.name,
-        unit=mine.unit,
-        model_a=mine.condition,
-        model_b=other.condition,
-    )
+def _between(mine: Score, other: Score, task: str) -> PairedTest:
+    """Return a test without numbers between the conditions of two scores."""
+    a, b = mine.condition, other.condition
+    return replace(empty_test(mine, task, a, b), condition=f"{a} against {b}")
 
 
 def _tested(

@@ -25,6 +25,8 @@ from equivox.run.scoring import open_samples, read_records, read_scores, sample_
 
 KEY_FILE = "key.json"
 """The file that maps the rows of a blind sheet to responses."""
+Key = Mapping[str, Mapping[str, Any]]
+"""The contents of this file, by item."""
 
 MIN_LABELS = 5
 """The number of labelled responses that every group of a task needs before its score is corrected."""
@@ -155,11 +157,16 @@ def score_labels(folder: Path, files: Sequence[Path], *, annotator: str | None =
     )
 
 
-def _units(folder: Path, files: Sequence[Path], annotator: str | None) -> list[Unit]:
+def read_key(folder: Path) -> Key:
+    """Return the key of the sheet in `folder`; RequestError if it cannot be read."""
     try:
-        key = json.loads((folder / KEY_FILE).read_text("utf-8"))
+        return dict(json.loads((folder / KEY_FILE).read_text("utf-8")))
     except (OSError, ValueError):
         raise RequestError(f"{folder} has no readable {KEY_FILE}; name the folder that `audit export` wrote") from None
+
+
+def _units(folder: Path, files: Sequence[Path], annotator: str | None) -> list[Unit]:
+    key = read_key(folder)
     runs = {Path(entry["run"]) for entry in key.values()}
     tasks = {run: {task.name: task for task in run_tasks(run)} for run in runs}
     rows = {run: _rows(run, list(tasks[run].values()), annotator) for run in runs}

@@ -234,7 +234,7 @@ def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int, seed: int) -> Ite
         measure = one.run.measure(mine) or other.run.measure(mine)
         if measure is not None and measure.compare is None:
             continue
-        test = _empty(one, other, mine, mine.task)
+        test = empty_test(mine, mine.task, one.run.model, other.run.model)
         tasks = [mine.task] if ":" in mine.task else tasks_of(one, mine.task)
         reason = _unscored(one, other, mine, score)
         if reason is None and (measure is None or not tasks):
@@ -279,7 +279,8 @@ def tasks_of(opened: OpenedRun, family: str) -> list[str]:
     return [task.name for task in families([asked.task for asked in opened.asked.values()]).get(family, ())]
 
 
-def _empty(one: OpenedRun, other: OpenedRun, score: Score, task: str) -> PairedTest:
+def empty_test(score: Score, task: str, a: str, b: str) -> PairedTest:
+    """Return a test without numbers between `a` and `b`, of the measure and in the condition of `score`."""
     return PairedTest(
         dimension=score.dimension,
         condition=score.condition,
@@ -287,8 +288,8 @@ def _empty(one: OpenedRun, other: OpenedRun, score: Score, task: str) -> PairedT
         task=task,
         metric=score.name,
         unit=score.unit,
-        model_a=one.run.model,
-        model_b=other.run.model,
+        model_a=a,
+        model_b=b,
     )
 
 
@@ -316,7 +317,7 @@ def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int, seed: int) -> I
         if len(scores) < 2 or len(theirs) < 2:
             continue
         first = next(iter(scores.values()))
-        test = _empty(one, other, first, f"{family}: {OVERALL}")
+        test = empty_test(first, f"{family}: {OVERALL}", one.run.model, other.run.model)
         reason = None
         if set(scores) != set(theirs):
             reason = "the two runs do not have the same tasks"

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from equivox.annotate import evaluation_of
-from equivox.compare.stored import StoredRun, TableRun, average
+from equivox.compare.stored import Number, StoredRun, TableRun, average
 from equivox.configs.published import Block, PublishedPaper, PublishedTable, Source, published_paper
 from equivox.core.errors import RequestError
 from equivox.core.metric import Metric
-from equivox.core.scores import LEVEL, NAN
+from equivox.core.scores import LEVEL, NAN, family_of
 
 __all__ = ["ReproducedCell", "ReproducedTable", "TableRun", "reproduced"]
 
@@ -27,8 +27,8 @@ _TWO_STARS = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReproducedCell:
-    """One cell: the published number, the measured one, and the evidence behind it. Numbers are in the table's unit.
+class ReproducedCell(Number):
+    """One cell: the published number beside the measured one with its evidence, see `Number`.
 
     Attributes
     ----------
@@ -36,19 +36,8 @@ class ReproducedCell:
         The labels of the cell; `model` and `task` are what they stand for, `annotators` whose annotations count.
     published
         The printed number; NaN for a model that the paper does not have.
-    measured
-        The same number of the runs, averaged over `evaluations`; NaN if `undefined` gives a reason.
     deviation
         measured − published, NaN without both, and for a total that is relative to another cohort.
-    spread
-        The standard deviation over evaluations (n − 1); NaN for fewer than two.
-    estimate
-        What this project estimates instead, such as a distance without what noise adds; NaN if `measured` is it.
-    low, high
-        The interval of the estimate, or of `measured` if there is no estimate; NaN if there is none, and for averages
-        over evaluations.
-    q
-        The corrected p of the score within its run; NaN where there is no test.
     extreme
         "largest" or "smallest" of the measured numbers of its column and block, if the paper marks them; else empty. It
         is no test.
@@ -65,16 +54,8 @@ class ReproducedCell:
     places: int = 2
     published: float = NAN
     stars_published: int | None = None
-    measured: float = NAN
-    spread: float = NAN
-    evaluations: int = 0
-    estimate: float = NAN
-    low: float = NAN
-    high: float = NAN
-    q: float = NAN
     comparable: bool = True
     extreme: str = ""
-    undefined: str | None = None
     remarks: tuple[str, ...] = ()
 
     @property
@@ -173,8 +154,7 @@ class _Filling:
 
     @property
     def _families(self) -> str:
-        named = (source.task_name.partition("@") for source in self._sources())
-        return ", ".join(dict.fromkeys(f"{name.partition(':')[0]}{at}{condition}" for name, at, condition in named))
+        return ", ".join(dict.fromkeys(family_of(source.task_name) for source in self._sources()))
 
     def _new_models(self) -> list[str]:
         """Return the labels of the models of runs that no row of the table names."""

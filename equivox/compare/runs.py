@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -20,6 +20,7 @@ from equivox.annotate.rules import FOR_SIMULATED, rules_read
 from equivox.core.errors import RequestError
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.scores import NAN, Score
+from equivox.core.task import Task
 from equivox.engines import model_label
 from equivox.run.annotating import SIMULATED
 from equivox.run.manifest import read_manifest
@@ -38,7 +39,7 @@ CORRELATED = 4
 class ComparedRun:
     """One run in a comparison: its model's label, its folder and its scores.
 
-    `read_by_rules` says that rules for simulated models read free answers.
+    `read_by_rules` is the result of `misread_by_rules`.
     """
 
     model: str
@@ -68,6 +69,11 @@ def is_exact(model: str, annotator: str) -> bool:
     (True, False, False)
     """
     return annotator == RULES and model.startswith(f"{SIMULATED}:")
+
+
+def misread_by_rules(model: str, annotator: str, tasks: Iterable[Task]) -> bool:
+    """Return whether `rules` reads free answers of a model that is not simulated, in any of `tasks`."""
+    return annotator == RULES and not is_exact(model, annotator) and rules_read(tasks)
 
 
 @dataclass(frozen=True)
@@ -111,9 +117,8 @@ def compared_run(model: str, folder: Path, scores: Sequence[Score]) -> ComparedR
     """Return the run in `folder` with these scores, under the name `model`."""
     annotator = str(read_manifest(folder)["command"]["annotator"])
     by_rules = False
-    if annotator == RULES:
-        with suppress(RequestError):  # its tasks can no longer be read
-            by_rules = rules_read(run_tasks(folder))
+    with suppress(RequestError):  # its tasks can no longer be read
+        by_rules = misread_by_rules(model, annotator, run_tasks(folder))
     return ComparedRun(model, folder, annotator, scores, run_metrics(folder), by_rules)
 
 

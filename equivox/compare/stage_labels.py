@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +9,9 @@ from statistics import fmean
 from typing import Any, TypeVar
 
 from equivox.compare.labels import (
-    KEY_FILE,
     AttributeAudit,
     Audit,
+    Key,
     Label,
     Unit,
     attribute_audit,
@@ -20,6 +19,7 @@ from equivox.compare.labels import (
     comparable,
     filled_in,
     label_of,
+    read_key,
 )
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import CheckedStage, CheckedStages
@@ -31,16 +31,12 @@ from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import sample_rows
 from equivox.run.stages import questions_at
 
-Key = Mapping[str, Mapping[str, Any]]
 Given = TypeVar("Given")
 
 
 def stage_key(folder: Path) -> Key | None:
     """Return the key of a sheet of one stage, None if the sheet in `folder` is of whole responses."""
-    try:
-        key = dict(json.loads((folder / KEY_FILE).read_text("utf-8")))
-    except (OSError, ValueError):
-        raise RequestError(f"{folder} has no readable {KEY_FILE}; name the folder that `audit export` wrote") from None
+    key = read_key(folder)
     return key if any("stage" in entry for entry in key.values()) else None
 
 
@@ -81,6 +77,10 @@ def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> CheckedStages
     Each text counts once, with the mean of its judges; the interval is over texts. `left_out` counts what nobody
     judged. RequestError as in `score_stage`, and for a label that is no number from 0 to 1.
     """
+    import numpy as np
+
+    from equivox.statistics.bootstrap import mean_interval
+
     asked, people = _labelled(folder, key, files, _share)
     by_name: dict[str, list[float]] = {}
     for (_, name), given in people.items():
@@ -88,7 +88,7 @@ def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> CheckedStages
     (stage,) = {entry["stage"] for entry in key.values()}
     measures = []
     for name, values in by_name.items():
-        low, high = _interval(values)
+        low, high = mean_interval(values, rng=np.random.default_rng(0))
         measures.append(CheckedStage(name=f"{stage}: {name}", value=fmean(values), n=len(values), low=low, high=high))
     missing = len(asked) - len(people)
     return CheckedStages(measures=measures, left_out={folder.name: missing} if missing else {})
@@ -102,17 +102,6 @@ def _share(text: str, attribute: Attribute, where: str) -> float:
     if not 0 <= share <= 1:
         raise RequestError(f"{where}: {attribute.name} is a number from 0 to 1, got {text!r}")
     return share
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return a BCa bootstrap interval of the mean; NaN if nothing varies."""
-    import numpy as np
-    from scipy import stats
-
-    if len(set(values)) < 2:
-        return NAN, NAN
-    found = stats.bootstrap((np.asarray(values),), np.mean, n_resamples=9999, rng=np.random.default_rng(0))
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
 def _labelled(
@@ -143,7 +132,7 @@ def _labelled(
 
 
 def _attribute(fields: Mapping[str, Any]) -> Attribute:
-    return Attribute(**{**fields, "options": tuple(fields["options"]), "words": ()})
+    return Attribute(**{**fields, "options": tuple(fields["options"]), "words": (), "favourable": ()})
 
 
 def _answers(key: Key, annotator: str | None) -> dict[str, SegmentAnnotation | None]:

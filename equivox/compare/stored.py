@@ -16,7 +16,7 @@ from equivox.configs.published import Source
 from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.files import read_document, read_table
 from equivox.core.metric import Metric
-from equivox.core.scores import NAN, Score
+from equivox.core.scores import NAN, Score, family_of
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE, open_corpus
 from equivox.engines import engine_of, model_label, model_names
@@ -54,7 +54,22 @@ class TableRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """A measured number with its evidence, see `ReproducedCell`; NaN if `undefined` gives a reason."""
+    """A measured number with its evidence, in the table's unit.
+
+    Attributes
+    ----------
+    measured
+        The number of the runs, averaged over `evaluations`; NaN if `undefined` gives a reason.
+    spread
+        The standard deviation over evaluations (n − 1); NaN for fewer than two.
+    estimate
+        What this project estimates instead, such as a distance without what noise adds; NaN if `measured` is it.
+    low, high
+        The interval of the estimate, or of `measured` if there is no estimate; NaN if there is none, and for averages
+        over evaluations.
+    q
+        The corrected p of the score within its run; NaN where there is no test.
+    """
 
     measured: float = NAN
     spread: float = NAN
@@ -135,8 +150,7 @@ class StoredRun:
     @cached_property
     def _asked(self) -> frozenset[str]:
         names = self.manifest["identity"]["tasks"] if self.manifest else ()
-        split = [name.partition("@") for name in names]
-        return frozenset({*names, *(f"{name.partition(':')[0]}{at}{condition}" for name, at, condition in split)})
+        return frozenset({*names, *map(family_of, names)})
 
     @cached_property
     def _metrics(self) -> Mapping[str, Metric]:
@@ -144,8 +158,7 @@ class StoredRun:
 
     def metric(self, task: str) -> Metric | None:
         """Return the metric of a task or a family; None if the run has none or its tasks cannot be read."""
-        name, at, condition = task.partition("@")
-        return self._metrics.get(f"{name.partition(':')[0]}{at}{condition}")
+        return self._metrics.get(family_of(task))
 
     def stand_ins(self, task: str, annotators: Sequence[str]) -> list[str]:
         """Return a line if stand-ins for the published tools annotated the responses, else nothing."""
@@ -199,7 +212,7 @@ class StoredRun:
         if (limit := self.manifest["identity"]["limit"]) is not None:
             found.append(f"{limit} samples a task (`--limit {limit}`)")
         try:
-            own = [task for task in run_tasks(self.folder) if {task.name, *_family(task)} & set(tasks)]
+            own = [task for task in run_tasks(self.folder) if {task.name, family_of(task.name)} & set(tasks)]
         except RequestError:
             return [*found, "its tasks cannot be read, so that its corpus is not known"]
         found += self._parts(tasks)
@@ -257,11 +270,6 @@ class StoredRun:
             return f"{there:,} samples; how many the published corpus has is not known"
         same = self.manifest["identity"]["corpora"].get(task.data.corpus) == expected
         return None if same else f"{there:,} samples, not of the published corpus"
-
-
-def _family(task: Task) -> tuple[str, str]:
-    name, at, condition = task.name.partition("@")
-    return task.name, f"{name.partition(':')[0]}{at}{condition}"
 
 
 @cache

@@ -1,14 +1,13 @@
-"""Tables of an annotator's check against people, and of a run file's estimated cost."""
+"""Tables of an annotator's check against people, of what a run file lacks, and of a panel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from equivox.compare.labels import AdjustedScore, Audit
 from equivox.core.metric import CheckedStages
 from equivox.report.numbers import DASH, interval, p_value, percent, score_interval, score_value
 from equivox.report.table import Table
-from equivox.run.cost import ONE_AT_A_TIME, Estimate, ModelEstimate
 from equivox.run.panel import PanelScore
 from equivox.run.readiness import Missing
 
@@ -129,43 +128,6 @@ def stage_table(checked: CheckedStages) -> Table:
     )
 
 
-def estimate_table(estimate: Estimate) -> Table:
-    """Return the estimated cost of each model, the sum, and the assumptions."""
-    counts: tuple[Callable[[ModelEstimate], int], ...] = (lambda m: m.responses, lambda m: m.annotator_calls)
-    hours: tuple[Callable[[ModelEstimate], float], ...] = (lambda m: m.gpu_hours, lambda m: m.annotator_gpu_hours)
-    lines = [(model.setting, model.model, model.engine, [model]) for model in estimate.models]
-    settings = any(model.setting for model in estimate.models)
-    rows = []
-    for setting, name, engine, models in [*lines, ("", "sum", "", list(estimate.models))]:
-        named = [setting, name, engine] if settings else [name, engine]
-        numbers = (f"{sum(map(count, models)):,}" for count in counts)
-        speed = _speed(models[0]) if len(models) == 1 and engine else ""
-        rows.append([*named, *numbers, speed, *(_hours(sum(map(time, models))) for time in hours)])
-    return Table(
-        columns=(
-            *(("setting",) if settings else ()),
-            *("model", "engine", "responses", "annotator calls", "tokens/s", "GPU-hours", "of the annotator"),
-        ),
-        align="l" * (2 + settings) + "rrrrr",
-        rows=rows,
-        notes=[
-            f"{estimate.tasks} tasks; {'; '.join(estimate.sources)}.",
-            *(
-                f"Reckoned with {a.completion_tokens:g} tokens an answer at {a.tokens_per_second:g} a second on one "
-                f"GPU, and {a.annotation_tokens:g} at {a.annotation_tokens_per_second:g} for the annotator."
-                for a in estimate.assumptions
-            ),
-            *(
-                [f"Models on transformers answer one request at a time: {ONE_AT_A_TIME:g} tokens a second, a guess."]
-                if any(model.engine == "transformers" for model in estimate.models)
-                else []
-            ),
-            f"tokens/s: ? a guess, otherwise measured in the folder that `--output` names (a run with `--limit 100` is "
-            f"enough); {DASH}: on a server, or without a GPU. The annotator's speed is a guess.",
-        ],
-    )
-
-
 def missing_table(found: Sequence[Missing]) -> Table:
     """Return what is missing before a run file can be run, and what waits for it."""
     order = list(dict.fromkeys(entry.kind for entry in found))
@@ -184,16 +146,6 @@ def missing_table(found: Sequence[Missing]) -> Table:
 def _few(names: Sequence[str], shown: int = 3) -> str:
     more = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
-
-
-def _speed(model: ModelEstimate) -> str:
-    if not model.tokens_per_second:
-        return DASH
-    return f"{model.tokens_per_second:,.0f}{'' if model.measured else '?'}"
-
-
-def _hours(hours: float) -> str:
-    return DASH if hours == 0 else f"{hours:,.2f}"
 
 
 def panel_table(members: Sequence[str], scores: Sequence[PanelScore]) -> Table:

@@ -62,7 +62,7 @@ class Drawn:
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
-        """What is to be labelled."""
+        """The attributes to be labelled."""
         if self.segment is None:
             return self.task.attributes
         return shares_of(self.segment.attributes) if self.judged else self.segment.attributes
@@ -206,7 +206,7 @@ def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, med
 def _stage_of(one: Drawn) -> dict[str, Any]:
     if one.segment is None:
         return {}
-    asked = [{**asdict(attribute), "words": ()} for attribute in one.attributes]
+    asked = [{**asdict(attribute), "words": (), "favourable": ()} for attribute in one.attributes]
     return {
         "stage": one.stage,
         "segment": one.segment.name,

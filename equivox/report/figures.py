@@ -411,7 +411,8 @@ def speakers_of(run: ComparedRun) -> dict[str, list[tuple[str, Score]]]:
 
 
 def _figure_of_several(folders: Sequence[Path], kind: str, rest: str) -> Figure:
-    from equivox.compare.ranking import judge
+    from equivox.compare.pairs import open_runs, paired_tests
+    from equivox.compare.ranking import rank_all
 
     comparison = open_comparison(folders)
     if kind == "correlations":
@@ -421,7 +422,7 @@ def _figure_of_several(folders: Sequence[Path], kind: str, rest: str) -> Figure:
             return draw_correlations(pairs)
         offered = list(dict.fromkeys(f"{c.dimension}@{c.condition}" for c in found))
     else:
-        ranked = judge(comparison).ranks
+        ranked = rank_all(comparison, paired_tests(open_runs(comparison)))
         if own := [rank for rank in ranked if rank.family == rest]:
             return draw_ranks(own)
         offered = list(dict.fromkeys(rank.family for rank in ranked))

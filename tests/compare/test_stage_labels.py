@@ -227,7 +227,7 @@ class Reader:
 def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, equivox: Cli) -> None:
     monkeypatch.setattr(
         "equivox.run.pipeline.open_annotator",
-        lambda name: ModelAnnotator("reader", Reader(), sampling=GREEDY, attempts=1),
+        lambda name, workers: ModelAnnotator("reader", Reader(), sampling=GREEDY, attempts=1),
     )
     run = make_run(tmp_path / "run", "simulated:planted?shift=0.8", "badf_two:gender", 100, annotator="reader")
     code, _, err = equivox("audit", "export", run, "--stage", "exclusivity", "--n", 1000, "-o", tmp_path / "sheet")
@@ -244,6 +244,10 @@ def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytes
     assert entry.agreement == pytest.approx(100 * (1 - len(exclusive) / len(readable)))
     assert entry.errors in ([("NO", "YES", len(exclusive))], [])
     assert math.isnan(entry.precision)
+    # Without readable scores the options are not known, and neither are the findings that were asked about.
+    (run / "scores.json").write_text((run / "scores.json").read_text()[:100])
+    code, _, err = equivox("audit", "export", run, "--stage", "exclusivity", "-o", tmp_path / "again")
+    assert code == 2 and "scores.json is damaged" in err and not (tmp_path / "again").exists()
 
 
 @pytest.mark.parametrize("stage", ["exclusivity", "narrative", "finale"])

@@ -6,9 +6,7 @@ import csv
 import json
 import re
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from equivox.engines import open_engine
 from equivox.engines.function import FunctionEngine
 
 Cli = Callable[..., tuple[int, str, str]]
+ChatServer = Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]
 
 SENTENCES = """\
 context,accent,stereotypical,anti-stereotypical,irrelevant
@@ -271,40 +270,22 @@ VOICES = "speaker,accent,voice\nnan,north,220\nned,north,330\nsue,south,440\n"
 
 
 @pytest.fixture
-def server() -> Iterator[str]:
+def server(chat_server: ChatServer) -> str:
     """A loopback server: the model that rewrites is `writer`; the annotators are right, but `contrary` never is."""
     writer = Writer()
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
+    def reply(body: dict[str, Any]) -> tuple[int, str]:
+        content = body["messages"][0]["content"]
+        text = content if isinstance(content, str) else content[-1]["text"]
+        if found := re.search(r'whose accent is "(\w+)" says[\s\S]*The continuation: "(.*)"', text):
+            said = truth(found[1], found[2])
+            said = "irrelevant" if body["model"] == "contrary" and said != "irrelevant" else said
+            return 200, json.dumps({"label": said})
+        if text.startswith("Somebody says"):
+            return 200, json.dumps({"answer": "cannot tell"})
+        return 200, json.dumps(writer.fisher if "fisherwoman" in text else writer.farmer)
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            content = body["messages"][0]["content"]
-            text = content if isinstance(content, str) else content[-1]["text"]
-            if found := re.search(r'whose accent is "(\w+)" says[\s\S]*The continuation: "(.*)"', text):
-                said = truth(found[1], found[2])
-                said = "irrelevant" if body["model"] == "contrary" and said != "irrelevant" else said
-                answer = json.dumps({"label": said})
-            elif text.startswith("Somebody says"):
-                answer = json.dumps({"answer": "cannot tell"})
-            else:
-                answer = json.dumps(writer.fisher if "fisherwoman" in text else writer.farmer)
-            choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": answer}}
-            document = {"id": "x", "object": "chat.completion", "created": 0, "model": body["model"]}
-            data = json.dumps({**document, "choices": [choice]}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=http.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{http.server_address[1]}/v1"
-    http.shutdown()
-    http.server_close()
+    return f"http://{chat_server(reply)}/v1"
 
 
 def test_from_sentences_to_scores(equivox: Cli, server: str, sentences: Path, tmp_path: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from equivox.engines import open_engine
 from equivox.engines.function import FunctionEngine
 
 Cli = Callable[..., tuple[int, str, str]]
+ChatServer = Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]
 
 ELEMENTS = """\
 elements:
@@ -202,35 +201,17 @@ def test_the_released_elements_are_asked_once_each(reference_data: Path, tmp_pat
 
 
 @pytest.fixture
-def server() -> Iterator[tuple[str, list[str]]]:
+def server(chat_server: ChatServer) -> tuple[str, list[str]]:
     """A loopback server that answers what a list holds, then FIVE; 401 for "401"."""
     answers: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
+    def reply(body: dict[str, Any]) -> tuple[int, str]:
+        # The engine first asks for one token, to see whether the server is there.
+        probe = body.get("max_tokens") == 1
+        text = "yes" if probe else answers.pop(0) if answers else FIVE
+        return 401 if text == "401" else 200, text
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            # The engine first asks for one token, to see whether the server is there.
-            probe = body.get("max_tokens") == 1
-            text = "yes" if probe else answers.pop(0) if answers else FIVE
-            document = {
-                "id": "x", "object": "chat.completion", "created": 0, "model": body["model"],
-                "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
-            }  # fmt: skip
-            data = json.dumps(document).encode()
-            self.send_response(401 if text == "401" else 200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=http.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{http.server_address[1]}/v1", answers
-    http.shutdown()
-    http.server_close()
+    return f"http://{chat_server(reply)}/v1", answers
 
 
 def test_the_command(equivox: Cli, source: Path, server: tuple[str, list[str]], tmp_path: Path) -> None:

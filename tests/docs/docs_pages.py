@@ -20,7 +20,7 @@ from equivox.tasks import registry
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-WORKED = [page for page in PAGES if page.name.startswith(("add_", "quickstart"))]
+WORKED = [page for page in PAGES if page.name.startswith(("add_", "ci", "quickstart"))]
 """Pages that are executed from top to bottom: every file, every line of Python, every command."""
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -25,8 +25,11 @@ from docs_pages import (
     unknown_options,
 )
 
-ELSEWHERE = ("--push", "--data data", "--data-dir data", "--hub", "--source ", "pip install", "labels")
-"""What only somebody with a model, a corpus, an account or labels can run; their options and names are checked."""
+ELSEWHERE = (
+    *("--push", "--data data", "--data-dir data", "--hub", "--source ", "pip install", "labels"),
+    *("--workers", "--ray-address"),
+)
+"""What only somebody with a model, a corpus, an account, labels or Ray can run; their options and names are checked."""
 
 
 QUICKLY = {

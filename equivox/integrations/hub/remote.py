@@ -1,4 +1,4 @@
-"""Uploads to the Hub; all files are complete in a folder before."""
+"""Uploads to the Hub, whose files are complete in a folder before, and downloads of data sets."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 from equivox.core.errors import RequestError, RunError
+
+HUB = "hf://datasets/"
+"""The beginning of the address of a data set on the Hub: hf://datasets/OWNER/NAME, with @REVISION if need be."""
 
 RepoType = Literal["model", "dataset"]
 
@@ -91,6 +95,28 @@ def upload(
 
 
 @contextmanager
+def downloaded(address: str) -> Iterator[Path]:
+    """Yield a temporary folder with the files of a data set on the Hub, such as a run that `equivox data push` sent.
+
+    `address` is hf://datasets/OWNER/NAME or hf://datasets/OWNER/NAME@REVISION. RequestError for another address, and if
+    the Hub refuses; RunError if it cannot be reached.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    repo, _, revision = address.removeprefix(HUB).strip("/").partition("@")
+    check_repo(repo)
+    if _offline():
+        raise RequestError(f"HF_HUB_OFFLINE is set, so {repo} is not fetched; unset it, or name a folder")
+    if not sys.stderr.isatty():
+        disable_progress_bars()
+    with TemporaryDirectory(prefix="equivox-hub-") as made:
+        with _quiet(), _one_line_errors(repo, "nothing was kept; give the same command again", reading=True):
+            snapshot_download(repo, repo_type="dataset", revision=revision or None, local_dir=made)
+        yield Path(made)
+
+
+@contextmanager
 def _quiet() -> Iterator[None]:
     """Suppress the library's warnings about each attempt; the result is reported in one line."""
     logger = logging.getLogger("huggingface_hub")
@@ -109,7 +135,7 @@ def _offline() -> bool:
 
 
 @contextmanager
-def _one_line_errors(repo: str, again: str) -> Iterator[None]:
+def _one_line_errors(repo: str, again: str, *, reading: bool = False) -> Iterator[None]:
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled, RepositoryNotFoundError
 
     try:
@@ -121,16 +147,16 @@ def _one_line_errors(repo: str, again: str) -> Iterator[None]:
             f"the Hub has no repository {repo}, or this token may not see it; make it, or log in as its owner: {again}"
         ) from None
     except HfHubHTTPError as error:
-        raise _refused(repo, error, again) from error
+        raise _refused(repo, error, again, reading) from error
     except (OSError, ValueError, RuntimeError) as error:
         # The library wraps the error of a single file.
         first: BaseException = error
         while first.__cause__ is not None and not hasattr(first, "response"):
             first = first.__cause__
         if hasattr(first, "response"):
-            raise _refused(repo, first, again) from error
+            raise _refused(repo, first, again, reading) from error
         reason = str(first).splitlines()[0] if str(first) else type(first).__name__
-        raise RunError(f"the upload to {repo} did not finish ({reason}); {again}") from error
+        raise RunError(f"{_doing(repo, reading)} did not finish ({reason}); {again}") from error
     except Exception as error:
         if type(error).__module__.split(".")[0] not in {"httpx", "httpx2", "httpcore", "requests", "urllib3"}:
             raise
@@ -138,12 +164,17 @@ def _one_line_errors(repo: str, again: str) -> Iterator[None]:
         raise RunError(f"{where} cannot be reached ({type(error).__name__}); {again}") from error
 
 
-def _refused(repo: str, error: BaseException, again: str) -> RequestError | RunError:
+def _doing(repo: str, reading: bool) -> str:
+    return f"the download of {repo}" if reading else f"the upload to {repo}"
+
+
+def _refused(repo: str, error: BaseException, again: str, reading: bool) -> RequestError | RunError:
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status == 401:
         return RequestError(f"the Hub does not accept this token; run `hf auth login` again: {again}")
     if status == 403:
-        return RequestError(f"this token may not write to {repo}; use one with write access: {again}")
+        may = "read" if reading else "write to"
+        return RequestError(f"this token may not {may} {repo}; use one with {may.split()[0]} access: {again}")
     if status == 404:
         return RequestError(f"the Hub has no repository {repo}, or this token may not see it: {again}")
     if status == 429:
@@ -151,4 +182,4 @@ def _refused(repo: str, error: BaseException, again: str) -> RequestError | RunE
     if status is not None and status >= 500:
         return RunError(f"the Hub has a problem of its own (HTTP {status}); {again} later")
     reason = str(getattr(error, "server_message", None) or error).splitlines()[0]
-    return RunError(f"the Hub refused the upload to {repo} (HTTP {status}: {reason}); {again}")
+    return RunError(f"the Hub refused {_doing(repo, reading)} (HTTP {status}: {reason}); {again}")

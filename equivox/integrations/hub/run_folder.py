@@ -51,6 +51,7 @@ def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
     than its responses, and where a secret would be published.
     """
     from equivox.dataset_builders.parquet import sha256_of
+    from equivox.run.file_hashes import state_hashes
     from equivox.run.scoring import read_scores
 
     manifest = public_manifest(read_manifest(run))
@@ -65,6 +66,7 @@ def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
         _redact_files(partial)
         _refuse_secrets(partial)
         _write_readable_plan(partial)
+        state_hashes(partial)
         configs = _configs(partial)
         files = {
             path.relative_to(partial).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
@@ -229,6 +231,7 @@ written by a model and may stereotype, insult or be wrong; they are kept so that
 ```console
 $ hf download {repo} --repo-type dataset --local-dir run
 $ equivox score run
+$ equivox verify hf://datasets/{repo}
 ```
 
 - **Model:** {model["model"]}, revision {model["revision"]}, on {model["engine"]}

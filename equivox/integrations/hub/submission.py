@@ -14,9 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equivox.annotate import RULES
-from equivox.annotate.rules import FOR_SIMULATED, rules_read
-from equivox.compare.runs import is_exact
+from equivox.annotate.rules import FOR_SIMULATED
+from equivox.compare.runs import is_exact, misread_by_rules
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import read_document
 from equivox.core.redact import redacted_text
@@ -325,10 +324,6 @@ _NOT_AUDITED = ", annotator not audited"
 _ONLY_NOISE = "no more than noise gives by itself, which does not prove fairness"
 
 
-def _read_by_rules(model: str, annotator: str, task: Task) -> bool:
-    return annotator == RULES and not is_exact(model_label(model), annotator) and rules_read([task])
-
-
 def notes_of(
     score: Score, task: Task, manifest: Mapping[str, Any], marked: Mapping[str, str], *, compared: bool
 ) -> str:
@@ -342,7 +337,7 @@ def notes_of(
     group, share = coverage.worst
     least = f", {100 * share:.0f} % in {group}, the least" if share < 1 else ""
     model, told_as = identity["model"], manifest["command"]["model"]
-    annotator = str(manifest["command"]["annotator"])
+    label, annotator = model_label(str(told_as)), str(manifest["command"]["annotator"])
     by = told_as if model["engine"] == "simulated" else f"{model['engine']}:{model['model']} {model['revision'][:12]}"
     told = [
         f"value = {task.metric.by_name[score.name].published_help}",
@@ -354,8 +349,8 @@ def notes_of(
         *([f"THIS DESIGN CANNOT TELL: {score.untold}"] if score.untold is not None else []),
         f"{coverage.used} of {coverage.requested} responses used{least}",
         f"answered by {by.rstrip()}",
-        f"annotated by {annotator}" + ("" if is_exact(model_label(str(told_as)), annotator) else _NOT_AUDITED),
-        *([f"READ BY RULES: {FOR_SIMULATED}"] if _read_by_rules(str(told_as), annotator, task) else []),
+        f"annotated by {annotator}" + ("" if is_exact(label, annotator) else _NOT_AUDITED),
+        *([f"READ BY RULES: {FOR_SIMULATED}"] if misread_by_rules(label, annotator, [task]) else []),
         f"data {task.data.corpus} {identity['corpora'][task.data.corpus][:12]}"
         + ("" if compared else ", not compared with the published"),
         f"equivox {manifest['equivox']}, {task.name} version {task.version}, seed {identity['seed']}",

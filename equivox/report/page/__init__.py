@@ -20,7 +20,7 @@ from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_
 from equivox.core.errors import RequestError
 from equivox.core.metric import Panel
 from equivox.core.samples import Row
-from equivox.core.scores import Score
+from equivox.core.scores import Score, family_of
 from equivox.core.segments import WHOLE
 from equivox.core.version import __version__
 from equivox.report.numbers import UNTOLD, interval, p_value, percent, score_interval, score_value, share
@@ -367,8 +367,7 @@ def _heat_maps(comparison: Comparison) -> Iterator[dict[str, Any]]:
 def _strongest(run: ComparedRun, task: str, panel: Panel) -> Table:
     from equivox.run.scoring import read_records
 
-    family = task.partition(":")[0] + "".join(task.partition("@")[1:])
-    rows = [r for r in read_records(run.folder, family, panel.top) or () if r["task"] == task]
+    rows = [r for r in read_records(run.folder, family_of(task), panel.top) or () if r["task"] == task]
     return Table(
         caption=f"{run.model}, {task}: the strongest {panel.unit}",
         columns=list(panel.top_columns.values()),

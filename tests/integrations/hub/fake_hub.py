@@ -12,6 +12,8 @@ It assumes of the real one:
 - `GET /api/TYPEs/ID/tree/REV`: the files that are there, in one page.
 - `POST /api/TYPEs/ID/commit/REV`: lines of JSON (header, file, lfsFile, deletedFile); refused where an object is
   missing; with `create_pr=1` a pull request, which leaves the main branch as it is.
+- `GET /api/TYPEs/ID/revision/REV`: the commit and the names of the files that are there.
+- `HEAD` and `GET /datasets/ID/resolve/REV/PATH`: a file, with its commit and its ETag.
 - 401 without a known token, 403 where the token may not write, 404 for what is not there.
 
 Not modelled: the xet protocol (switched off by HF_HUB_DISABLE_XET), multipart uploads, rate limits by time.
@@ -79,6 +81,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer()
 
+    def do_HEAD(self) -> None:
+        self._answer()
+
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
 
@@ -116,6 +121,8 @@ class _Handler(BaseHTTPRequestHandler):
         if found := re.fullmatch(r"/(datasets/)?([^/]+/[^/]+)\.git/info/lfs/objects/batch", path):
             objects = json.loads(body)["objects"]
             return self._reply(200, {"transfer": "basic", "objects": [self._object(entry) for entry in objects]})
+        if found := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/[^/]+/(.+)", path):
+            return self._file(self.hub.repos.get(("dataset", found[1])), found[2])
         found = re.fullmatch(
             r"/api/(model|dataset)s/([^/]+/[^/]+)/(settings|preupload/.+|commit/.+|revision/.+|tree/.+)", path
         )
@@ -137,7 +144,20 @@ class _Handler(BaseHTTPRequestHandler):
             return self._reply(200, there)
         if found[3].startswith("commit"):
             return self._commit(repo, found[1], found[2], body, pull_request="create_pr" in query)
-        self._reply(200, {"id": found[2], "sha": "0" * 40, "siblings": []})
+        siblings = [{"rfilename": name} for name in repo.files]
+        self._reply(200, {"id": found[2], "sha": "0" * 40, "siblings": siblings})
+
+    def _file(self, repo: Repo | None, name: str) -> None:
+        if repo is None or name not in repo.files:
+            return self._reply(404, {"error": "Entry not found"}, {"X-Error-Code": "EntryNotFound"})
+        content = repo.files[name]
+        self.send_response(200)
+        self.send_header("ETag", f'"{hashlib.sha1(content, usedforsecurity=False).hexdigest()}"')
+        self.send_header("X-Repo-Commit", "0" * 40)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
 
     def _object(self, entry: dict[str, Any]) -> dict[str, Any]:
         told = {"oid": entry["oid"], "size": entry["size"]}

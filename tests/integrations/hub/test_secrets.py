@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow.parquet as pq
 import pytest
 
 Cli = Callable[..., tuple[int, str, str]]
+ChatServer = Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]
 
 ENVIRONMENT = {
     "OPENAI_API_KEY": "sk-environmentkey0001", "MY_GATEWAY_KEY": "plain0002environment",
@@ -41,7 +41,7 @@ MARKS = (
 
 
 @pytest.fixture
-def server() -> Iterator[str]:
+def server(chat_server: ChatServer) -> str:
     """A server that answers most of what it is asked, and repeats every secret it can in its errors."""
     told = [
         *SERVERS.values(), *ENVIRONMENT.values(), *URL.values(), *GIVEN,
@@ -50,36 +50,13 @@ def server() -> Iterator[str]:
     ]  # fmt: skip
     asked = iter(range(10**6))
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+    def reply(body: dict[str, Any]) -> tuple[int, str]:
+        number = next(asked)
+        if number % 4 or body["messages"][0]["content"] == "Hello.":
+            return 200, f"A {('nurse', 'teacher')[number % 7 % 2]} called Kim, 30 years old."
+        return 400, f"no: {told[number // 4 % len(told)]}"
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            number = next(asked)
-            document: dict[str, object] = {"error": {"message": f"no: {told[number // 4 % len(told)]}"}}
-            status = 400
-            if number % 4 or body["messages"][0]["content"] == "Hello.":
-                status = 200
-                words = ("nurse", "teacher")[number % 7 % 2]
-                document = {
-                    "id": "x", "object": "chat.completion", "created": 0, "model": "m",
-                    "choices": [{"index": 0, "finish_reason": "stop",
-                                 "message": {"role": "assistant", "content": f"A {words} called Kim, 30 years old."}}],
-                }  # fmt: skip
-            data = json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=http.serve_forever, daemon=True).start()
-    place = f"127.0.0.1:{http.server_address[1]}"
-    yield f"http://{URL['user']}:{URL['password']}@{place}/v1?key={URL['query']}"
-    http.shutdown()
-    http.server_close()
+    return f"http://{URL['user']}:{URL['password']}@{chat_server(reply)}/v1?key={URL['query']}"
 
 
 def found_in(folder: Path, marks: tuple[str, ...]) -> list[tuple[str, str]]:

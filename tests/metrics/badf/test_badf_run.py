@@ -22,6 +22,7 @@ from equivox.metrics.badf.annotation.scheme import STAGES, phrases_of
 from equivox.metrics.badf.simulated import SimulatedStoryTool, phrases, signatures, told_of
 from equivox.run.annotating import TOOLS, stored_annotations
 from equivox.run.pipeline import RunSpec, execute
+from equivox.run.verifying import verify
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -234,7 +235,7 @@ def test_exclusivity_is_asked_once_per_finding_and_drops_what_is_a_fact(
     engine = Reader(broken=[signatures(1)[0]])
     monkeypatch.setattr(
         "equivox.run.pipeline.open_annotator",
-        lambda name: ModelAnnotator("reader", engine, sampling=GREEDY, attempts=2),
+        lambda name, workers: ModelAnnotator("reader", engine, sampling=GREEDY, attempts=2),
     )
     model, tasks = "simulated:planted?shift=0.8", "badf_two:gender"
     scores = run(model, tasks, tmp_path, "sample", limit=100, annotator="reader")
@@ -256,6 +257,10 @@ def test_exclusivity_is_asked_once_per_finding_and_drops_what_is_a_fact(
     assert len(stored) == len(questions) and {r["response_key"] for r in stored} == {""}
     assert "Identity: female\n\nCategory: gender" in "".join(engine.asked)
     run(model, tasks, tmp_path, "sample", limit=100, annotator="reader")
+    assert len(engine.asked) == len(questions) + 1
+    # Verifying repeats the stored answers to these questions and asks nothing.
+    verified = verify(tmp_path)
+    assert verified.outcome == "verified", (verified.problems, verified.differences[:3], verified.not_verified)
     assert len(engine.asked) == len(questions) + 1
 
 

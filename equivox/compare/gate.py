@@ -1,0 +1,274 @@
+"""Whether a new run is worse than a baseline by more than a margin: a check for nightly builds.
+
+The paired interval decides, see `equivox.compare.pairs`. If all of it lies below the margin, the new run passes; if
+all of it lies above, the new run is worse; otherwise this design cannot decide. Runs that cannot be compared, tasks
+that are missing and answers that failed never pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from equivox.compare.pairs import PairedTest, open_runs, paired_tests
+from equivox.compare.runs import ComparedRun, Comparison, open_comparison
+from equivox.core.errors import RequestError, nearest
+from equivox.core.scores import NAN, Score
+
+Outcome = Literal["pass", "worse", "inconclusive", "not comparable"]
+
+SEVERITY: tuple[Outcome, ...] = ("pass", "inconclusive", "not comparable", "worse")
+"""The outcomes in the order in which one of them decides for all."""
+EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "not comparable": 1, "worse": 3, "inconclusive": 4}
+MIN_COVERAGE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One number of the new run, held against a limit.
+
+    Attributes
+    ----------
+    task, condition, dimension, metric, unit
+        What was measured.
+    against
+        The baseline's model; empty for a check of the new run alone (`limit` is the largest value then).
+    value, baseline
+        The number of each run, for a pair on the samples that both answered; NaN without a baseline.
+    difference
+        How much further the new run lies from "no bias" than the baseline, or the new run's distance from it.
+    low, high
+        The interval of `difference`.
+    limit
+        The margin, or the largest value.
+    decides_from
+        The smallest limit that a run like this one could pass if the difference were 0: half the interval's width. NaN
+        for a check of the new run alone.
+    outcome, reason
+        The result, and the reason of one that is not comparable.
+    """
+
+    task: str
+    condition: str
+    dimension: str
+    metric: str
+    unit: str
+    against: str
+    limit: float
+    outcome: Outcome
+    value: float = NAN
+    baseline: float = NAN
+    difference: float = NAN
+    low: float = NAN
+    high: float = NAN
+    decides_from: float = NAN
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """The task, metric and kind of check in one line."""
+        return f"{self.task} {self.metric} {f'against {self.against}' if self.against else 'alone'}"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The checks of a new run, and the outcome of all: the worst of them."""
+
+    model: str
+    checks: Sequence[Check]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome that decides: worse, else not comparable, else inconclusive, else pass."""
+        return max((check.outcome for check in self.checks), key=SEVERITY.index, default="not comparable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits by the metric's name; that of "" holds for all others.
+
+    `margin` is how much worse than the baseline a run may be, `most` the largest distance from "no bias".
+    """
+
+    margin: Mapping[str, float] = field(default_factory=dict)
+    most: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, kind: Literal["margin", "most"], metric: str) -> float | None:
+        """Return the limit of a metric; None if there is none."""
+        limits = getattr(self, kind)
+        found: float | None = limits.get(metric, limits.get(""))
+        return found
+
+
+def gate(
+    new: Path,
+    baseline: Path | None,
+    limits: Limits,
+    *,
+    overall: bool = False,
+    min_coverage: float = MIN_COVERAGE,
+    n_resamples: int = 10_000,
+) -> Gate:
+    """Return the checks of the run in `new` against the one in `baseline`, and against absolute limits.
+
+    Every number of a whole task is checked for which the metric has a value that means "no bias"; with `overall`, only
+    the mean over a family's tasks. A task of the baseline that the new run lacks, a score that is undefined, and a run
+    with less than `min_coverage` of its requests used are not comparable.
+
+    Raises RequestError for limits that hold for no number, and if nothing is to be checked.
+    """
+    _refuse_no_limits(limits, baseline)
+    comparison = open_comparison([new] if baseline is None else [new, baseline])
+    first = comparison.runs[0]
+    known = {score.name for run in comparison.runs for score in _checked(run)}
+    for name in {*limits.margin, *limits.most} - {""}:
+        if name not in known:
+            raise RequestError(f"no checked number is called {name!r}{nearest(name, known)}; known: {_listed(known)}")
+    checks = _absolute(first, limits, min_coverage) if limits.most and not overall else []
+    if baseline is not None and limits.margin:
+        checks += _relative(comparison, limits, overall, min_coverage, n_resamples)
+    if not checks:
+        raise RequestError(
+            f"{new} has no number that a limit could hold for"
+            + (": a mean over tasks needs two tasks of a family; leave out `--overall`" if overall else "")
+        )
+    return Gate(first.model, checks)
+
+
+def _refuse_no_limits(limits: Limits, baseline: Path | None) -> None:
+    if baseline is None and limits.margin:
+        raise RequestError("`margin` is a distance from a baseline; give `--baseline RUN` too, or `--max` alone")
+    if not limits.margin and not limits.most:
+        raise RequestError("nothing is checked; give `--margin` with `--baseline`, or `--max`, or both")
+    for name, limit in (*limits.margin.items(), *limits.most.items()):
+        if not math.isfinite(limit) or limit < 0:
+            raise RequestError(f"a limit must be 0 or more, got {limit:g}{f' for {name}' if name else ''}")
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def _checked(run: ComparedRun) -> list[Score]:
+    """Return the scores of a run that a gate checks."""
+    found = []
+    for score in run.scores:
+        measure = run.measure(score)
+        headline = measure is not None and measure.in_verdict and measure.no_bias is not None
+        if headline and score.is_whole and score.role == "outcome":
+            found.append(score)
+    return found
+
+
+def _lacking(run: ComparedRun, score: Score, min_coverage: float) -> str:
+    """Return why a score of a run cannot be relied on; empty if it can."""
+    if not score.defined:
+        return f"{run.model} has no score: {score.undefined}"
+    if run.read_by_rules:
+        return f"{run.model} was read by `rules`, which read simulated models alone; annotate it with a model"
+    coverage = score.coverage
+    share = coverage.used / coverage.requested if coverage.requested else 0.0
+    if share < min_coverage:
+        return f"{share:.0%} of the answers of {run.model} were used, at least {min_coverage:.0%} are asked for"
+    return ""
+
+
+def _absolute(run: ComparedRun, limits: Limits, min_coverage: float) -> list[Check]:
+    """Return the checks of a run's distances from "no bias" against absolute limits."""
+    found = []
+    for score in _checked(run):
+        limit = limits.of("most", score.name)
+        measure = run.measure(score)
+        if limit is None or measure is None or measure.no_bias is None:
+            continue
+        reason = _lacking(run, score, min_coverage)
+        low, high = _distance(score.ci_low - measure.no_bias, score.ci_high - measure.no_bias)
+        if not reason and math.isnan(low):
+            reason = "the score has no interval"
+        found.append(
+            Check(
+                task=score.task,
+                condition=score.condition,
+                dimension=score.dimension,
+                metric=score.name,
+                unit=score.unit,
+                against="",
+                limit=limit,
+                value=score.value,
+                difference=abs(score.headline - measure.no_bias),
+                low=low,
+                high=high,
+                outcome="not comparable" if reason else _decided(low, high, limit),
+                reason=reason,
+            )
+        )
+    return found
+
+
+def _distance(low: float, high: float) -> tuple[float, float]:
+    """Return the interval of a distance from zero, from that of the signed value.
+
+    >>> _distance(-3.0, 5.0), _distance(2.0, 4.0), _distance(-4.0, -2.0)
+    ((0.0, 5.0), (2.0, 4.0), (2.0, 4.0))
+    """
+    if low <= 0 <= high:
+        return 0.0, max(-low, high)
+    return min(abs(low), abs(high)), max(abs(low), abs(high))
+
+
+def _decided(low: float, high: float, limit: float) -> Outcome:
+    if high <= limit:
+        return "pass"
+    return "worse" if low > limit else "inconclusive"
+
+
+def _relative(
+    comparison: Comparison, limits: Limits, overall: bool, min_coverage: float, n_resamples: int
+) -> list[Check]:
+    new, old = comparison.runs
+    tests = {(test.task, test.metric): test for test in paired_tests(open_runs(comparison), n_resamples=n_resamples)}
+    lacking: dict[tuple[str, str], str] = {}
+    wanted: dict[tuple[str, str], Score] = {}
+    for run, other in ((old, new), (new, old)):
+        for score in _checked(run):
+            place = (score.task, score.name)
+            wanted.setdefault(place, score)
+            if not any((s.task, s.name) == place for s in other.scores):
+                lacking[place] = f"{other.model} did not run {score.task}"
+            elif reason := _lacking(run, score, min_coverage):
+                lacking.setdefault(place, reason)
+    found = []
+    for (task, metric), score in wanted.items():
+        limit = limits.of("margin", metric)
+        if limit is not None and not overall:
+            test = tests.get((task, metric))
+            found.append(_against(old.model, score, test, limit, lacking.get((task, metric), "")))
+    if overall:
+        gone = "; ".join(dict.fromkeys(lacking.values()))
+        for test in tests.values():
+            limit = limits.of("margin", test.metric)
+            if test.is_overall and limit is not None and any(metric == test.metric for _, metric in wanted):
+                found.append(_against(old.model, test, test, limit, gone))
+    return found
+
+
+def _against(model: str, named: Score | PairedTest, test: PairedTest | None, limit: float, lacking: str) -> Check:
+    metric = named.metric if isinstance(named, PairedTest) else named.name
+    reason = lacking or ("the runs have no paired test of it" if test is None else test.undefined or "")
+    values = {}
+    if test is not None:
+        difference = test.difference if math.isnan(test.further) else test.further
+        values = {
+            "value": test.value_a, "baseline": test.value_b, "difference": difference, "low": test.ci_low,
+            "high": test.ci_high, "decides_from": (test.ci_high - test.ci_low) / 2,
+        }  # fmt: skip
+        if not reason and math.isnan(test.ci_low):
+            reason = "the difference has no interval"
+    outcome = "not comparable" if reason or test is None else _decided(test.ci_low, test.ci_high, limit)
+    return Check(
+        task=named.task, condition=named.condition, dimension=named.dimension, metric=metric, unit=named.unit,
+        against=model, limit=limit, outcome=outcome, reason=reason, **values,
+    )  # fmt: skip

@@ -1,0 +1,265 @@
+"""Favourable answers of a run by group: counts, shares and impact ratios of every attribute with favourable values.
+
+Groups are those that the tasks compare, or further columns that the run keeps; several columns are shown one by one
+and crossed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equivox.compare.runs import ComparedRun
+from equivox.core.attributes import UNSTATED, Attribute
+from equivox.core.errors import RequestError, nearest
+from equivox.core.samples import Samples
+from equivox.core.task import Task
+from equivox.run.manifest import public_manifest, read_manifest
+from equivox.run.pipeline import run_tasks
+from equivox.run.scoring import open_samples
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from equivox.statistics import ImpactRatios
+
+CROSSED = " × "
+"""The text between the values of a crossed group, as the plan of a run writes it."""
+
+UNKNOWN = ("failed", "refused", "unstated")
+"""Why an answer is unknown: it could not be had or annotated, it declines, or it does not mention the attribute."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImpactTable:
+    """One attribute by one grouping.
+
+    Attributes
+    ----------
+    task, attribute, favourable
+        The task, the attribute, and the values that count as favourable.
+    by
+        The columns that are crossed.
+    ratios
+        Counts, shares and ratios of the groups.
+    unknown
+        Group → reason of `UNKNOWN` → number of responses.
+    without_group
+        Responses that have no value in one of the columns; they are in no group.
+    """
+
+    task: str
+    attribute: str
+    favourable: tuple[str, ...]
+    by: tuple[str, ...]
+    ratios: ImpactRatios
+    unknown: Mapping[str, Mapping[str, int]]
+    without_group: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Impact:
+    """The impact ratios of a run, with its date and its data.
+
+    `data` has corpus → fingerprint; `source` says which data were used (`sample`, a folder's name, or empty);
+    `left_out` has corpus → samples that had no group and were not asked about. `marks` are the notes on the annotator.
+    """
+
+    model: str
+    annotator: str
+    date: str
+    source: str
+    data: Mapping[str, str]
+    left_out: Mapping[str, int]
+    marks: tuple[str, ...]
+    tables: tuple[ImpactTable, ...]
+
+    @property
+    def undefined(self) -> bool:
+        """Whether a table has no ratios."""
+        return any(table.ratios.undefined is not None for table in self.tables)
+
+
+def impact(
+    folder: Path,
+    *,
+    by: Sequence[str] = (),
+    favourable: Mapping[str, Sequence[str]] | None = None,
+    annotator: str | None = None,
+    min_known: float = 0.8,
+) -> Impact:
+    """Return the impact ratios of the run in `folder`.
+
+    Parameters
+    ----------
+    folder
+        A run with annotations.
+    by
+        Columns that the run keeps: those that a task compares or holds equal, and its metadata. Empty: what each task
+        compares.
+    favourable
+        Attribute → favourable values, in place of those that the tasks declare.
+    annotator
+        The annotator whose annotations count; the run's own by default.
+    min_known
+        The share of answers that must be known in every group.
+
+    Raises
+    ------
+    RequestError
+        No attribute has favourable values, a value that is no option, or a column that the run does not keep.
+    """
+    manifest = public_manifest(read_manifest(folder))
+    chosen = favourable or {}
+    tasks = run_tasks(folder)
+    asked = {task.name: [_with(attribute, chosen) for attribute in task.attributes] for task in tasks}
+    known = sorted({attribute.name for own in asked.values() for attribute in own})
+    if strange := [name for name in chosen if name not in known]:
+        raise RequestError(
+            f"`favourable` names {strange[0]!r}{nearest(strange[0], known)}; the run has {', '.join(known)}"
+        )
+    used = [task for task in tasks if any(attribute.favourable for attribute in asked[task.name])]
+    if not used:
+        raise RequestError(
+            f"no attribute of {folder} has favourable values; name some: --favourable ATTRIBUTE=VALUE "
+            f"({', '.join(known)})"
+        )
+    reader = annotator or str(manifest["command"]["annotator"])
+    samples = open_samples(folder, used, reader)
+    model = str(manifest["command"]["model"])
+    return Impact(
+        model=model,
+        annotator=reader,
+        date=str(manifest["created"])[:10],
+        source=str(manifest["command"].get("data") or ""),
+        data={task.data.corpus: manifest["identity"]["corpora"][task.data.corpus] for task in used},
+        left_out=manifest.get("samples_without_group", {}),
+        marks=ComparedRun(model, folder, reader, ()).marks,
+        tables=tuple(
+            _table(task, samples[task.name], attribute, columns, min_known)
+            for task in used
+            for attribute in asked[task.name]
+            if attribute.favourable
+            for columns in _groupings(tuple(by) or task.group or (task.compares,))
+        ),
+    )
+
+
+def _with(attribute: Attribute, favourable: Mapping[str, Sequence[str]]) -> Attribute:
+    if attribute.name not in favourable:
+        return attribute
+    return replace(attribute, favourable=tuple(favourable[attribute.name]))
+
+
+def _groupings(columns: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return each column alone, and all of them crossed."""
+    return [*((column,) for column in columns), *([columns] if len(columns) > 1 else [])]
+
+
+def _table(task: Task, samples: Samples, attribute: Attribute, by: tuple[str, ...], min_known: float) -> ImpactTable:
+    import numpy as np
+
+    from equivox.statistics import impact_ratios
+
+    columns = [_column(task, samples, name) for name in by]
+    groups = np.array([CROSSED.join(parts) if all(parts) else "" for parts in zip(*columns, strict=True)], dtype=object)
+    placed = np.flatnonzero(groups != "")
+    if not placed.size:
+        raise RequestError(f"no response of {task.name} has a value of {CROSSED.join(by)}; choose other columns")
+    verdicts = _verdicts(samples, attribute)
+    reasons = _reasons(samples, verdicts)
+    ratios = impact_ratios(
+        verdicts[placed],
+        groups=list(groups[placed]),
+        clusters=samples.clusters.take(placed),
+        min_known=min_known,
+    )
+    return ImpactTable(
+        task=task.name,
+        attribute=attribute.name,
+        favourable=attribute.favourable,
+        by=by,
+        ratios=ratios,
+        unknown={
+            one.group: {name: int((reasons[name] & (groups == one.group)).sum()) for name in UNKNOWN}
+            for one in ratios.groups
+        },
+        without_group=len(groups) - len(placed),
+    )
+
+
+def _column(task: Task, samples: Samples, name: str) -> list[str]:
+    """Return the value of a column for each sample, empty where there is none."""
+    if not task.group and name == task.compares:
+        return samples.groups.texts()
+    kept = {"group": task.group, "block": task.blocks, "stratum": task.strata}
+    for column, names in kept.items():
+        if name in names and column in samples.columns:
+            split = [text.split(CROSSED) if len(names) > 1 else [text] for text in samples.label(column).texts()]
+            if any(len(parts) != len(names) for parts in split):
+                raise RequestError(f"`by`: the values of {CROSSED.join(names)} of {task.name} cannot be told apart")
+            return [parts[names.index(name)] for parts in split]
+    if name in task.metadata:
+        return samples.metadata(name).texts()
+    known = list(dict.fromkeys([*task.group, *task.blocks, *task.strata, *task.metadata]))
+    raise RequestError(
+        f"`by` names {name!r}{nearest(name, known)}; the run of {task.name} keeps {', '.join(known)}; run it with "
+        f"--group {name} to compare another column of the corpus"
+    )
+
+
+def _verdicts(samples: Samples, attribute: Attribute) -> NDArray[np.float64]:
+    """Return 1 for a favourable answer, 0 for any other, NaN for an unknown one; any of several values decides."""
+    import numpy as np
+
+    values = samples.values(attribute.name)
+    good = [name in attribute.favourable for name in values.names]
+    said = [name != UNSTATED for name in values.names]
+    verdicts = np.full(len(samples), math.nan)
+    if values.names:
+        verdicts[values.rows[np.array(said)[values.codes]]] = 0.0
+        verdicts[values.rows[np.array(good)[values.codes]]] = 1.0
+    verdicts[~samples.has_status("parsed")] = math.nan
+    return verdicts
+
+
+def _reasons(samples: Samples, verdicts: NDArray[np.float64]) -> dict[str, NDArray[np.bool_]]:
+    """Return, for each reason of `UNKNOWN`, which samples are unknown for it."""
+    import numpy as np
+
+    unknown = np.isnan(verdicts)
+    refused, parsed = samples.has_status("refused"), samples.has_status("parsed")
+    return {
+        "failed": unknown & ~refused & ~parsed,
+        "refused": unknown & refused,
+        "unstated": unknown & parsed,
+    }
+
+
+def impact_records(found: Impact) -> list[dict[str, Any]]:
+    """Return a row of plain values per group of every table; a number that is not known is None."""
+    return [
+        {
+            "model": found.model,
+            "annotator": found.annotator,
+            "date": found.date,
+            "data": CROSSED.join(found.data),
+            "data_fingerprint": CROSSED.join(found.data.values()),
+            "task": table.task,
+            "attribute": table.attribute,
+            "favourable_values": "; ".join(table.favourable),
+            "by": CROSSED.join(table.by),
+            **{
+                name: None if isinstance(value, float) and math.isnan(value) else value
+                for name, value in vars(one).items()
+            },
+            **{f"unknown_{reason}": n for reason, n in table.unknown[one.group].items()},
+            "without_group": table.without_group,
+        }
+        for table in found.tables
+        for one in table.ratios.groups
+    ]

@@ -1,0 +1,98 @@
+"""The results of a gate as a table, as JSON, as JUnit's XML and as annotations of GitHub's workflows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+from xml.etree import ElementTree
+
+from equivox.compare.gate import EXIT_CODES, Check, Gate
+from equivox.report.numbers import DASH, score_interval, score_value
+from equivox.report.table import Table
+
+HOW = (
+    'difference: how much further from "no bias" the new run is; a check passes when all of the interval is within '
+    "the limit, and fails when none of it is; decides from: the limit that equal runs of this size would pass."
+)
+
+
+def gate_table(gate: Gate) -> Table:
+    """Return the checks of a gate as a table."""
+    return Table(
+        caption=f"{gate.model}: {gate.outcome}",
+        columns=("outcome", "task", "metric", "new", "baseline", "difference", "interval", "limit", "decides from"),
+        align="lllrrrrrr",
+        rows=[
+            [
+                check.outcome,
+                check.task,
+                check.metric,
+                score_value(check.value, check.unit),
+                score_value(check.baseline, check.unit) if check.against else DASH,
+                score_value(check.difference, check.unit),
+                score_interval(check.low, check.high, check.unit),
+                f"{check.limit:g}",
+                score_value(check.decides_from, check.unit),
+            ]
+            for check in gate.checks
+        ],
+        remarks=[f"{check.task} {check.metric}: {check.reason}" for check in gate.checks if check.reason],
+        notes=[HOW],
+    )
+
+
+def sentence(check: Check) -> str:
+    """Return the result of one check in one line."""
+    if check.reason:
+        return f"{check.name}: not comparable, because {check.reason}"
+    found = f"{check.difference:.2f} [{check.low:.2f}, {check.high:.2f}]"
+    further = "further from no bias" if check.against else "from no bias"
+    return f"{check.name}: {check.outcome}, {found} {further}, the limit is {check.limit:g}"
+
+
+def gate_document(gate: Gate) -> dict[str, Any]:
+    """Return the gate as plain JSON values; a number that is not known is null."""
+    checks = [
+        {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in asdict(check).items()
+        }
+        for check in gate.checks
+    ]
+    return {"model": gate.model, "outcome": gate.outcome, "exit_code": EXIT_CODES[gate.outcome], "checks": checks}
+
+
+def gate_junit(gate: Gate, *, passing: frozenset[str]) -> str:
+    """Return the gate as JUnit's XML, a test case per check; outcomes in `passing` are no failures."""
+    failures = [check for check in gate.checks if check.outcome not in passing]
+    errors = [check for check in failures if check.outcome == "not comparable"]
+    suite = ElementTree.Element(
+        "testsuite", name=f"equivox gate: {gate.model}", tests=str(len(gate.checks)),
+        failures=str(len(failures) - len(errors)), errors=str(len(errors)),
+    )  # fmt: skip
+    for check in gate.checks:
+        case = ElementTree.SubElement(suite, "testcase", classname=f"equivox.{check.task}", name=check.name)
+        if check in failures:
+            kind = "error" if check.outcome == "not comparable" else "failure"
+            ElementTree.SubElement(case, kind, message=sentence(check), type=check.outcome)
+        else:
+            ElementTree.SubElement(case, "system-out").text = sentence(check)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
+
+
+def gate_annotations(gate: Gate, *, passing: frozenset[str]) -> list[str]:
+    """Return a workflow command of GitHub per check: an error, or a notice where it passes."""
+    lines = []
+    for check in gate.checks:
+        kind = "notice" if check.outcome in passing else "error"
+        lines.append(f"::{kind} title={_property(f'equivox: {check.outcome}')}::{_data(sentence(check))}")
+    return lines
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

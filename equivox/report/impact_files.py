@@ -1,0 +1,125 @@
+"""Impact ratios of a run as tables and as one page, headed by what they are not."""
+
+from __future__ import annotations
+
+import math
+from importlib import resources
+
+from equivox.compare.impact import CROSSED, Impact, ImpactTable
+from equivox.core.version import __version__
+from equivox.report.numbers import DASH, percent
+from equivox.report.safe_page import render_page
+from equivox.report.table import Cell, Content, Table, as_html
+from equivox.statistics import GroupImpact
+
+NOT_AN_AUDIT = (
+    "This is not a bias audit, and no legal advice. It does not say that a tool complies with New York City's Local "
+    "Law 144, or with any other law, and it does not say the contrary.",
+    "The unit is the answer to a voice or a prompt, not an applicant: nobody applied, and no answer decided about "
+    "anybody.",
+)
+"""The sentences above every table."""
+
+HOW = (
+    "share: favourable answers, of those that are known; impact ratio: the share of a group over that of the most "
+    "favoured group;\ninterval: 95 % for all pairs of groups of a table together, over clusters; with unknowns: the "
+    "ratios that the unknown answers allow;\nfour fifths: whether the ratio is below 0.8; not certain: the interval "
+    "includes 0.8, so that another sample may say otherwise."
+)
+
+
+def impact_heading(found: Impact) -> list[str]:
+    """Return the lines above the tables: what they are not, the model, the date and the data."""
+    source = f" ({found.source})" if found.source else ""
+    data = "; ".join(f"{corpus}, fingerprint {fingerprint[:16]}" for corpus, fingerprint in found.data.items())
+    lines = [
+        *NOT_AN_AUDIT,
+        f"Model: {found.model}. Annotated by {found.annotator}. Run of {found.date}. Data{source}: {data}.",
+    ]
+    lines += [
+        f"{n} samples of {corpus} have no group and were not asked about." for corpus, n in found.left_out.items()
+    ]
+    return [*lines, *(f"{mark[0].upper()}{mark[1:]}." for mark in found.marks)]
+
+
+def impact_tables(found: Impact) -> list[Table]:
+    """Return a table per attribute and grouping, a line per group."""
+    return [_table(table) for table in found.tables]
+
+
+def _table(table: ImpactTable) -> Table:
+    remarks = [f"{DASH} {table.ratios.undefined}"] if table.ratios.undefined else []
+    remarks += [
+        f"{DASH} {one.group}: {one.undefined}"
+        for one in table.ratios.groups
+        if one.undefined and not table.ratios.undefined
+    ]
+    remarks += [_favoured(table)] if table.ratios.favoured else []
+    remarks += [f"{table.without_group} responses have no value of {CROSSED.join(table.by)}"] * bool(
+        table.without_group
+    )
+    return Table(
+        caption=f"{table.task}: {table.attribute}, favourable: {' or '.join(table.favourable)}",
+        columns=(
+            CROSSED.join(table.by),
+            "responses",
+            "unknown",
+            "favourable",
+            "share",
+            "impact ratio",
+            "interval",
+            "with unknowns",
+            "four fifths",
+        ),
+        align="lrrrrrrrl",
+        rows=[_row(table, one) for one in table.ratios.groups],
+        remarks=[*remarks, *table.ratios.notes],
+        notes=[HOW],
+    )
+
+
+def _favoured(table: ImpactTable) -> str:
+    names = " and ".join(table.ratios.favoured)
+    if len(table.ratios.favoured) == len(table.ratios.groups):
+        return "most favoured: none, all shares are equal"
+    shown = [one.group for one in table.ratios.groups if one.high < 1]
+    if not shown:
+        return f"largest share: {names}; no interval shows that another group is less favoured"
+    return f"most favoured: {names}; shown to be less favoured: {', '.join(shown)}"
+
+
+def _row(table: ImpactTable, one: GroupImpact) -> list[Content]:
+    reasons = ", ".join(f"{n} {reason}" for reason, n in table.unknown[one.group].items() if n)
+    return [
+        one.group,
+        str(one.requested),
+        Cell(str(one.unknown), reasons) if reasons else str(one.unknown),
+        str(one.favourable),
+        f"{percent(one.share)} %" if math.isfinite(one.share) else DASH,
+        _number(one.ratio),
+        _span(one.low, one.high),
+        _span(one.least, one.most) if one.unknown or table.ratios.undefined else DASH,
+        one.mark or DASH,
+    ]
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if math.isfinite(value) else DASH
+
+
+def _span(low: float, high: float) -> str:
+    return f"{low:.2f} to {high:.2f}" if math.isfinite(low) and math.isfinite(high) else DASH
+
+
+def impact_page(found: Impact) -> str:
+    """Return one self-contained HTML page with the heading and all tables."""
+    page = resources.files("equivox.report.page")
+    return render_page(
+        resources.files(__package__).joinpath("impact.html.j2"),
+        style=page.joinpath("report.css"),
+        script=page.joinpath("report.js"),
+        version=__version__,
+        model=found.model,
+        lines=impact_heading(found),
+        tables=[as_html(table, "wide") for table in impact_tables(found)],
+    )

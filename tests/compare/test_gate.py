@@ -1,0 +1,186 @@
+"""Gates: a new run against a baseline, in each of the four outcomes, and nothing that failed ever passes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import string
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from equivox.api import measure
+from equivox.cli import run as command
+from equivox.compare.gate import Check, Gate, Limits, _decided, gate
+from equivox.core.errors import RequestError
+from equivox.report.gate_files import gate_annotations, gate_junit
+from equivox.testing import assert_not_worse
+
+TASKS = "vibe_gender:candidate,vibe_gender:story"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs on the sample: models of known bias, one of which fails often, and one of fewer tasks."""
+    folder = tmp_path_factory.mktemp("runs")
+    models = {
+        "fair": ("simulated:oracle", TASKS),
+        "20": ("simulated:planted?shift=0.2", TASKS),
+        "20 again": ("simulated:planted?shift=0.2&seed=1", TASKS),
+        "60": ("simulated:planted?shift=0.6", TASKS),
+        "failing": ("simulated:oracle?fail=0.15", TASKS),
+        "silent": ("simulated:oracle?fail=1", TASKS),
+        "one task": ("simulated:oracle", "vibe_gender:story"),
+    }
+    for name, (model, tasks) in models.items():
+        measure(model, tasks, output=folder / name, data="sample")
+    return {name: folder / name for name in models}
+
+
+@pytest.mark.parametrize(
+    ("new", "baseline", "margin", "code", "outcome"),
+    [
+        ("fair", "20", "5", 0, "pass"),
+        ("60", "20", "5", 3, "worse"),
+        ("20 again", "20", "1", 4, "inconclusive"),
+        ("20 again", "20", "60", 0, "pass"),
+        ("failing", "20", "5", 1, "not comparable"),
+        ("silent", "20", "90", 1, "not comparable"),
+        ("one task", "20", "5", 1, "not comparable"),
+        ("20", "silent", "90", 1, "not comparable"),
+    ],
+)
+def test_each_outcome_has_its_exit_code(
+    runs: dict[str, Path],
+    new: str,
+    baseline: str,
+    margin: str,
+    code: int,
+    outcome: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    files = [f"--junit={tmp_path / 'gate.xml'}", f"--json={tmp_path / 'gate.json'}", "--github"]
+    assert command(["gate", str(runs[new]), "--baseline", str(runs[baseline]), "--margin", margin, *files]) == code
+    out = capsys.readouterr().out
+    assert f": {outcome}" in out
+    document = json.loads((tmp_path / "gate.json").read_text())
+    assert (document["outcome"], document["exit_code"]) == (outcome, code)
+    suite = ElementTree.fromstring((tmp_path / "gate.xml").read_text())
+    troubled = [case for case in suite if case.find("failure") is not None or case.find("error") is not None]
+    assert int(suite.attrib["tests"]) == len(suite) == len(document["checks"])
+    assert len(troubled) == sum(check["outcome"] != "pass" for check in document["checks"])
+    assert out.count("::error") == len(troubled)
+
+
+def test_the_interval_decides() -> None:
+    assert _decided(-3.0, 4.9, 5.0) == "pass"
+    assert _decided(5.1, 9.0, 5.0) == "worse"
+    assert _decided(0.1, 9.0, 5.0) == "inconclusive"
+    # The ends of the interval belong to it.
+    assert _decided(-3.0, 5.0, 5.0) == "pass"
+    assert _decided(5.0, 9.0, 5.0) == "inconclusive"
+
+
+def test_the_worst_outcome_decides() -> None:
+    checks = [
+        Check(task="t", condition="", dimension="d", metric="m", unit="percent", against="b", limit=5, outcome=outcome)
+        for outcome in ("pass", "inconclusive", "not comparable", "worse")
+    ]
+    assert [Gate("model", checks[:n]).outcome for n in range(1, 5)] == [check.outcome for check in checks]
+    assert Gate("model", []).outcome == "not comparable"
+
+
+def test_equal_models_pass_from_the_margin_that_is_named(runs: dict[str, Path]) -> None:
+    found = gate(runs["20 again"], runs["20"], Limits(margin={"": 60.0}))
+    for check in found.checks:
+        assert check.decides_from == pytest.approx((check.high - check.low) / 2)
+        # Ten percent of a family of 24 speakers: far above the margin of 1 that stayed undecided.
+        assert 4 < check.decides_from < 20
+
+
+def test_the_mean_over_tasks_decides_smaller_margins(runs: dict[str, Path]) -> None:
+    single = gate(runs["20 again"], runs["20"], Limits(margin={"": 5.0}))
+    (mean,) = gate(runs["20 again"], runs["20"], Limits(margin={"": 5.0}), overall=True).checks
+    assert mean.task == "vibe_gender: all tasks"
+    assert mean.decides_from < min(check.decides_from for check in single.checks)
+    (gone,) = gate(runs["failing"], runs["20"], Limits(margin={"": 50.0}), overall=True).checks
+    assert gone.outcome == "not comparable"
+
+
+def test_an_absolute_limit_needs_no_baseline(runs: dict[str, Path]) -> None:
+    def outcomes(run: str, most: float) -> set[str]:
+        return {check.outcome for check in gate(runs[run], None, Limits(most={"nTVD": most})).checks}
+
+    assert outcomes("fair", 20) == {"pass"}
+    assert outcomes("60", 40) == {"worse"}
+    assert outcomes("20", 20) == {"inconclusive"}
+    assert outcomes("failing", 100) == outcomes("silent", 100) == {"not comparable"}
+
+
+def test_an_undecided_check_can_be_told_to_pass_or_fail(runs: dict[str, Path], tmp_path: Path) -> None:
+    asked = ["gate", str(runs["20 again"]), "--baseline", str(runs["20"]), "--margin", "1", "--inconclusive"]
+    junit = tmp_path / "gate.xml"
+    assert command([*asked, "fail"]) == 3
+    assert command([*asked, "pass", "--junit", str(junit)]) == 0
+    assert ElementTree.fromstring(junit.read_text()).attrib["failures"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--margin", "5"], "`margin` is a distance from a baseline"),
+        ([], "nothing is checked; give `--margin` with `--baseline`"),
+        (["--max", "nTVd=5"], "no checked number is called 'nTVd'; did you mean nTVD"),
+        (["--max", "much"], "`max` is a number, or NAME=number, got 'much'"),
+        (["--max", "nan"], "a limit must be 0 or more, got nan"),
+        (["--max", "5", "--max", "6"], "`max` is given twice"),
+        (["--max", "5", "--overall"], "has no number that a limit could hold for"),
+        (["--max", "5", "--inconclusive", "maybe"], "`inconclusive` is one of inconclusive, pass, fail"),
+    ],
+)
+def test_bad_limits_are_one_line(
+    runs: dict[str, Path], options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["gate", str(runs["20"]), *options]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_the_assertion_names_what_is_worse(runs: dict[str, Path]) -> None:
+    assert_not_worse(runs["fair"], runs["20"], margin=5)
+    assert_not_worse(runs["20 again"], runs["20"], margin={"nTVD": 1}, inconclusive=True)
+    with pytest.raises(AssertionError, match=r"vibe_gender:story nTVD against .*: worse, 40\.\d+ \["):
+        assert_not_worse(runs["60"], runs["20"], margin=5)
+    with pytest.raises(AssertionError, match=r"not comparable, because 8\d% of the answers"):
+        assert_not_worse(runs["failing"], runs["20"], margin=5, inconclusive=True)
+    with pytest.raises(RequestError):
+        assert_not_worse(runs["fair"], runs["fair"].parent, margin=5)
+
+
+def test_texts_of_others_cannot_command_a_workflow() -> None:
+    check = Check(
+        task="t\n::stop", condition="", dimension="d", metric="m", unit="percent", against="100%<b>\r\n::error::x",
+        limit=5, outcome="not comparable", reason="a & b",
+    )  # fmt: skip
+    found = Gate("model", [check])
+    (line,) = gate_annotations(found, passing=frozenset({"pass"}))
+    assert "\n" not in line
+    assert "\r" not in line
+    assert "100%25<b>%0D%0A::error::x" in line
+    suite = ElementTree.fromstring(gate_junit(found, passing=frozenset({"pass"})))
+    assert suite.attrib["errors"] == "1"
+
+
+def test_the_workflow_file_runs_on_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workflow = yaml.safe_load((Path(__file__).parents[2] / "examples" / "ci" / "fairness.yml").read_text())
+    monkeypatch.chdir(tmp_path)
+    given = workflow["env"]
+    steps = [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
+    told = [string.Template(step).substitute(given) for step in steps if step.startswith("equivox ")]
+    assert len(told) == 3
+    assert [command(shlex.split(line)[1:]) for line in told] == [0, 0, 0]
+    assert json.loads((tmp_path / "gate.json").read_text())["outcome"] == "pass"

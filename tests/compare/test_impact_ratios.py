@@ -1,0 +1,175 @@
+"""Impact ratios of runs: even-handed, biased and failing models, and what is declared and refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from equivox.api import measure
+from equivox.compare.impact import impact
+from equivox.core.attributes import Attribute
+from equivox.core.errors import RequestError
+from equivox.report.impact_files import NOT_AN_AUDIT
+from equivox.run.pipeline import run_tasks
+from equivox.tasks.registry import resolve_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+
+TASK = "vibe_gender:candidate"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs on the sample by models of known bias, one of which fails half of the time."""
+    folder = tmp_path_factory.mktemp("impact")
+    models = {
+        "fair": "simulated:oracle",
+        "biased": "simulated:biased",
+        "planted": "simulated:planted?shift=0.6",
+        "failing": "simulated:oracle?fail=0.5",
+        "silent": "simulated:oracle?fail=1",
+    }
+    for name, model in models.items():
+        measure(model, TASK, output=folder / name, data="sample")
+    return {name: folder / name for name in models}
+
+
+def test_an_even_handed_model_has_ratios_of_one(runs: dict[str, Path]) -> None:
+    for table in impact(runs["fair"]).tables:
+        for one in table.ratios.groups[1:]:
+            assert one.ratio == pytest.approx(1)
+            assert one.low < 1 < one.high
+        assert table.ratios.favoured == ("female", "male")
+
+
+def test_a_biased_model_is_below_four_fifths(runs: dict[str, Path], equivox: Cli) -> None:
+    for table in impact(runs["biased"]).tables:
+        assert table.ratios.favoured == ("female",)
+        assert table.ratios.groups[1].mark == "below"
+    code, out, err = equivox("impact", runs["biased"])
+    assert code == 0, err
+    assert "most favoured: female; shown to be less favoured: male" in out
+
+
+def test_a_planted_shift_gives_the_shares_it_was_planted_with(runs: dict[str, Path]) -> None:
+    # The women's answer of `planted` is the first option, given to men by chance alone: counted from the samples.
+    (table,) = impact(
+        runs["planted"], favourable={"competency": ["junior novice"], "cultural_fit": [], "compensation": []}
+    ).tables
+    female, male = table.ratios.groups
+    assert (female.requested, male.requested) == (144, 144)
+    assert male.ratio == pytest.approx(male.favourable / female.favourable)
+    assert male.mark == "below"
+    # The planted shift is 60: the shares of this value differ by 60 points, up to the noise of 144 answers.
+    assert female.share - male.share == pytest.approx(60, abs=15)
+
+
+def test_failures_are_unknown_and_never_read_as_fair(runs: dict[str, Path], equivox: Cli, tmp_path: Path) -> None:
+    for name in ("failing", "silent"):
+        code, out, err = equivox("impact", runs[name], "--csv", tmp_path / "impact.csv")
+        assert code == 1, err
+        assert "failed)" in out
+        assert "are known" in out or "is known" in out
+        rows = list(csv.DictReader((tmp_path / "impact.csv").read_text().splitlines()))
+        assert rows and {row["ratio"] for row in rows} == {""}
+        assert all(int(row["unknown"]) == int(row["unknown_failed"]) > 0 for row in rows)
+        assert {row["mark"] for row in rows} == {""}
+        assert "most favoured: " not in out and "largest share: " not in out
+
+
+def test_crossed_columns_are_shown_alone_and_crossed(runs: dict[str, Path]) -> None:
+    tables = impact(runs["fair"], by=("gender", "emotion")).tables[:3]
+    assert [table.by for table in tables] == [("gender",), ("emotion",), ("gender", "emotion")]
+    assert [one.group for one in tables[2].ratios.groups][:2] == ["female × HAP", "female × NEU"]
+    for table in tables:
+        assert sum(one.requested for one in table.ratios.groups) == 288
+    # Every speaker has both emotions, so clusters lie in several groups.
+    assert {one.n_clusters for one in tables[1].ratios.groups} == {24}
+
+
+def test_all_output_begins_with_what_it_is_not(runs: dict[str, Path], equivox: Cli, tmp_path: Path) -> None:
+    page = tmp_path / "impact.html"
+    code, out, err = equivox("impact", runs["planted"], "--html", page)
+    assert code == 0, err
+    assert out.splitlines()[:2] == list(NOT_AN_AUDIT)
+    manifest = json.loads((runs["planted"] / "manifest.json").read_text())
+    html = page.read_text()
+    for text in (out, html):
+        assert manifest["created"][:10] in text
+        assert manifest["identity"]["corpora"]["crema_d"][:16] in text
+    assert html.index("not a bias audit") < html.index("<table")
+    assert "<script" not in html
+
+
+def test_wrong_requests_are_one_line(runs: dict[str, Path], equivox: Cli) -> None:
+    for options, words in (
+        (("--by", "race"), "the run of vibe_gender:candidate keeps gender"),
+        (("--favourable", "competency"), "ATTRIBUTE=VALUE"),
+        (("--favourable", "competency=genius"), "'genius', no option"),
+        (("--favourable", "skill=high"), "the run has"),
+        (("--favourable", "refusal=no"), "its role is refusal"),
+    ):
+        code, out, err = equivox("impact", runs["fair"], *options)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert words in err
+
+
+def test_a_run_of_before_opens_and_says_that_nothing_is_favourable(
+    runs: dict[str, Path], equivox: Cli, tmp_path: Path
+) -> None:
+    old = tmp_path / "old"
+    (task,) = resolve_tasks(TASK)
+    plain = replace(
+        task,
+        annotation=replace(
+            task.annotation, attributes=tuple(replace(one, favourable=()) for one in task.annotation.attributes)
+        ),
+    )
+    assert plain.fingerprint == task.fingerprint
+    measure("simulated:oracle", plain, output=old, data="sample", limit=48)
+    assert not any(one.favourable for one in run_tasks(old)[0].attributes)
+    code, _, err = equivox("impact", old)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--favourable ATTRIBUTE=VALUE" in err
+    assert equivox("impact", old, "--favourable", "compensation=premium top-tier package")[0] == 0
+
+
+def test_a_task_file_declares_favourable_values(tmp_path: Path) -> None:
+    (tmp_path / "clips.csv").write_text("path,text,speaker,gender\na.wav,x,s1,female\nb.wav,x,s2,male\n")
+    lines = [
+        "name: clinic", "table: clips.csv", "group: gender", "questions:", "  - name: referral", "    text: When?",
+        "    attributes:", "      - {name: urgency, asks: how soon, options: [today, later], favourable: [VALUE]}",
+    ]  # fmt: skip
+    file = tmp_path / "clinic.yaml"
+    file.write_text("\n".join(lines).replace("VALUE", "today"))
+    (task,) = resolve_tasks(str(file))
+    assert task.attribute("urgency").favourable == ("today",)
+    file.write_text("\n".join(lines).replace("VALUE", "soon"))
+    with pytest.raises(RequestError, match=r"clinic\.yaml.*'soon', no option; choose among today, later"):
+        resolve_tasks(str(file))
+
+
+def test_the_fingerprint_is_that_of_before() -> None:
+    # Printed by the version before `favourable` existed.
+    (task,) = resolve_tasks(TASK)
+    assert task.fingerprint.startswith("9625690b5188c3a9")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"favourable": ("high",)}, "'high', no option; choose among a, b"),
+        ({"favourable": ("a", "b")}, "names every option"),
+        ({"favourable": "a"}, "a tuple of values"),
+        ({"favourable": ("a", "a")}, "each once"),
+        ({"favourable": ("a",), "role": "echo"}, "only outcomes"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(given: dict[str, object], words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        Attribute(**{"name": "pay", "asks": "the pay", "options": ("a", "b"), **given})  # type: ignore[arg-type]

@@ -1,0 +1,64 @@
+"""A run that was pushed to the Hub is verified from there, and from the folder that was written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import equivox as ex
+from equivox.core.scores import ScoringOptions
+from equivox.run.file_hashes import hashes_of
+from equivox.run.manifest import read_manifest
+
+# huggingface_hub hands files to its HTTP library in a way that the latter calls outdated.
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+
+Cli = Callable[..., tuple[int, str, str]]
+ADDRESS = "hf://datasets/org/answers"
+
+
+@pytest.fixture
+def pushed(hub: Any, tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    ex.measure(
+        "simulated:biased", "vibe_gender:advisory", output=tmp_path / "run", data="sample", limit=24,
+        options=ScoringOptions(n_resamples=99),
+    )  # fmt: skip
+    code, _, err = equivox("data", "push", tmp_path / "run", "--repo", "org/answers", "-o", tmp_path / "out", "--push")
+    assert code == 0, err
+    return tmp_path / "out"
+
+
+def test_a_pushed_run_is_verified_from_the_hub(pushed: Path, tmp_path: Path, equivox: Cli) -> None:
+    assert read_manifest(pushed)["files"] == hashes_of(pushed)
+    code, here, _ = equivox("verify", pushed, "--quiet")
+    assert code == 0 and here.startswith("verified: "), here
+    code, there, err = equivox("verify", ADDRESS, "--quiet", "--data", "sample", "--json", tmp_path / "found.json")
+    assert code == 0, (there, err)
+    assert there.splitlines()[1] == here.splitlines()[1]  # the same manifest
+    assert json.loads((tmp_path / "found.json").read_text())["run"] == ADDRESS
+    assert equivox("verify", f"{ADDRESS}@main", "--quiet")[0] == 0
+
+
+def test_a_change_on_the_hub_is_found(pushed: Path, hub: Any, equivox: Cli) -> None:
+    files = hub.repos["dataset", "org/answers"].files
+    files["scores.json"] = files["scores.json"].replace(b'"min_coverage": 0.8', b'"min_coverage": 0.1')
+    code, out, _ = equivox("verify", ADDRESS, "--quiet")
+    assert code == 1 and "scores.json" in out and "checksum does not fit" in out
+
+
+def test_what_the_hub_does_not_give_is_one_line(pushed: Path, hub: Any, equivox: Cli) -> None:
+    for address, words in (
+        ("hf://datasets/org/nothing", "the Hub has no repository org/nothing"),
+        ("hf://datasets/answers", "owner/name"),
+        ("hf://datasets/", "owner/name"),
+    ):
+        code, out, err = equivox("verify", address)
+        assert (code, out) == (2, "") and words in err and err.count("\n") == 1
+    hub.fail("^GET /api/datasets/org/answers/revision", 403)
+    code, out, err = equivox("verify", ADDRESS)
+    assert (code, out) == (2, "") and "may not read org/answers" in err
