@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -52,6 +54,20 @@ def equivox(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str,
         return code, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture(scope="module")
+def connected() -> Iterator[None]:
+    """One Ray for all tests of a module that need no other; starting it takes seconds."""
+    from equivox.engines import cluster
+
+    cluster.enter(None, 4)
+    yield
+    cluster.leave()
+    with warnings.catch_warnings():
+        # Ray leaves files and a process to the garbage collector.
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 Reply = Callable[[dict[str, Any]], tuple[int, str]]

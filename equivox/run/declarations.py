@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from equivox.core.errors import RequestError
-from equivox.core.files import read_document, write_document
+from equivox.core.files import damaged, read_document, write_document
 from equivox.core.metric import Metric
 from equivox.core.plugins import plugin_packages
 from equivox.core.task import Task
@@ -32,23 +32,48 @@ def write_tasks(folder: Path, tasks: Sequence[Task]) -> None:
     """Write the tasks of a run; RequestError, naming the code, for code that another process could not import."""
     files: dict[str, dict[str, str]] = {}
     document = {"tasks": [encode(task, files) for task in tasks]}
+    _refuse_code_inside(folder, files)
     write_document(folder / TASKS_FILE, document | {"files": files})
 
 
 def read_tasks(folder: Path) -> list[Task]:
-    """Return the tasks of the run in `folder`; RequestError for code that can no longer be imported."""
+    """Return the tasks of the run in `folder`.
+
+    RequestError for code that can no longer be imported or that the run brings along, DamageError for a task whose
+    name no file can have: a run may come from somebody else.
+    """
     path = folder / TASKS_FILE
     try:
         document = read_document(path)
     except FileNotFoundError:
         raise RequestError(f"{folder} has no {TASKS_FILE}: the run was stopped before it began; run it again") from None
     try:
+        _refuse_code_inside(folder, document.get("files", {}))
+        for entry in document["tasks"]:
+            _refuse_no_file_name(path, str(entry["name"]))
         return [decode(entry, document.get("files", {})) for entry in document["tasks"]]
     except (KeyError, TypeError, AttributeError) as error:
         raise RequestError(
             f"{path} does not hold the tasks of a run ({type(error).__name__}: {error}); restore it, or make the run "
             "again"
         ) from error
+
+
+def _refuse_code_inside(folder: Path, files: Mapping[str, Mapping[str, str]]) -> None:
+    """Raise RequestError if the tasks need a Python file in the run's own folder, which comes with the run."""
+    for known in files.values():
+        path = Path(known.get("path", "")).resolve()
+        if path.is_relative_to(folder.resolve()):
+            raise RequestError(
+                f"the code {path.name} is in the folder of the run, {folder}, and code that comes with a run is not "
+                "executed; read it, and put it outside of that folder"
+            )
+
+
+def _refuse_no_file_name(path: Path, name: str) -> None:
+    """Raise DamageError if no file can be called after the task `name`, or only one in another folder."""
+    if not name or name.startswith(".") or any(sign in name for sign in "/\\\0"):
+        raise damaged(path, f"no file can be called after its task {name!r}")
 
 
 def encode(value: Any, files: dict[str, dict[str, str]]) -> Any:

@@ -18,8 +18,6 @@ from typing import Any
 from equivox.annotate import RULES, open_annotator
 from equivox.annotate.model import read_again
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job
-from equivox.core.errors import RequestError
-from equivox.core.files import damaged
 from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Value, check_tools
@@ -29,7 +27,7 @@ from equivox.run.declarations import TASKS_FILE
 from equivox.run.manifest import MANIFEST_FILE, read_manifest
 from equivox.run.panel import PANEL, combine
 from equivox.run.plan import PLAN_FILE
-from equivox.run.scoring import compute, follow_up, store_scores
+from equivox.run.scoring import follow_up
 
 
 @contextmanager
@@ -114,34 +112,6 @@ def annotate_again(
     follow_up(folder, tasks, annotator, options)
 
 
-def score_again(
-    folder: Path,
-    tasks: Sequence[Task],
-    annotator: str,
-    options: ScoringOptions,
-    others: Sequence[str],
-    *,
-    progress: Progress = no_progress,
-) -> None:
-    """Score the copy in `folder` and store scores and tables there."""
-    store_scores(folder, annotator, compute(folder, tasks, annotator, options, others=others, progress=progress))
-
-
 def is_panel(identity: AnnotatorIdentity) -> bool:
     """Return whether the annotations of `identity` are the majority of others."""
     return identity.name == PANEL and "members" in identity.settings
-
-
-def refuse_unsafe(run: Path, tasks: Mapping[str, Any]) -> None:
-    """Raise an error for the tasks of a run, as JSON, that would run code from it or write outside of the copy."""
-    for task in tasks.get("tasks", []):
-        name = str(task.get("name", ""))
-        if not name or name.startswith(".") or any(sign in name for sign in "/\\\0"):
-            raise damaged(run / TASKS_FILE, f"no file can be called after its task {name!r}")
-    for known in tasks.get("files", {}).values():
-        path = Path(known.get("path", "")).resolve()
-        if path.is_relative_to(run.resolve()):
-            raise RequestError(
-                f"the run names the code {path.name} in its own folder, which is not executed; read it, and put it "
-                "outside of the run, where its author had it"
-            )

@@ -35,8 +35,8 @@ from equivox.run.live import read_live
 from equivox.run.manifest import MANIFEST_FILE, library_versions, read_manifest
 from equivox.run.pipeline import open_corpora
 from equivox.run.plan import make_plan, read_plan
-from equivox.run.recomputing import Replayed, again, annotate_again, copied, is_panel, refuse_unsafe, score_again
-from equivox.run.scoring import scores_path, tables_folder
+from equivox.run.recomputing import Replayed, again, annotate_again, copied, is_panel
+from equivox.run.scoring import compute, scores_path, store_scores, tables_folder
 from equivox.run.store import Store, response_schema
 
 Outcome = Literal["verified", "verified in part", "differs"]
@@ -105,7 +105,6 @@ def verify(run: Path, *, data: str | None = None, progress: Progress = no_progre
         return found
     _check_files(found, stated_hashes(manifest))
     try:
-        refuse_unsafe(run, read_document(run / TASKS_FILE))
         tasks = read_tasks(run)
         _check_model(found, manifest["identity"]["model"])
         _check_tasks(found, manifest, tasks)
@@ -399,7 +398,7 @@ def _compare_scores(
         found.not_verified.append(f"all numbers by {name}: they use annotations by {absent[0]}, not recomputed")
         return
     try:
-        score_again(folder, tasks, name, reader.options, others, progress=progress)
+        store_scores(folder, name, compute(folder, tasks, name, reader.options, others=others, progress=progress))
     except DamageError:
         raise
     except EquivoxError as error:

@@ -10,23 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from equivox.core.errors import RequestError
-from equivox.core.requests import EngineIdentity, Labels, MediaPart, Request, Response
-from equivox.core.task import Sampling
-
-
-def request(number: int, *media: MediaPart) -> Request:
-    return Request(
-        key=f"key{number}",
-        task="task",
-        sample_id=f"item{number}",
-        repeat=0,
-        condition="declared",
-        media=media,
-        text=f"Question {number}?",
-        sampling=Sampling(),
-        seed=number,
-        labels=Labels(group="a", groups=("a", "b"), cluster="c", stratum="s"),
-    )
+from equivox.core.requests import EngineIdentity, Request, Response
 
 
 class Answering:
@@ -75,6 +59,20 @@ class FirstIsSlow(Answering):
             except FileExistsError:
                 self.delay = 0.01
         return super().generate(requests)
+
+
+class OneWaits(Answering):
+    """Answers the request `key` only once a file is there, or after a minute."""
+
+    def __init__(self, key: str, file: str) -> None:
+        super().__init__(0.01)
+        self._key, self._file = key, Path(file)
+
+    def answer(self, one: Request) -> Response:
+        end = time.monotonic() + 60
+        while one.key == self._key and not self._file.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        return super().answer(one)
 
 
 class Deadly(Answering):

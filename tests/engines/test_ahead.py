@@ -7,30 +7,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from made_requests import made_request as request
 
 from equivox.core.media import MediaError
-from equivox.core.requests import Labels, MediaPart, Request
-from equivox.core.task import Sampling
+from equivox.core.requests import MediaPart, Request
 from equivox.engines.ahead import MediaAhead
 
 
 def clip(name: str, load: Callable[[], bytes] = bytes) -> MediaPart:
     return MediaPart(kind="audio", sha256=name * 64, name=f"{name}.wav", load=load)
-
-
-def request(number: int, *media: MediaPart) -> Request:
-    return Request(
-        key=f"key{number}",
-        task="test:task",
-        sample_id=f"item{number}",
-        repeat=0,
-        condition="audio",
-        media=media,
-        text="Who?",
-        sampling=Sampling(),
-        seed=number,
-        labels=Labels(group="a", groups=("a", "b"), cluster="c", stratum="s"),
-    )
 
 
 def named(part: MediaPart) -> dict[str, Any]:

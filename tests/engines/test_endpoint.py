@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_requests import made_request
 
 from equivox import open_run
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.task import Sampling
-from equivox.engines import Labels, MediaPart, Request
+from equivox.engines import MediaPart, Request
 from equivox.engines.endpoint import EndpointEngine
 from equivox.run.manifest import read_manifest
 from equivox.run.store import Store, response_schema
@@ -142,11 +143,7 @@ def request(text: str, *, clip: bytes | None = None, **changes: Any) -> Request:
     parts = () if clip is None else (
         MediaPart(kind="audio", sha256=media.sha256(clip), name="clip.ogg", duration_s=2.0, load=lambda: clip),
     )  # fmt: skip
-    fields: dict[str, Any] = {
-        "key": text, "task": "t", "sample_id": "i", "repeat": 0, "condition": "audio", "media": parts, "text": text,
-        "sampling": Sampling(), "seed": 5, "labels": Labels(group="f", groups=("f", "m"), cluster="s", stratum=""),
-    }  # fmt: skip
-    return Request(**{**fields, **changes})
+    return made_request(5, *parts, **{"key": text, "text": text} | changes)
 
 
 @pytest.fixture

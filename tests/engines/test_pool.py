@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import os
@@ -12,15 +11,14 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pool_engines as engines
 import pytest
-from pool_engines import request
+from made_requests import made_request as request
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import MediaPart
@@ -32,18 +30,6 @@ from equivox.tasks.registry import resolve_tasks
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
-
-
-@pytest.fixture(scope="module")
-def connected() -> Iterator[None]:
-    """One Ray for all tests that need no other; starting it takes seconds."""
-    cluster.enter(None, 4)
-    yield
-    cluster.leave()
-    with warnings.catch_warnings():
-        # Ray leaves files and a process to the garbage collector.
-        warnings.simplefilter("ignore")
-        gc.collect()
 
 
 def answers(pool: PoolEngine, count: int) -> dict[str, str]:
@@ -251,16 +237,28 @@ def test_pools_that_share_workers_never_have_more(connected: None) -> None:
     assert most == 2
 
 
-def test_the_next_pool_takes_over_what_the_first_no_longer_needs(connected: None) -> None:
-    workers = Workers(2)
-    first, second = (PoolEngine(partial(engines.Answering, 0.2), workers) for _ in range(2))
+def test_the_next_pool_takes_over_what_the_first_no_longer_needs(connected: None, tmp_path: Path) -> None:
+    """One request is not answered before the other worker's place has gone to the second pool."""
+    taken_over, workers = tmp_path / "taken over", Workers(2)
+    first, second = (PoolEngine(partial(engines.OneWaits, "key8", str(taken_over)), workers) for _ in range(2))
     first.successor = second
-    seen = 0
+    seen, ended = [], threading.Event()
+
+    def watch() -> None:
+        while not ended.is_set() and not seen:
+            if second._running:
+                seen.extend(second._running)
+                taken_over.touch()
+            time.sleep(0.01)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
     try:
-        for _ in first.generate(map(request, range(9))):
-            seen = max(seen, len(second._running))
-        assert seen or second._running
+        assert len(answers(first, 9)) == 9
+        assert seen
     finally:
+        ended.set()
+        watching.join()
         first.close()
         second.close()
 

@@ -12,9 +12,8 @@ import openai
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_requests import made_request as request
 
-from equivox.core.task import Sampling
-from equivox.engines import Labels, Request
 from equivox.engines.endpoint import EndpointEngine
 from equivox.run.store import Store, response_schema
 
@@ -60,13 +59,6 @@ STATUS = st.sampled_from([200, 200, 200, 200, 204, 301, 400, 401, 402, 403, 404,
 KIND = st.sampled_from(
     ["application/json", "text/html", "application/octet-stream", "application/json; charset=latin-1"]
 )
-
-
-def request(number: int) -> Request:
-    return Request(
-        key=f"k{number}", task="t", sample_id="i", repeat=0, condition="text", media=(), text="Who?",
-        sampling=Sampling(), seed=5, labels=Labels(group="f", groups=("f", "m"), cluster="s", stratum=""),
-    )  # fmt: skip
 
 
 @settings(

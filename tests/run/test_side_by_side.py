@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import subprocess
 import sys
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,20 +41,6 @@ data: sample
 limit: 20
 """
 READER = "engine: vllm\nmodel_parameters: {model_name: reader}\n"
-
-
-@pytest.fixture(scope="module")
-def connected() -> Iterator[None]:
-    """One Ray for all tests that need no other; starting it takes seconds."""
-    from equivox.engines import cluster
-
-    cluster.enter(None, 4)
-    yield
-    cluster.leave()
-    with warnings.catch_warnings():
-        # Ray leaves files and a process to the garbage collector.
-        warnings.simplefilter("ignore")
-        gc.collect()
 
 
 def run(file: Path, output: Path, workers: int, side_by_side: int = 1) -> dict[str, Finished]:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from made_requests import made_request
 
 from equivox.core.media import sha256
 from equivox.core.task import Sampling
-from equivox.engines import Engine, Labels, MediaPart, Request, Response
+from equivox.engines import Engine, MediaPart, Request, Response
 
 SMALL: dict[str, Any] = {
     "dtype": "bfloat16",
@@ -60,18 +61,9 @@ def request(
     schema: dict[str, Any] | None = None,
     **sampling: Any,
 ) -> Request:
-    return Request(
-        key=f"key{number}",
-        task="test:task",
-        sample_id=f"item{number}",
-        repeat=0,
-        condition="audio",
-        media=media,
-        text=text,
-        sampling=Sampling(**({"max_new_tokens": 16} | sampling)),
-        seed=number if seed is None else seed,
-        labels=Labels(group="a", groups=("a", "b"), cluster="c", stratum="s"),
-        schema=schema,
+    chosen = Sampling(**({"max_new_tokens": 16} | sampling))
+    return made_request(
+        number, *media, text=text, sampling=chosen, seed=number if seed is None else seed, schema=schema
     )
 
 
