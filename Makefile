@@ -1,6 +1,6 @@
 # Two commands do everything on a fresh machine with Python 3.11+, git and make:
 #   make demo   every benchmark on the embedded sample, with models whose bias is known
-#   make test   linting, types, doctests and all tests, those on real vLLM included
+#   make test   linting, types, doctests and the tests, those on real vLLM included
 #   make docs   the documentation as a site, in site/
 #   make check   the short loop: linting, types and the quick tests, about 100 s on 2 cores
 #   make dist   the release: built, checked, installed into a fresh environment, and the demo run from it
@@ -8,7 +8,7 @@
 #   make test-newest   statistics, core and store on the newest Python that is installed
 #   make test-browser   the report and the blind sheet in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
-#   make test-pool     two vLLM engines in a pool on Ray, one of which is killed: about three minutes
+#   make test-long     what `make test` leaves out because it runs at length: builds in full size, many pools, more models
 #   make test-lighteval   the tasks inside the released lighteval, in an environment of its own
 PYTHON ?= python3
 VENV ?= .venv
@@ -22,7 +22,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo docs dist test test-newest test-browser test-engine test-pool test-lighteval check lint types quick unit constraints constraints-engine \
+.PHONY: help demo docs dist test test-newest test-browser test-engine test-long test-lighteval check lint types quick unit constraints constraints-engine \
   constraints-lighteval clean
 
 help:
@@ -48,11 +48,12 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.installed-dev
-	$(BIN)/pytest -n auto --dist worksteal --ignore=tests/browser
+	$(BIN)/pytest -n auto --dist worksteal --ignore=tests/browser -m 'not long'
+	@echo "left out: tests that run at length (make test-long)"
 
 # Without the tests that took more than 0.7 s when they were last timed (tests/slow_tests.py), and without the browser.
 quick: $(VENV)/.installed-dev
-	$(BIN)/pytest -q -n auto --dist worksteal -m 'not slow' --ignore=tests/browser $(QUICK)
+	$(BIN)/pytest -q -n auto --dist worksteal -m 'not slow and not long' --ignore=tests/browser $(QUICK)
 
 # The quick tests of some rooms once more on the newest Python that is installed here beside $(PYTHON), by its name or by pyenv.
 NEWEST := $(shell for minor in 14 13 12; do \
@@ -112,11 +113,15 @@ test-engine:
 else
 test-engine:
 	@$(MAKE) --no-print-directory $(ENGINE)/.installed
-	$(ENGINE)/bin/python -m pytest tests/engines/real tests/metrics/genres/test_genres_images.py -W ignore
+	$(ENGINE)/bin/python -m pytest $(ENGINE_TESTS) -W ignore -m 'not long'
+	@echo "left out: tests that run at length (make test-long)"
 endif
 
-test-pool: $(ENGINE)/.installed
-	EQUIVOX_POOL=1 $(ENGINE)/bin/python -m pytest tests/engines/real/test_vllm_pool.py -W ignore
+ENGINE_TESTS := tests/engines/real tests/metrics/genres/test_genres_images.py
+
+test-long: $(VENV)/.installed-dev $(ENGINE)/.installed
+	$(BIN)/pytest -m long --ignore=tests/browser --ignore=tests/engines/real
+	$(ENGINE)/bin/python -m pytest $(ENGINE_TESTS) -W ignore -m long
 
 $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engines/real/cpu_torch_extras.py
 	$(PYTHON) -m venv $(ENGINE)

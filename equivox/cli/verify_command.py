@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import EquivoxError, RequestError
+
+if TYPE_CHECKING:
+    from equivox.run.verifying import Verification
 
 
 def verify(run: str, data: str | None, json_file: Path | None, *, quiet: bool) -> int:
@@ -28,6 +32,7 @@ def verify(run: str, data: str | None, json_file: Path | None, *, quiet: bool) -
         refuse_unusable(folder, "run")
         with progress_bars(quiet=quiet) as progress:
             found = verified(folder, data=data, progress=progress)
+        _check_audits(found)
     echo(verdict(found))
     if found.manifest:
         echo(f"SHA-256 of manifest.json: {found.manifest}")
@@ -36,3 +41,15 @@ def verify(run: str, data: str | None, json_file: Path | None, *, quiet: bool) -
         document = {"run": run, **verification_document(found)}
         write_text(json_file, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return EXIT_CODES[found.outcome]
+
+
+def _check_audits(found: Verification) -> None:
+    """Compare the corrected scores with those that the labels kept with the run give."""
+    from equivox.compare.stored_audits import compare_audits
+
+    if found.wrong_files or found.problems:
+        return
+    try:
+        compare_audits(found.run, found.compared)
+    except (EquivoxError, KeyError, TypeError, AttributeError) as error:
+        found.not_verified.append(f"the scores corrected by people's labels: {error}")

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from equivox.annotate.merging import lemmas
@@ -15,8 +16,9 @@ from equivox.annotate.schema import canonical
 from equivox.compare.runs import ComparedRun, run_metrics
 from equivox.core.encoded import EncodedValues
 from equivox.core.errors import RequestError, nearest
+from equivox.core.files import CHECKSUM
 from equivox.core.samples import UNANSWERED, Row, Samples
-from equivox.core.scores import NAN
+from equivox.core.scores import NAN, Score
 from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
 from equivox.engines import model_label
 from equivox.run.manifest import read_manifest
@@ -28,6 +30,9 @@ KEY_FILE = "key.json"
 Key = Mapping[str, Mapping[str, Any]]
 """The contents of this file, by item."""
 
+ADJUDICATED = "adjudicated"
+"""The name of the file, without its ending, with the decisions on what people say differently."""
+
 MIN_LABELS = 5
 """The number of labelled responses that every group of a task needs before its score is corrected."""
 
@@ -38,7 +43,8 @@ Label = tuple[str, ...]
 class Unit:
     """One attribute of one response: the annotator's value, and each person's value by name.
 
-    `response` is the response's key. `weight` is the number of responses for which it was drawn.
+    `response` is the response's key. `weight` is the number of responses for which it was drawn. `decided` is the value
+    that somebody settled on after people differed.
     """
 
     item: str
@@ -51,10 +57,13 @@ class Unit:
     given: Label | None
     people: Mapping[str, Label]
     weight: float = 1.0
+    decided: Label | None = None
 
     @property
     def agreed(self) -> Label | None:
-        """The value that most people give; None if they are split."""
+        """The value that was decided, or else the one that most people give; None if they are split."""
+        if self.decided is not None:
+            return self.decided
         ranked = Counter(self.people.values()).most_common(2)
         if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
             return None
@@ -99,11 +108,15 @@ class AttributeAudit:
 class AdjustedScore:
     """A score with the annotator's errors corrected by labels of its own run, task and attribute.
 
+    That of a task has no `attribute`: it is the mean over the task's attributes.
+
     `value` is the score as published, `estimate` that of the population, with its interval `own_low` to `own_high`; all
     take the annotator at its word. `corrected` is the estimate that annotations by people would give, in the score's
-    unit (zero: the groups differ by no more than noise), and `ci_low` to `ci_high` its interval, which holds the noise
-    of the labels. They are NaN, with `undefined`, if labels are too few. `labels` counts the labelled responses of
-    each group; about `labels_to_halve` in every group would make the interval half as wide (None: labels alone do not).
+    unit (zero: the groups differ by no more than noise; `unclipped` may be below zero). `ci_low` to `ci_high` is its
+    interval, which holds the noise of the labels. They are NaN, with `undefined`, if labels are too few. `labels` counts
+    the labelled responses of each group; about `labels_to_halve` in every group would make the interval half as wide
+    (None: labels alone do not).
+    `run` is the folder of the score's run.
     """
 
     model: str
@@ -114,12 +127,14 @@ class AdjustedScore:
     own_low: float
     own_high: float
     corrected: float = NAN
+    unclipped: float = NAN
     ci_low: float = NAN
     ci_high: float = NAN
     labels: Mapping[str, int] = field(default_factory=dict)
     labels_to_halve: int | None = None
     undefined: str | None = None
     notes: Sequence[str] = ()
+    run: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,10 +173,12 @@ def score_labels(folder: Path, files: Sequence[Path], *, annotator: str | None =
 
 
 def read_key(folder: Path) -> Key:
-    """Return the key of the sheet in `folder`; RequestError if it cannot be read."""
+    """Return the key of the sheet in `folder`, with the runs' absolute paths; RequestError if it cannot be read."""
     try:
-        return dict(json.loads((folder / KEY_FILE).read_text("utf-8")))
-    except (OSError, ValueError):
+        found = json.loads((folder / KEY_FILE).read_text("utf-8"))
+        found.pop(CHECKSUM, None)  # of a key that is kept with a run
+        return {item: {**entry, "run": str((folder / entry["run"]).resolve())} for item, entry in found.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise RequestError(f"{folder} has no readable {KEY_FILE}; name the folder that `audit export` wrote") from None
 
 
@@ -171,9 +188,8 @@ def _units(folder: Path, files: Sequence[Path], annotator: str | None) -> list[U
     tasks = {run: {task.name: task for task in run_tasks(run)} for run in runs}
     rows = {run: _rows(run, list(tasks[run].values()), annotator) for run in runs}
     people: dict[tuple[str, str], dict[str, Label]] = {}
-    for rater, file in by_person(files).items():
-        for line, item, name, text in filled_in(file):
-            where = f"{file}, line {line}"
+    for rater, given_labels in by_person(files).items():
+        for where, item, name, text in given_labels:
             if item not in key:
                 raise RequestError(f"{where}: no response {item!r} is on the sheet of {folder}")
             declared = _attribute_of(tasks[Path(key[item]["run"])][key[item]["task"]], name, where)
@@ -197,6 +213,7 @@ def _units(folder: Path, files: Sequence[Path], annotator: str | None) -> list[U
                 response=entry["response"],
                 weight=float(entry.get("weight", 1.0)),
                 given=_annotated(row, attribute),
+                decided=given.pop(ADJUDICATED, None),
                 people=given,
             )
         )
@@ -208,10 +225,27 @@ def _rows(run: Path, tasks: Sequence[Task], annotator: str | None) -> dict[tuple
     return {(task, row.key): row for task, rows in sample_rows(run, tasks, name).items() for row in rows}
 
 
-def by_person(files: Sequence[Path]) -> dict[str, Path]:
-    """Return a name for each person, from the file name; equal file names also get their folder."""
-    stems = Counter(file.stem for file in files)
-    return {file.stem if stems[file.stem] == 1 else f"{file.parent.name}/{file.stem}": file for file in files}
+def by_person(files: Sequence[Path]) -> dict[str, list[tuple[str, str, str, str]]]:
+    """Return each person's labels by name: where it stands, the item, the attribute and the label.
+
+    A CSV holds the labels of one person, who is called after it; equal file names also get their folder. A JSON file is
+    an export of Label Studio with any number of people.
+    """
+    from equivox.compare.label_studio import exported_labels
+
+    tables = [file for file in files if file.suffix.casefold() != ".json"]
+    stems = Counter(file.stem for file in tables)
+    found: dict[str, list[tuple[str, str, str, str]]] = {}
+    for file in tables:
+        name = file.stem.removeprefix("labels-") if stems[file.stem] == 1 else f"{file.parent.name}/{file.stem}"
+        found[name] = [
+            (f"{file}, line {line}", item, attribute, label) for line, item, attribute, label in filled_in(file)
+        ]
+    for file in files:
+        if file not in tables:
+            for where, person, item, name, text in exported_labels(file):
+                found.setdefault(person, []).append((where, item, name, text))
+    return found
 
 
 def filled_in(file: Path) -> Iterable[tuple[int, str, str, str]]:
@@ -253,7 +287,8 @@ def label_of(text: str, attribute: Attribute, where: str) -> Label:
 
 def comparable(values: Iterable[str]) -> Label:
     """Return open values as a sorted set of lemmas, so that wordings can be compared; `unstated` if there is none."""
-    return tuple(sorted({lemmas(plain) for value in values if (plain := canonical(value))})) or (UNSTATED,)
+    said = {plain for value in values if (plain := canonical(value)) and plain != UNSTATED}
+    return tuple(sorted(set(map(lemmas, said)))) or (UNSTATED,)
 
 
 def _annotated(row: Row, attribute: Attribute) -> Label | None:
@@ -346,6 +381,7 @@ def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None)
         samples = open_samples(run, tasks, annotator or str(manifest["command"]["annotator"]))
         declared = {(task.name, attribute.name): attribute for task in tasks for attribute in task.attributes}
         wording = _wordings(run, annotator)
+        own_found: list[AdjustedScore] = []
         for score in scores:
             attribute, measure = declared.get((score.task, score.attribute or "")), compared.measure(score)
             if attribute is None or not score.defined or score.subset or measure is None or measure.corrected is None:
@@ -360,11 +396,51 @@ def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None)
                 estimate=score.estimate,
                 own_low=score.ci_low,
                 own_high=score.ci_high,
+                run=str(run),
             )
             own = samples[score.task]
             if adjusted := _corrected(plain, own, attribute, units, wording, score.min_count, measure.corrected):
-                found.append(adjusted)
+                own_found.append(adjusted)
+        for score in scores:
+            measure = compared.measure(score)
+            if score.is_whole and score.defined and measure is not None and measure.corrected is not None:
+                parts = {one.attribute: one for one in own_found if one.task == score.task}
+                if score.parts and all(name in parts for name in score.parts):
+                    found.append(_whole(model, run, score, parts))
+        found += own_found
     return found
+
+
+def _whole(model: str, run: Path, score: Score, parts: Mapping[str, AdjustedScore]) -> AdjustedScore:
+    """Return a task's score corrected by labels: the mean of its attributes, as its score is.
+
+    The attributes share their responses. The mean of the ends of their intervals holds whatever their errors have in
+    common; it is wider than needed where they have little.
+    """
+    plain = AdjustedScore(
+        model=model,
+        task=score.task,
+        attribute="",
+        value=score.value,
+        estimate=score.estimate,
+        own_low=score.ci_low,
+        own_high=score.ci_high,
+        run=str(run),
+    )
+    own = [parts[name] for name in score.parts]
+    if reason := next((f"{one.attribute}: {one.undefined}" for one in own if one.undefined), None):
+        return replace(plain, undefined=reason)
+    to_halve = [one.labels_to_halve for one in own]
+    return replace(
+        plain,
+        # As in the task's own estimate, noise that lies below zero counts against noise above it.
+        corrected=max(0.0, fmean(one.unclipped for one in own)),
+        unclipped=fmean(one.unclipped for one in own),
+        ci_low=fmean(one.ci_low for one in own),
+        ci_high=fmean(one.ci_high for one in own),
+        labels={group: min(one.labels[group] for one in own) for group in own[0].labels},
+        labels_to_halve=None if None in to_halve else max(n for n in to_halve if n is not None),
+    )
 
 
 def _wordings(run: Path, annotator: str | None) -> dict[tuple[str, Label], str]:
@@ -422,6 +498,7 @@ def _corrected(
     return replace(
         score,
         corrected=found.estimate,
+        unclipped=found.estimate_unclipped,
         ci_low=found.ci_low,
         ci_high=found.ci_high,
         labels=dict(zip(found.groups, found.labels, strict=True)),

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any, TypeVar
 
 from equivox.compare.labels import (
+    ADJUDICATED,
     AttributeAudit,
     Audit,
     Key,
@@ -17,7 +18,6 @@ from equivox.compare.labels import (
     attribute_audit,
     by_person,
     comparable,
-    filled_in,
     label_of,
     read_key,
 )
@@ -63,7 +63,7 @@ def score_stage(folder: Path, key: Key, files: Sequence[Path], *, annotator: str
     ]
     (stage,) = {entry["stage"] for entry in key.values()}
     return Audit(
-        raters=sorted({person for given in people.values() for person in given}),
+        raters=sorted({person for given in people.values() for person in given if person != ADJUDICATED}),
         n_responses=len({(unit.run, unit.response or unit.item) for own in units.values() for unit in own}),
         attributes=audits,
         scores=(),
@@ -84,7 +84,8 @@ def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> CheckedStages
     asked, people = _labelled(folder, key, files, _share)
     by_name: dict[str, list[float]] = {}
     for (_, name), given in people.items():
-        by_name.setdefault(name, []).append(fmean(given.values()))
+        decided = given.get(ADJUDICATED)
+        by_name.setdefault(name, []).append(fmean(given.values()) if decided is None else decided)
     (stage,) = {entry["stage"] for entry in key.values()}
     measures = []
     for name, values in by_name.items():
@@ -114,9 +115,8 @@ def _labelled(
         for attribute in map(_attribute, entry["attributes"])
     }
     people: dict[tuple[str, str], dict[str, Given]] = {}
-    for person, file in by_person(files).items():
-        for line, item, name, text in filled_in(file):
-            where = f"{file}, line {line}"
+    for person, labels in by_person(files).items():
+        for where, item, name, text in labels:
             if item not in key:
                 raise RequestError(f"{where}: nothing is called {item!r} on the sheet of {folder}")
             if (item, name) not in asked:
@@ -179,7 +179,8 @@ def _unit(
         group=entry["group"],
         response=entry["response"],
         given=given,
-        people=people,
+        people={person: label for person, label in people.items() if person != ADJUDICATED},
+        decided=people.get(ADJUDICATED),
         weight=float(entry["weight"]),
     )
 
@@ -202,6 +203,7 @@ def _by_place(units: Sequence[Unit]) -> list[Unit]:
             unit,
             given=None if unit.given is None else placed(unit.given, unit.attribute.options),
             people={name: placed(label, unit.attribute.options) for name, label in unit.people.items()},
+            decided=None if unit.decided is None else placed(unit.decided, unit.attribute.options),
         )
         for unit in units
     ]

@@ -50,7 +50,7 @@ def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
         align="lllrrrrl",
         rows=[
             [
-                *(score.model, score.task, score.attribute),
+                *(score.model, score.task, score.attribute or "all"),
                 *(percent(score.estimate), interval(score.own_low, score.own_high)),
                 *(percent(score.corrected), interval(score.ci_low, score.ci_high)),
                 ", ".join(f"{group} {n}" for group, n in score.labels.items()),

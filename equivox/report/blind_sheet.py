@@ -14,6 +14,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from equivox.compare import label_studio
+from equivox.compare.label_folder import Asked, Item, write_label_folder
 from equivox.compare.labels import KEY_FILE
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import write_text
@@ -24,6 +26,7 @@ from equivox.core.task import OTHER, UNSTATED, Attribute, DataSource, Task, dige
 from equivox.core.text import inert
 from equivox.core.variants import SHUFFLED, SILENCE, TEXT_ONLY
 from equivox.dataset_builders.corpus import Corpus, open_corpus, table_in
+from equivox.report.table import split_by
 from equivox.run.annotating import stored_texts
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
@@ -39,6 +42,7 @@ PER = ("model", "task", "condition", "group")
 CSV_FILE, HTML_FILE = "sheet.csv", "sheet.html"
 
 _RATE = 16_000
+_ENDINGS = {"audio/ogg": ".ogg", "image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}
 
 
 @dataclass(frozen=True)
@@ -176,10 +180,62 @@ def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, med
     The page contains the recordings; `media` False leaves them out, `data` is where they are now if that has changed.
     Returns the written files, the key last: it must stay with the person who evaluates.
     """
+    refuse_used(output)
+    sent = media_of(drawn, data) if media else {}
+    written = []
+    for name, text in (
+        (CSV_FILE, sheet_csv(drawn)),
+        (HTML_FILE, sheet_html(drawn, sent)),
+        (KEY_FILE, json.dumps(key_of(drawn), indent=1, ensure_ascii=False) + "\n"),
+    ):
+        write_text(output / name, text)
+        written.append(output / name)
+    return written
+
+
+def export_label_folder(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, media: bool = True) -> None:
+    """Write a label folder, for people who label in the browser: items, key and recordings, in files of their own."""
+    sent = media_of(drawn, data) if media else {}
+    names = {item: f"{item}{_ENDINGS.get(mime, '')}" for item, (mime, _) in sent.items()}
+    content = {names[item]: data for item, (_, data) in sent.items()}
+    write_label_folder(output, items_of(drawn, names), key_of(drawn), content)
+
+
+def export_label_studio(
+    drawn: Sequence[Drawn], output: Path, *, data: str | None = None, media: bool = True
+) -> list[Path]:
+    """Write Label Studio's tasks and its labelling page, a pair for each set of attributes, and the key, the last.
+
+    Recordings are data URIs in the tasks. RequestError as in `export`.
+    """
+    refuse_used(output)
+    sent = media_of(drawn, data) if media else {}
+    items = {one.item: one for one in items_of(drawn, {})}
+    written = []
+    for number, own in enumerate(split_by(drawn, lambda one: items[one.item].asked).values(), 1):
+        kinds = {sent[one.item][0].partition("/")[0] for one in own if one.item in sent}
+        addresses = {one.item: data_uri(*sent[one.item]) for one in own if one.item in sent}
+        tasks = label_studio.tasks_of([items[one.item] for one in own], addresses)
+        page = label_studio.labelling_page(items[own[0].item].asked, min(kinds, default="text"))
+        for name, text in (
+            (f"tasks-{number}.json", json.dumps(tasks, ensure_ascii=False)),
+            (f"page-{number}.xml", page),
+        ):
+            write_text(output / name, text)
+            written.append(output / name)
+    write_text(output / KEY_FILE, json.dumps(key_of(drawn), indent=1, ensure_ascii=False) + "\n")
+    return [*written, output / KEY_FILE]
+
+
+def refuse_used(output: Path) -> None:
+    """Raise RequestError if `output` is not a new or empty folder."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise RequestError(f"`output` {output} is not an empty folder; name a new one, so that no labels are lost")
-    sent = media_of(drawn, data) if media else {}
-    key = {
+
+
+def key_of(drawn: Sequence[Drawn]) -> dict[str, dict[str, Any]]:
+    """Return which response each item is; this must stay with the person who evaluates."""
+    return {
         one.item: {
             "run": str(one.run.resolve()),
             "model": one.model,
@@ -192,15 +248,29 @@ def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, med
         }
         for one in drawn
     }
-    written = []
-    for name, text in (
-        (CSV_FILE, sheet_csv(drawn)),
-        (HTML_FILE, sheet_html(drawn, sent)),
-        (KEY_FILE, json.dumps(key, indent=1, ensure_ascii=False) + "\n"),
-    ):
-        write_text(output / name, text)
-        written.append(output / name)
-    return written
+
+
+def items_of(drawn: Sequence[Drawn], media: Mapping[str, str]) -> list[Item]:
+    """Return the items as people see them; `media` holds the file names of recordings."""
+    return [
+        Item(
+            item=one.item,
+            prompt=one.prompt,
+            response=one.text,
+            media=media.get(one.item, ""),
+            asked=tuple(
+                Asked(
+                    name=attribute.name,
+                    asks=attribute.asks,
+                    options=_choices(attribute),
+                    count=attribute.count if attribute.at_least is None else 1,
+                    many=attribute.at_least is not None,
+                )
+                for attribute in one.attributes
+            ),
+        )
+        for one in drawn
+    ]
 
 
 def _stage_of(one: Drawn) -> dict[str, Any]:
@@ -261,9 +331,7 @@ def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) ->
             "item": one.item,
             "prompt": one.prompt,
             "response": one.text,
-            "media": f"data:{sent[one.item][0]};base64,{base64.b64encode(sent[one.item][1]).decode()}"
-            if one.item in sent
-            else "",
+            "media": data_uri(*sent[one.item]) if one.item in sent else "",
             "fields": [_field(a) for a in one.attributes],
         }
         for one in drawn
@@ -274,6 +342,11 @@ def sheet_html(drawn: Sequence[Drawn], sent: Mapping[str, tuple[str, bytes]]) ->
         script=source.joinpath("sheet.js"),
         items=items,
     )
+
+
+def data_uri(mime: str, content: bytes) -> str:
+    """Return a file as an address that holds its bytes."""
+    return f"data:{mime};base64,{base64.b64encode(content).decode()}"
 
 
 def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, bytes]]:

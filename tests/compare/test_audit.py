@@ -111,8 +111,13 @@ def test_people_who_agree(sheet: Path, run: Path, equivox: Cli) -> None:
     assert math.isnan(audit_of(audit, "refusal").kappa)
     assert "κ has nothing to correct" in audit_of(audit, "refusal").undefined
     assert {score.attribute for score in audit.scores} == {
-        "competency", "interaction_style", "cultural_fit", "compensation", "hobby"
+        "competency", "interaction_style", "cultural_fit", "compensation", "hobby", ""
     }  # fmt: skip
+    whole = next(score for score in audit.scores if not score.attribute and score.task == "vibe_gender:candidate")
+    parts = [score for score in audit.scores if score.attribute and score.task == whole.task]
+    assert [whole.corrected, whole.ci_low] == pytest.approx(
+        [sum(p.unclipped for p in parts) / len(parts), sum(p.ci_low for p in parts) / len(parts)]
+    )
     for score in audit.scores:
         # Some 30 labels a group without an error: nothing moves, but an error not seen yet is allowed for.
         assert score.corrected == pytest.approx(score.estimate, abs=0.5)
@@ -120,10 +125,12 @@ def test_people_who_agree(sheet: Path, run: Path, equivox: Cli) -> None:
         assert 20 < min(score.labels.values()) <= max(score.labels.values()) < 40
         assert score.ci_low <= score.own_low
         assert score.own_high - 0.5 <= score.ci_high < score.own_high + 12
-        assert "no error was seen in the labels of female, male" in score.notes[0]
-        assert "points wide" in score.notes[-1]
-    code, out, err = equivox("audit", "score", sheet, labels)
+        if score.attribute:
+            assert "no error was seen in the labels of female, male" in score.notes[0]
+            assert "points wide" in score.notes[-1]
+    code, out, err = equivox("audit", "score", sheet, labels, "--no-store")
     assert code == 0, err
+    assert not (run / "audit").exists()
     assert "competency" in out and "labels a group" in out and "female 3" in out
     stored = json.loads((sheet / "audit.json").read_text())
     assert stored["attributes"][-1]["p_groups"] is None

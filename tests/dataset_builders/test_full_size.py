@@ -63,6 +63,7 @@ def test_crema_d_damage_is_found(tmp_path: Path) -> None:
     assert without == {damage["missing actor row"]}
 
 
+@pytest.mark.long
 def test_l2_arctic_in_full_size(tmp_path: Path) -> None:
     make_l2_arctic(tmp_path / "l2arctic")
     report = build(open_builder("l2_arctic", tmp_path / "l2arctic"), tmp_path / "data")
@@ -81,6 +82,7 @@ def test_l2_arctic_in_full_size(tmp_path: Path) -> None:
     assert {clip.columns["sentence"] for clip in again.clips()} == {row["sentence"] for row in rows}
 
 
+@pytest.mark.long
 def test_l2_arctic_damage_is_found(tmp_path: Path) -> None:
     damage = make_l2_arctic(tmp_path / "l2arctic", damage=True)
     report = build(open_builder("l2_arctic", tmp_path / "l2arctic"), tmp_path / "data")
@@ -119,6 +121,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
 
+@pytest.mark.long
 def test_a_build_stays_below_one_gibibyte(tmp_path: Path) -> None:
     """Clips of the real size: 650 MB of wav are more than a shard, and more than may be held in memory."""
     make_crema_d(tmp_path / "CREMA-D")

@@ -263,7 +263,7 @@ def test_the_next_pool_takes_over_what_the_first_no_longer_needs(connected: None
         second.close()
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(4, marks=pytest.mark.long)])
 def test_the_scores_are_those_of_one_worker(connected: None, tmp_path: Path, count: int) -> None:
     def scores(folder: Path, workers: Workers) -> str:
         model = "simulated:planted?shift=0.3&speaker=0.2&refusal=0.05&fail=0.02"
@@ -292,15 +292,18 @@ def test_a_cluster_that_is_not_there_is_one_line_and_at_once() -> None:
 
 
 DRIVER = """
-import os, sys
+import os, signal, sys
 from functools import partial
 from equivox.engines import Workers, cluster
 from equivox.engines.pool import PoolEngine
 import pool_engines as engines
+from made_requests import made_request
+# A process that was started in the background ignores interrupts, and so do those that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 pool = PoolEngine(partial(engines.Answering, 0.05), Workers(2))
 pool.warm()
 print(cluster._connection.folder, flush=True)
-for response in pool.generate(map(engines.request, range(100_000))):
+for response in pool.generate(map(made_request, range(100_000))):
     print(response.text, flush=True)
 """
 
@@ -378,6 +381,7 @@ from ray.cluster_utils import Cluster
 from equivox.engines import Workers
 from equivox.engines.pool import PoolEngine
 import pool_engines as engines
+from made_requests import made_request
 
 if __name__ == "__main__":
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 1, "include_dashboard": False})
@@ -387,9 +391,9 @@ if __name__ == "__main__":
     number = 1000
     while pool.standing.loaded < 2:  # the only GPU that is left is on the other node
         number += 1
-        list(pool.generate([engines.request(number)]))
+        list(pool.generate([made_request(number)]))
     keys, errors, nodes, gone = [], 0, set(), False
-    for response in pool.generate(map(engines.request, range(400))):
+    for response in pool.generate(map(made_request, range(400))):
         keys.append(response.key)
         errors += response.error is not None
         if not gone:

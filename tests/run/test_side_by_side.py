@@ -71,7 +71,7 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-@pytest.mark.parametrize(("workers", "side_by_side"), [(2, 1), (3, 3)])
+@pytest.mark.parametrize(("workers", "side_by_side"), [(2, 1), pytest.param(3, 3, marks=pytest.mark.long)])
 def test_the_scores_are_those_of_one_after_the_other(
     connected: None, alone: tuple[Path, dict[str, Finished]], tmp_path: Path, workers: int, side_by_side: int
 ) -> None:
@@ -96,6 +96,7 @@ def test_models_side_by_side(connected: None, slow: Path, tmp_path: Path) -> Non
     assert all((one.folder / "annotations" / "reader").is_dir() for one in done.values() if one.error is None)
 
 
+@pytest.mark.long
 def test_each_takes_over_from_the_one_before(connected: None, slow: Path, tmp_path: Path) -> None:
     text = slow.read_text().replace('"vllm:model_name=broken", ', "")
     for model, successor in (("a,delay=0.2", "b"), ("b,delay=0.2", "c"), ("c", "reader")):
@@ -145,10 +146,13 @@ def test_a_run_file_names_its_workers_and_the_command_line_wins(
     assert (code, err.count("\n")) == (2, 1)
 
 
+@pytest.mark.long
 def test_an_interrupt_ends_all_of_them_and_leaves_no_worker(slow: Path, tmp_path: Path) -> None:
     slow.write_text(slow.read_text().replace("delay=0.2", "delay=2"))
     program = (
-        "import sys, slow_engines, equivox.engines, equivox.cli as cli\n"
+        "import signal, sys, slow_engines, equivox.engines, equivox.cli as cli\n"
+        # A process that was started in the background ignores interrupts, and so do those that it starts.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "equivox.engines._one_engine = slow_engines.one_engine\n"
         "cli.main(sys.argv[1:])\n"
     )

@@ -48,7 +48,7 @@ def workers_here() -> list[int]:
     return found
 
 
-@pytest.mark.skipif("EQUIVOX_POOL" not in os.environ, reason="it loads vLLM seven times: make test-pool")
+@pytest.mark.long  # it loads vLLM seven times
 @pytest.mark.timeout(500)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_two_workers_answer_as_one_and_a_killed_one_loses_nothing(

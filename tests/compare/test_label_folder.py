@@ -1,0 +1,269 @@
+"""Labels saved one by one, differences settled, and audits that stay with their run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import equivox as ex
+from equivox.compare.label_folder import Asked, Item, LabelFolder, label_files, person_name, write_label_folder
+from equivox.compare.label_studio import exported_labels, labelling_page, tasks_of
+from equivox.compare.labels import comparable, score_labels
+from equivox.compare.stored_audits import stored_audits
+from equivox.core.errors import RequestError
+from equivox.core.files import read_document, write_document
+from equivox.core.scores import ScoringOptions
+from equivox.run.annotating import stored_annotations
+from equivox.run.file_hashes import state_hashes
+from equivox.run.scoring import read_scores
+
+Cli = Callable[..., tuple[int, str, str]]
+JOB = Asked(name="job", asks="the job", options=("nurse", "engineer", "other", "unstated"))
+HOBBY = Asked(name="hobby", asks="the hobby")
+THINGS = Asked(name="things", asks="three things", count=3)
+ITEMS = [
+    Item(item="i1", prompt="Who?", response="A nurse who reads.", media="i1.ogg", asked=(JOB, HOBBY)),
+    Item(item="i2", prompt="Who?", response="Someone.", media="", asked=(JOB, THINGS)),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> LabelFolder:
+    place = tmp_path / "labels"
+    write_label_folder(place, ITEMS, {one.item: {"run": str(tmp_path / "run")} for one in ITEMS}, {"i1.ogg": b"clip"})
+    return LabelFolder(place)
+
+
+def test_what_is_saved_is_there_again(folder: LabelFolder) -> None:
+    assert list(folder.items) == ITEMS
+    folder.save("Ana", "i1", {"job": "NURSE", "hobby": "reading"})
+    folder.save("Ana", "i1", {"hobby": "books"})
+    folder.save("Ana", "i2", {"things": "a; b ;c"})
+    again = LabelFolder(folder.folder)
+    assert again.labels("Ana") == {"i1": {"job": "nurse", "hobby": "books"}, "i2": {"things": "a; b; c"}}
+    assert (again.people(), again.done("Ana"), again.labels("Ben")) == (["Ana"], 1, {})
+    again.save("Ana", "i1", {"hobby": ""})
+    assert again.labels("Ana")["i1"] == {"job": "nurse"}
+    assert folder.media("i1").read_bytes() == b"clip"  # type: ignore[union-attr]
+    assert folder.media("i2") is folder.media("nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("item", "labels", "words"),
+    [
+        ("i9", {"job": "nurse"}, "no item 'i9'"),
+        ("i1", {"pay": "much"}, "no attribute 'pay'"),
+        ("i1", {"job": "pilot"}, "job is one of nurse, engineer, other, unstated, got 'pilot'"),
+        ("i1", {"hobby": "one; two"}, "takes one value, got 2"),
+    ],
+)
+def test_a_label_that_is_none_is_refused_and_not_saved(
+    folder: LabelFolder, item: str, labels: dict[str, str], words: str
+) -> None:
+    with pytest.raises(RequestError, match=words):
+        folder.save("Ana", item, {"job": "nurse"} | labels)
+    assert folder.labels("Ana") == {}
+
+
+@pytest.mark.parametrize("name", ["", "  ", "../..", "Adjudicated"])
+def test_a_name_is_a_name(name: str) -> None:
+    with pytest.raises(RequestError, match="person's name"):
+        person_name(name)
+
+
+def test_names_stay_in_the_folder() -> None:
+    assert person_name("../../etc/passwd") == "etc-passwd"
+
+
+def test_many_save_at_once(folder: LabelFolder) -> None:
+    def save(person: str) -> None:
+        for job in ("nurse", "engineer", "nurse"):
+            folder.save(person, "i1", {"job": job})
+
+    threads = [threading.Thread(target=save, args=(f"p{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {person: folder.labels(person) for person in folder.people()} == {
+        f"p{n}": {"i1": {"job": "nurse"}} for n in range(4)
+    }
+
+
+def test_only_what_people_say_differently_is_to_be_settled(folder: LabelFolder) -> None:
+    folder.save("Ana", "i1", {"job": "nurse", "hobby": "reading books"})
+    folder.save("Ben", "i1", {"job": "engineer", "hobby": "Reading book."})
+    folder.save("Ana", "i2", {"job": "unstated"})
+    # The hobby is the same for the scores; what one person alone labelled cannot differ. Names are not shown.
+    assert folder.differing() == {"i1": {"job": ("engineer", "nurse")}}
+    folder.decide("i1", {"job": "nurse"})
+    assert folder.decisions() == {"i1": {"job": "nurse"}}
+    assert folder.people() == ["Ana", "Ben"]
+    assert [path.name for path in label_files(folder.folder)] == ["labels-Ana.csv", "labels-Ben.csv", "adjudicated.csv"]
+
+
+def test_unstated_is_an_answer_and_no_word() -> None:
+    assert comparable(["Unstated"]) == comparable([]) == ("unstated",)
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="neither a run nor a label folder"):
+        LabelFolder(tmp_path)
+
+
+def test_label_studio_gets_tasks_and_a_page() -> None:
+    (task, _) = tasks_of(ITEMS, {"i1": "data:audio/ogg;base64,AA=="})
+    assert task["data"] == {
+        "item": "i1", "prompt": "Who?", "response": "A nurse who reads.", "media": "data:audio/ogg;base64,AA=="
+    }  # fmt: skip
+    page = ElementTree.fromstring(labelling_page((JOB, THINGS), "audio"))
+    assert page.find("Audio").get("value") == "$media"  # type: ignore[union-attr]
+    choices = page.find("Choices")
+    assert choices is not None
+    assert [choices.get("name"), choices.get("toName"), choices.get("choice")] == ["job", "response", "single"]
+    assert [choice.get("value") for choice in choices] == list(JOB.options)
+    assert [area.get("name") for area in page.findall("TextArea")] == ["things"]
+    assert {text.get("name") for text in page.iter("Text")} == {"prompt", "response"}
+
+
+def answer(name: str, kind: str, *values: str) -> dict[str, Any]:
+    return {
+        "from_name": name,
+        "to_name": "response",
+        "type": kind,
+        "value": {kind if kind == "choices" else "text": list(values)},
+    }
+
+
+def test_label_studios_export_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "export.json"
+    given = [answer("job", "choices", "nurse"), answer("things", "textarea", "a", "b; c")]
+    annotations = [
+        {"completed_by": 7, "result": given},
+        {"completed_by": {"id": 8, "email": "ana@example.org"}, "result": given[:1]},
+        {"completed_by": 9, "was_cancelled": True, "result": given},
+    ]
+    file.write_text(json.dumps([{"id": 1, "data": {"item": "i1"}, "annotations": annotations}]))
+    assert [found[1:] for found in exported_labels(file)] == [
+        ("label-studio-7", "i1", "job", "nurse"),
+        ("label-studio-7", "i1", "things", "a; b; c"),
+        ("label-studio-8", "i1", "job", "nurse"),
+    ]
+    file.write_text('[{"job": "nurse"}]')
+    with pytest.raises(RequestError, match="choose JSON, not JSON-MIN"):
+        list(exported_labels(file))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("labelled") / "run"
+    ex.measure(
+        "simulated:planted?shift=0.4",
+        "vibe_gender:candidate",
+        output=folder,
+        data="sample",
+        options=ScoringOptions(n_resamples=99),
+    )
+    return folder
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "run")
+
+
+def labels_like_the_annotator(sheet: Path, run: Path) -> Path:
+    key = json.loads((sheet / "key.json").read_text())
+    read: dict[tuple[str, str], str] = {}
+    for record in stored_annotations(run, "rules").values():
+        for value in record["values"]:
+            place = (record["response_key"], value["attribute"])
+            read[place] = "; ".join(filter(None, (read.get(place), value["value"])))
+    with (sheet / "sheet.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    path = sheet / "labels-Ana.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["item", "attribute", "label"])
+        for row in rows:
+            said = read.get((key[row["item"]]["response"], row["attribute"]), "unstated")
+            writer.writerow([row["item"], row["attribute"], said])
+    return path
+
+
+def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) -> None:
+    sheet = tmp_path / "sheet"
+    assert equivox("audit", "export", run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)[0] == 0
+    labels_like_the_annotator(sheet, run)
+    code, out, err = equivox("audit", "score", sheet)
+    assert (code, err) == (0, "")
+    kept = run / "audit" / "answers"
+    assert str(kept / "audit.json") in out and str(sheet / "audit.json") in out
+    assert sorted(path.name for path in kept.iterdir()) == ["audit.json", "key.json", "labels-person-1.csv"]
+    # Neither the name of the person nor where the run lies is passed on with it.
+    assert all("Ana" not in path.read_text() and str(tmp_path) not in path.read_text() for path in kept.iterdir())
+    (audit,) = stored_audits(run, "rules")
+    (whole,) = [score for score in read_scores(run) if score.is_whole]
+    corrected = audit.of(whole)
+    assert corrected is not None
+    assert corrected.corrected == pytest.approx(whole.estimate, abs=0.5)
+    assert (audit.name, audit.raters, audit.n_responses) == ("answers", 1, 80)
+    assert set(audit.agreement.values()) == {100.0}
+    assert equivox("verify", run, "--data", "sample", "--quiet")[0] == 0
+    changed = read_document(kept / "audit.json")
+    changed["scores"][0]["corrected"] = 5.0
+    (tmp_path / "other").mkdir()
+    tampered = shutil.copytree(run, tmp_path / "other" / "run")
+    write_document(tampered / "audit" / "answers" / "audit.json", changed)
+    state_hashes(tampered)
+    code, out, _ = equivox("verify", tampered, "--data", "sample", "--quiet")
+    assert code == 1 and "corrected" in out
+    # It is computed again from what is kept, and gives the same.
+    before = read_document(kept / "audit.json")
+    shutil.rmtree(sheet)
+    assert equivox("audit", "score", kept)[0] == 0
+    assert read_document(kept / "audit.json") == before
+
+
+def test_an_audit_of_other_scores_or_of_another_annotator_does_not_count(run: Path, tmp_path: Path) -> None:
+    place = run / "audit" / "answers"
+    (whole,) = [score for score in read_scores(run) if score.is_whole]
+    one = {
+        "model": "m", "task": whole.task, "attribute": "", "value": whole.value, "estimate": whole.estimate,
+        "own_low": 0.0, "own_high": 1.0, "corrected": 3.0, "ci_low": 1.0, "ci_high": 5.0, "labels": {"female": 9},
+        "labels_to_halve": None, "undefined": None, "notes": [],
+    }  # fmt: skip
+    document = {"annotator": "rules", "raters": 2, "n_responses": 9, "attributes": [], "scores": [one]}
+    write_document(place / "audit.json", document)
+    assert [audit.of(whole).corrected for audit in stored_audits(run, "rules")] == [3.0]  # type: ignore[union-attr]
+    assert stored_audits(run, "another") == []
+    write_document(place / "audit.json", document | {"scores": [one | {"estimate": whole.estimate + 1}]})
+    assert [audit.of(whole) for audit in stored_audits(run, "rules")] == [None]
+    (place / "audit.json").write_text("{}")
+    assert stored_audits(run, "rules") == []
+
+
+def test_what_was_decided_counts_in_place_of_what_people_said(run: Path, tmp_path: Path, equivox: Cli) -> None:
+    sheet = tmp_path / "sheet"
+    assert equivox("audit", "export", run, "--n", 10, "--no-media", "--output", sheet)[0] == 0
+    first = labels_like_the_annotator(sheet, run)
+    head, *rows = [row for row in first.read_text().splitlines() if not row.strip().endswith("refusal,no")]
+    of_job = [row for row in rows if ",competency," in row]
+    (sheet / "labels-Ben.csv").write_text("\n".join([head, *(f"{row.rpartition(',')[0]},unstated" for row in of_job)]))
+    split = score_labels(sheet, label_files(sheet))
+    (entry,) = [one for one in split.attributes if one.attribute == "competency"]
+    assert (entry.split, entry.n) == (len(of_job), 0)
+    (sheet / "adjudicated.csv").write_text("\n".join([head, *of_job[:4]]))
+    settled = score_labels(sheet, label_files(sheet))
+    (entry,) = [one for one in settled.attributes if one.attribute == "competency"]
+    assert (entry.split, entry.n, entry.agreement) == (len(of_job) - 4, 4, 100)
+    # Who decides is no further person.
+    assert settled.raters == ["Ana", "Ben"]
