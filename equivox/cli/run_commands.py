@@ -122,11 +122,12 @@ def panel(folder: Path, annotators: str, options: ScoringOptions) -> int:
 def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: int, resamples: int) -> int:
     """Compare and test runs and show the tables; with `csv` or `latex`, also write them to files."""
     from equivox.cli import EXIT_DONE
-    from equivox.cli.show import console
+    from equivox.cli.show import console, show_opening
     from equivox.compare.ranking import judge, judged_records
     from equivox.compare.runs import comparison_records, open_comparison
     from equivox.core.files import write_text
     from equivox.report.comparison_tables import comparison_tables, latex_tables, overlap_table, verdict_tables
+    from equivox.report.opening import opening_of
     from equivox.report.table import as_csv, print_tables
 
     for option, folder in (("csv", csv), ("latex", latex)):
@@ -145,6 +146,7 @@ def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: i
     if latex is not None:
         for name, text in latex_tables(comparison, judged).items():
             write_text(latex / f"{name}.tex", text)
+    show_opening(console(), opening_of(comparison, judged))
     shown = [*comparison_tables(comparison, attributes=top), *verdict_tables(comparison, judged)]
     for tables in [*shown, [overlap_table(what, found) for what, found in overlaps.items() if found]]:
         print_tables(console(), tables)
