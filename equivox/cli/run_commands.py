@@ -166,12 +166,10 @@ def report(folders: list[Path], output: Path, *, examples: int, data: str | None
     """Write the report of runs."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
-    from equivox.core.files import refuse_unusable, write_text
+    from equivox.core.files import refuse_unusable_file, write_text
     from equivox.report.page import build_report
 
-    refuse_unusable(output, "output")
-    if output.is_dir():
-        raise RequestError(f"`output` {output} is a folder; name the HTML file")
+    refuse_unusable_file(output, "output")
     write_text(output, build_report(folders, examples=examples, data=data))
     console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.1f} MB)", markup=False)
     return EXIT_DONE
