@@ -122,11 +122,12 @@ def panel(folder: Path, annotators: str, options: ScoringOptions) -> int:
 def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: int, resamples: int) -> int:
     """Compare and test runs and show the tables; with `csv` or `latex`, also write them to files."""
     from equivox.cli import EXIT_DONE
-    from equivox.cli.show import console
+    from equivox.cli.show import console, show_opening
     from equivox.compare.ranking import judge, judged_records
     from equivox.compare.runs import comparison_records, open_comparison
     from equivox.core.files import write_text
     from equivox.report.comparison_tables import comparison_tables, latex_tables, overlap_table, verdict_tables
+    from equivox.report.opening import opening_of
     from equivox.report.table import as_csv, print_tables
 
     for option, folder in (("csv", csv), ("latex", latex)):
@@ -145,6 +146,7 @@ def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: i
     if latex is not None:
         for name, text in latex_tables(comparison, judged).items():
             write_text(latex / f"{name}.tex", text)
+    show_opening(console(), opening_of(comparison, judged))
     shown = [*comparison_tables(comparison, attributes=top), *verdict_tables(comparison, judged)]
     for tables in [*shown, [overlap_table(what, found) for what, found in overlaps.items() if found]]:
         print_tables(console(), tables)
@@ -164,12 +166,10 @@ def report(folders: list[Path], output: Path, *, examples: int, data: str | None
     """Write the report of runs."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
-    from equivox.core.files import refuse_unusable, write_text
+    from equivox.core.files import refuse_unusable_file, write_text
     from equivox.report.page import build_report
 
-    refuse_unusable(output, "output")
-    if output.is_dir():
-        raise RequestError(f"`output` {output} is a folder; name the HTML file")
+    refuse_unusable_file(output, "output")
     write_text(output, build_report(folders, examples=examples, data=data))
     console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.1f} MB)", markup=False)
     return EXIT_DONE

@@ -15,6 +15,7 @@ from equivox.compare.agreement import agreement
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.task import Task
 from equivox.report.numbers import DASH, in_words, interval
+from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars, shared_bars
 from equivox.report.score_tables import attribute_tables, task_tables
 from equivox.report.table import Table, print_tables
@@ -24,13 +25,23 @@ from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import count_failures, read_usage
 from equivox.run.status import count_requests
 
-__all__ = ["compared_run", "console", "progress_bars", "shared_bars", "show_agreement", "show_scores", "show_status"]
+__all__ = [
+    "compared_run",
+    "console",
+    "progress_bars",
+    "shared_bars",
+    "show_agreement",
+    "show_opening",
+    "show_scores",
+    "show_status",
+]
 
 
 def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> int:
     """Print scores, losses and folders of `runs`, with q over all of them; return 1 if a task's score is undefined."""
     out = console()
     runs = shown_together(runs)
+    show_opening(out, opening(runs))
     for tables in task_tables(runs):
         print_tables(out, tables)
     failed = 0
@@ -47,6 +58,14 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
     if undefined:
         out.print(f"{undefined} task score(s) undefined, see above.", style="yellow")
     return EXIT_INCOMPLETE if undefined or failed else EXIT_DONE
+
+
+def show_opening(out: Console, first: Opening) -> None:
+    """Print an opening: the question with its answer, a sentence a line, and why to trust them."""
+    out.print(f"{first.question} {first.answer}", style="bold", markup=False, soft_wrap=True)
+    for sentence in first.sentences:
+        out.print(f"  {sentence}", markup=False, soft_wrap=True)
+    out.print(f"  Trust: {' · '.join(map(str, first.trust))}\n", markup=False, soft_wrap=True)
 
 
 def _show_usage(out: Console, folder: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.compare.runs import ComparedRun
 from equivox.core.attributes import UNSTATED, Attribute
 from equivox.core.errors import RequestError, nearest
+from equivox.core.plain import as_plain
 from equivox.core.samples import Samples
 from equivox.core.task import Task
 from equivox.run.manifest import public_manifest, read_manifest
@@ -253,10 +254,7 @@ def impact_records(found: Impact) -> list[dict[str, Any]]:
             "attribute": table.attribute,
             "favourable_values": "; ".join(table.favourable),
             "by": CROSSED.join(table.by),
-            **{
-                name: None if isinstance(value, float) and math.isnan(value) else value
-                for name, value in vars(one).items()
-            },
+            **as_plain(vars(one)),
             **{f"unknown_{reason}": n for reason, n in table.unknown[one.group].items()},
             "without_group": table.without_group,
         }

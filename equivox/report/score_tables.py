@@ -173,21 +173,33 @@ def _mover(score: Score) -> str:
 
 
 def reasons(rows: Rows, *, named: bool = True) -> list[str]:
-    """Return the reason for each undefined score and, once each, the notes on the others and the marks of the runs."""
-    found, notes = [], Counter[str]()
+    """Return, once each, the reasons for undefined scores, the notes on the others and the marks of the runs."""
+    notes = Counter[str]()
+    undefined: dict[str, list[str]] = {}
     several = len({score.name for _, score in rows}) > 1
     for run, score in rows:
         if not score.defined:
             where = (run.model if named else "", score.task, score.name if several else "", score.subset)
-            found.append(f"{DASH} {' '.join(filter(None, (*where, score.attribute)))}: {score.undefined}")
+            place = " ".join(filter(None, (*where, score.attribute)))
+            undefined.setdefault(str(score.undefined), []).append(place)
         elif score.is_whole:
             notes.update(score.notes)
     return [
-        *found,
+        *(f"{DASH} {_places(places)}: {reason}" for reason, places in undefined.items()),
         *untold_lines([score for _, score in rows]),
         *(f"note on {count} of {len(rows)} scores: {note}" for note, count in notes.items()),
         *marks(run for run, _ in rows),
     ]
+
+
+FEW_PLACES = 3
+"""Up to this many undefined scores with one reason are named; of more, the first and the number of the others."""
+
+
+def _places(places: Sequence[str]) -> str:
+    if len(places) <= FEW_PLACES:
+        return "; ".join(places)
+    return f"{'; '.join(places[: FEW_PLACES - 1])}; and {len(places) - FEW_PLACES + 1} others"
 
 
 def untold_lines(scores: Sequence[Score]) -> list[str]:

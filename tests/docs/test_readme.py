@@ -66,7 +66,9 @@ def test_the_table_is_what_the_commands_print(equivox: Cli, tmp_path: Path, monk
         model, estimate, interval, ntvd, null_mean, p_cluster, p_paper = re.split(r"\s{2,}", row)
         code, out, error = equivox("run", model, *command[2:-1], f"runs/{len(model)}")
         assert code == 0, error
-        title, printed = out.splitlines()[1:3]
+        lines = out.splitlines()
+        caption = next(place for place, line in enumerate(lines) if line.startswith("gender: mean"))
+        title, printed = lines[caption + 1 : caption + 3]
         found = dict(zip(re.split(r"\s{2,}", title.strip()), re.split(r"\s{2,}", printed.strip()), strict=True))
         assert [found[name] for name in ("estimate", "interval", "nTVD", "null mean", "p cluster", "p paper")] == [
             estimate, interval, ntvd, null_mean, p_cluster, p_paper,

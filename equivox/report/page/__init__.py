@@ -24,6 +24,7 @@ from equivox.core.scores import Score, family_of
 from equivox.core.segments import WHOLE
 from equivox.core.version import __version__
 from equivox.report.numbers import UNTOLD, interval, p_value, percent, score_interval, score_value, share
+from equivox.report.opening import opening_of
 from equivox.report.page.compared import conditions, favour_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import evidence, evidence_columns, marked, marks, p_headings
@@ -99,10 +100,11 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         script=source.joinpath("report.js"),
         version=__version__,
         models=[run.model for run in comparison.runs],
+        opening=opening_of(comparison, judged),
+        origins=[_origin(run) for run in comparison.runs],
         caveats=comparison.caveats,
         cards=list(_cards(comparison)),
         made_up=any(run.model.startswith("simulated:") for run in comparison.runs),
-        annotators=sorted({run.annotator for run in comparison.runs}),
         marks=marks(comparison.runs),
         sections=list(_sections(comparison)),
         compared=side_by_side(comparison, judged),
@@ -123,6 +125,18 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         methods=[*(entry for m in used for entry in m.glossary), *METHODS],
         manifests=list(_manifests(comparison)),
     )
+
+
+def _origin(run: ComparedRun) -> str:
+    """Return the model of a run, its annotator, its date and its hash in one line."""
+    known = (
+        run.model,
+        f"annotated by {run.annotator}",
+        f"run of {run.origin.date}" if run.origin.date else "",
+        f"SHA-256 of its manifest {run.origin.fingerprint[:16]}" if run.origin.fingerprint else "",
+        f"equivox {__version__}",
+    )
+    return " · ".join(filter(None, known))
 
 
 def _headings(comparison: Comparison) -> dict[str, tuple[str, str]]:
@@ -279,7 +293,8 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
     return {
         "name": first.name,
         "zero_means": first.zero_means,
-        "figure": _base64(svg_for_page(draw_forest(labelled, narrow=narrow))),
+        "figure": _base64(svg_for_page(draw_forest(labelled, layout="narrow" if narrow else "wide"))),
+        "phone": _base64(svg_for_page(draw_forest(labelled, layout="phone"))),
         "told": told_forest(labelled),
         "has_null_mean": null_mean,
         "has_target": math.isfinite(first.target) and not null_mean,
