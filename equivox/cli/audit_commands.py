@@ -88,9 +88,10 @@ def score_sheet(
     if benchmark is not None:
         return _score_stages(benchmark, [folder, *(labels or [])], annotator)
     from equivox.cli.show import console
+    from equivox.compare.audits import annotators_of, score_audit, store_audit
     from equivox.compare.label_folder import label_files
     from equivox.compare.stage_labels import score_judged, stage_key
-    from equivox.compare.stored_audits import AUDIT_FILE, annotators_of, score_audit, store_audit
+    from equivox.compare.stored_audits import AUDIT_FILE
     from equivox.core.errors import RequestError
     from equivox.core.files import write_text
     from equivox.report.audit_tables import audit_tables, stage_audit_table, stage_table

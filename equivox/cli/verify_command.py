@@ -45,7 +45,7 @@ def verify(run: str, data: str | None, json_file: Path | None, *, quiet: bool) -
 
 def _check_audits(found: Verification) -> None:
     """Compare the corrected scores with those that the labels kept with the run give."""
-    from equivox.compare.stored_audits import compare_audits
+    from equivox.compare.audits import compare_audits
 
     if found.wrong_files or found.problems:
         return

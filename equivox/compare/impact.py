@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.compare.runs import ComparedRun
+from equivox.compare.stored_audits import stored_audits
 from equivox.core.attributes import UNSTATED, Attribute
 from equivox.core.errors import RequestError, nearest
 from equivox.core.plain import as_plain
@@ -139,7 +140,7 @@ def impact(
         source=str(manifest["command"].get("data") or ""),
         data={task.data.corpus: manifest["identity"]["corpora"][task.data.corpus] for task in used},
         left_out=manifest.get("samples_without_group", {}),
-        marks=ComparedRun(model, folder, reader, ()).marks,
+        marks=ComparedRun(model, folder, reader, (), audits=stored_audits(folder, reader)).marks,
         tables=tuple(
             _table(task, samples[task.name], attribute, columns, min_known)
             for task in used

@@ -14,6 +14,7 @@ from typing import Any
 from equivox.annotate.merging import lemmas
 from equivox.annotate.schema import canonical
 from equivox.compare.runs import ComparedRun, run_metrics
+from equivox.compare.stored_audits import AdjustedScore
 from equivox.core.encoded import EncodedValues
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import CHECKSUM
@@ -102,39 +103,6 @@ class AttributeAudit:
     unlabelled: int = 0
     precision: float = NAN
     recall: float = NAN
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdjustedScore:
-    """A score with the annotator's errors corrected by labels of its own run, task and attribute.
-
-    That of a task has no `attribute`: it is the mean over the task's attributes.
-
-    `value` is the score as published, `estimate` that of the population, with its interval `own_low` to `own_high`; all
-    take the annotator at its word. `corrected` is the estimate that annotations by people would give, in the score's
-    unit (zero: the groups differ by no more than noise; `unclipped` may be below zero). `ci_low` to `ci_high` is its
-    interval, which holds the noise of the labels. They are NaN, with `undefined`, if labels are too few. `labels` counts
-    the labelled responses of each group; about `labels_to_halve` in every group would make the interval half as wide
-    (None: labels alone do not).
-    `run` is the folder of the score's run.
-    """
-
-    model: str
-    task: str
-    attribute: str
-    value: float
-    estimate: float
-    own_low: float
-    own_high: float
-    corrected: float = NAN
-    unclipped: float = NAN
-    ci_low: float = NAN
-    ci_high: float = NAN
-    labels: Mapping[str, int] = field(default_factory=dict)
-    labels_to_halve: int | None = None
-    undefined: str | None = None
-    notes: Sequence[str] = ()
-    run: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

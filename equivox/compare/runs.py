@@ -16,6 +16,7 @@ from typing import Any
 
 from equivox.annotate import RULES
 from equivox.annotate.rules import FOR_SIMULATED, rules_read
+from equivox.compare.stored_audits import AdjustedScore, StoredAudit, stored_audits
 from equivox.core.errors import RequestError
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.scores import NAN, Score
@@ -64,13 +65,19 @@ class ComparedRun:
     read_by_rules: bool = False
     tasks: Sequence[Task] = field(default=(), repr=False)
     origin: Origin = Origin()
+    audits: Sequence[StoredAudit] = ()
 
     @property
     def marks(self) -> tuple[str, ...]:
         """The notes that tables show beside every score of this run; empty if its annotator cannot err."""
         if is_exact(self.model, self.annotator):
             return ()
-        return (NOT_AUDITED, f"{self.model} was {FOR_SIMULATED}") if self.read_by_rules else (NOT_AUDITED,)
+        found = tuple(audit.told for audit in self.audits) or (NOT_AUDITED,)
+        return (*found, f"{self.model} was {FOR_SIMULATED}") if self.read_by_rules else found
+
+    def corrected(self, score: Score) -> AdjustedScore | None:
+        """Return a score as people's labels correct it; None if no audit of it is kept with the run."""
+        return next((found for audit in self.audits if (found := audit.of(score)) is not None), None)
 
     def measure(self, score: Score) -> Measure | None:
         """Return the measure of a score; None if the run's tasks cannot be read."""
@@ -136,7 +143,7 @@ def compared_run(model: str, folder: Path, scores: Sequence[Score]) -> ComparedR
     tasks = _known_tasks(folder)
     return ComparedRun(
         model, folder, annotator, scores, _metrics(tasks), misread_by_rules(model, annotator, tasks), tasks,
-        _origin(folder, manifest),
+        _origin(folder, manifest), stored_audits(folder, annotator),
     )  # fmt: skip
 
 

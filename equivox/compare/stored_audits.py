@@ -1,48 +1,59 @@
-"""Audits that are kept with a run: people's labels, and the scores as people would have annotated the answers.
+"""Audits that are kept with a run: scores as people would have annotated the answers, and how often they agree.
 
 `RUN/audit/NAME/` holds the key, the labels and the result; NAME is `answers` for whole answers, else a stage of the
-annotation. `equivox audit score RUN/audit/NAME` computes the result again from them.
+annotation. `equivox.compare.audits` makes them.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from equivox.compare.label_folder import label_files
-from equivox.compare.labels import (
-    ADJUDICATED,
-    KEY_FILE,
-    AdjustedScore,
-    Audit,
-    Key,
-    by_person,
-    read_key,
-    score_labels,
-)
-from equivox.compare.stage_labels import score_stage, stage_key
 from equivox.core.errors import EquivoxError
-from equivox.core.files import read_document, write_document, write_text
+from equivox.core.files import read_document
 from equivox.core.scores import NAN, Score
-from equivox.run.differing import Compared
-from equivox.run.file_hashes import state_hashes
-from equivox.run.manifest import read_manifest
-from equivox.run.pipeline import writing
 
-Rows = Sequence[tuple[str, str, str]]
-"""Item, attribute and label of each label."""
 AUDIT_FOLDER = "audit"
 AUDIT_FILE = "audit.json"
 ANSWERS = "answers"
 """The name of an audit of whole answers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdjustedScore:
+    """A score with the annotator's errors corrected by labels of its own run, task and attribute.
+
+    That of a task has no `attribute`: it is the mean over the task's attributes.
+
+    `value` is the score as published, `estimate` that of the population, with its interval `own_low` to `own_high`; all
+    take the annotator at its word. `corrected` is the estimate that annotations by people would give, in the score's
+    unit (zero: the groups differ by no more than noise; `unclipped` may be below zero). `ci_low` to `ci_high` is its
+    interval, which holds the noise of the labels. They are NaN, with `undefined`, if labels are too few. `labels` is
+    how many responses of each group are labelled; about `labels_to_halve` in every group would make the interval half
+    as wide (None: labels alone do not).
+    `run` is the folder of the score's run.
+    """
+
+    model: str
+    task: str
+    attribute: str
+    value: float
+    estimate: float
+    own_low: float
+    own_high: float
+    corrected: float = NAN
+    unclipped: float = NAN
+    ci_low: float = NAN
+    ci_high: float = NAN
+    labels: Mapping[str, int] = field(default_factory=dict)
+    labels_to_halve: int | None = None
+    undefined: str | None = None
+    notes: Sequence[str] = ()
+    run: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,76 +71,32 @@ class StoredAudit:
     agreement: Mapping[str, float] = field(default_factory=dict)
     corrected: Mapping[tuple[str, str], AdjustedScore] = field(default_factory=dict)
 
+    @property
+    def told(self) -> str:
+        """The audit in one sentence: who checked how many answers, and how often the annotator met the labels."""
+        people = "1 person" if self.raters == 1 else f"{self.raters} people"
+        what = "responses" if self.name == ANSWERS else f"answers of the stage {self.name}"
+        met = f"; it agrees on {_percents(self._shares)} of the labels, by attribute" if self._shares else ""
+        return f"annotator {self.annotator} checked by {people} on {self.n_responses} {what}{met}"
+
+    @property
+    def least_agreement(self) -> float:
+        """The percent of labels of that attribute where the annotator met the fewest; NaN without one."""
+        return min(self._shares, default=NAN)
+
+    @property
+    def _shares(self) -> list[float]:
+        return [share for share in self.agreement.values() if share is not None and not math.isnan(share)]
+
     def of(self, score: Score) -> AdjustedScore | None:
-        """Return a score as people's labels correct it; None without one, and if the score has changed since."""
+        """Return a score as people's labels correct it; None without one, and if the annotations have changed since.
+
+        The score's own estimate and interval are taken from the score, which may have been computed again.
+        """
         found = self.corrected.get((score.task, score.attribute or ""))
         if found is None or score.subset or not (_same(found.value, score.value)):
             return None
-        return found if _same(found.estimate, score.estimate) else None
-
-
-def annotators_of(folder: Path, annotator: str | None) -> dict[Path, str]:
-    """Return the annotator that labels in `folder` check, for each run: `annotator`, or else the run's own."""
-    runs = {Path(entry["run"]) for entry in read_key(folder).values()}
-    return {run: annotator or str(read_manifest(run)["command"]["annotator"]) for run in sorted(runs)}
-
-
-def score_audit(folder: Path, files: Sequence[Path], annotator: str | None = None) -> Audit:
-    """Compare the annotator with the labels in `files` of the sheet in `folder`, of whole answers or of one stage."""
-    key = stage_key(folder)
-    if key is None:
-        return score_labels(folder, files, annotator=annotator)
-    return score_stage(folder, key, files, annotator=annotator)
-
-
-def store_audit(folder: Path, files: Sequence[Path], audit: Audit, annotators: Mapping[Path, str]) -> list[Path]:
-    """Keep an audit with each of its runs, in place of an earlier one of the same name; return their folders.
-
-    `folder` is the label folder, `files` are its labels, and `annotators` holds the one that was checked in each run.
-    """
-    key = read_key(folder)
-    written = []
-    for run, annotator in annotators.items():
-        place = run / AUDIT_FOLDER / (audit.stage or ANSWERS)
-        own = {item: {**entry, "run": "../.."} for item, entry in key.items() if Path(entry["run"]) == run}
-        people = {
-            name: [(item, attribute, label) for _, item, attribute, label in given if item in own]
-            for name, given in by_person(files).items()
-        }
-        labels = {name: rows for name, rows in people.items() if rows}
-        with writing(run):
-            _replace(place, folder, own, labels, _document(audit, run, annotator))
-            state_hashes(run)
-        written.append(place)
-    return written
-
-
-def compare_audits(run: Path, compared: Compared) -> None:
-    """Score the labels that are kept with a run again, and compare every number with those stated."""
-    for path in sorted((run / AUDIT_FOLDER).glob(f"*/{AUDIT_FILE}")):
-        stated, place = read_document(path), path.parent
-        again = score_audit(place, label_files(place), stated["annotator"])
-        plain = json.loads(json.dumps(_document(again, run.resolve(), stated["annotator"])))
-        where = path.relative_to(run).as_posix()
-        for name in dict.fromkeys((*stated, *plain)):
-            compared.values(where, name, stated.get(name), plain.get(name))
-
-
-def _document(audit: Audit, run: Path, annotator: str) -> dict[str, Any]:
-    document = audit.as_dict() | {"annotator": annotator, "raters": len(audit.raters)}
-    own = [one for one in document["scores"] if one["run"] == str(run)]
-    return document | {"scores": [{name: one[name] for name in one if name != "run"} for one in own]}
-
-
-def _replace(place: Path, folder: Path, key: Key, labels: Mapping[str, Rows], document: Mapping[str, Any]) -> None:
-    if place.is_dir() and place.resolve() != folder.resolve():
-        shutil.rmtree(place)
-    write_document(place / KEY_FILE, key)
-    for number, (name, rows) in enumerate(labels.items(), 1):
-        # The names of those who labelled stay where they did.
-        file = f"{ADJUDICATED}.csv" if name == ADJUDICATED else f"labels-person-{number}.csv"
-        write_text(place / file, _csv(rows))
-    write_document(place / AUDIT_FILE, document)
+        return replace(found, estimate=score.estimate, own_low=score.ci_low, own_high=score.ci_high)
 
 
 def stored_audits(run: Path, annotator: str) -> list[StoredAudit]:
@@ -144,11 +111,12 @@ def stored_audits(run: Path, annotator: str) -> list[StoredAudit]:
 
 
 def _audit(name: str, document: Mapping[str, Any]) -> StoredAudit:
-    known = {f.name for f in fields(AdjustedScore)} - {"run"}
+    known = {f.name for f in fields(AdjustedScore)}
     scores = []
     for one in document["scores"]:
-        values: dict[str, Any] = {n: NAN if v is None and n in _NUMBERS else v for n, v in one.items() if n in known}
-        scores.append(AdjustedScore(**values))
+        kept: dict[str, Any] = {n: NAN if v is None and n in _NUMBERS else v for n, v in one.items() if n in known}
+        kept |= dict.fromkeys(OF_THE_SCORE, NAN)
+        scores.append(AdjustedScore(**kept))
     return StoredAudit(
         name=name,
         annotator=document["annotator"],
@@ -159,16 +127,15 @@ def _audit(name: str, document: Mapping[str, Any]) -> StoredAudit:
     )
 
 
+OF_THE_SCORE = ("estimate", "own_low", "own_high")
+"""Numbers of an adjusted score that are those of its score; they are not kept."""
 _NUMBERS = frozenset({"value", "estimate", "own_low", "own_high", "corrected", "unclipped", "ci_low", "ci_high"})
+
+
+def _percents(shares: Sequence[float]) -> str:
+    low, high = math.floor(min(shares)), math.floor(max(shares))
+    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 def _same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
-
-
-def _csv(rows: Rows) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
-    writer.writerow(["item", "attribute", "label"])
-    writer.writerows(rows)
-    return buffer.getvalue()

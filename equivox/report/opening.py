@@ -38,6 +38,8 @@ SIGNS: Mapping[Mark, str] = {"good": "✓", "bad": "✗", "neutral": ""}
 
 WELL_USED = 0.9
 """Share of the answers that must enter every score for a good mark."""
+ENOUGH_AGREEMENT = 80.0
+"""Percent of people's labels that an annotator must meet, for every attribute, for a good mark."""
 MOST_SENTENCES = 8
 
 
@@ -376,6 +378,9 @@ def _annotated(run: ComparedRun) -> Trust:
         return Trust(f"{run.model} was annotated by rules, which are made for simulated models", "bad")
     if is_exact(run.model, run.annotator):
         return Trust("the annotator, rules, cannot err on simulated answers", "good")
+    if run.audits:
+        least = min(audit.least_agreement for audit in run.audits)
+        return Trust("; ".join(audit.told for audit in run.audits), "good" if least >= ENOUGH_AGREEMENT else "bad")
     return Trust(f"annotator {run.annotator} not checked by people", "bad")
 
 

@@ -28,6 +28,13 @@ _METRIC_NOTE = (
 )
 
 
+BY_PEOPLE = ("with labels", "interval")
+BY_PEOPLE_NOTE = (
+    "with labels: the estimate as people would annotate the answers, from their labels of some of them; its interval "
+    "holds the noise of the labels too."
+)
+
+
 def evidence_columns(value: str, *, null_mean: bool, p: Sequence[str] = ("p cluster",)) -> list[str]:
     """Return the headings of `evidence`; `value` names the published number, `p` holds the headings of the p-values."""
     tested = (*p, "q", "p paper", "used")
@@ -92,12 +99,17 @@ def attribute_tables(run: ComparedRun) -> list[Table]:
     rows = [(run, score) for score in run.scores if not score.is_whole]
     found = []
     for (dimension, name), own in _by_name([row for row in rows if _mean(row)]):
-        lines = [[s.task, s.subset or _attribute(s), *evidence(s, null_mean=True), _mover(s)] for _, s in own]
+        labelled = by_people(own)
+        columns = [*evidence_columns(name, null_mean=True), *(BY_PEOPLE if labelled else ())]
+        lines = [
+            [s.task, s.subset or _attribute(s), *evidence(s, null_mean=True), *extra, _mover(s)]
+            for (_, s), extra in zip(own, labelled or [[]] * len(own), strict=True)
+        ]
         found.append(
             Table(
                 caption=f"{dimension}: by attribute",
-                columns=["task", "attribute", *evidence_columns(name, null_mean=True), "moves most"],
-                align="ll" + "r" * len(evidence_columns(name, null_mean=True)) + "l",
+                columns=["task", "attribute", *columns, "moves most"],
+                align="ll" + "r" * len(columns) + "l",
                 rows=lines,
                 grouped=1,
                 remarks=reasons(own, named=False),
@@ -125,16 +137,33 @@ def _by_family(rows: Rows) -> dict[str, list[tuple[ComparedRun, Score]]]:
 def mean_table(caption: str, rows: Rows) -> Table:
     """Return scores that have a null mean with their evidence, a line per model and task."""
     first = rows[0][1]
-    columns = evidence_columns(first.name, null_mean=True)
+    labelled = by_people(rows)
+    columns = [*evidence_columns(first.name, null_mean=True), *(BY_PEOPLE if labelled else ())]
     return Table(
         caption=caption,
         columns=["model", "task", *columns],
         align="ll" + "r" * len(columns),
-        rows=[[run.model, score.task, *evidence(score, null_mean=True)] for run, score in rows],
+        rows=[
+            [run.model, score.task, *evidence(score, null_mean=True), *(labelled[number] if labelled else ())]
+            for number, (run, score) in enumerate(rows)
+        ],
         grouped=1,
         remarks=reasons(rows),
-        notes=[_mean_note(rows[0][0].measure(first), rows)],
+        notes=[_mean_note(rows[0][0].measure(first), rows), *([BY_PEOPLE_NOTE] if labelled else [])],
     )
+
+
+def by_people(rows: Rows) -> list[list[str]]:
+    """Return each score as people's labels correct it, and its interval, as texts; empty if there are no labels."""
+    found = [run.corrected(score) for run, score in rows]
+    if not any(found):
+        return []
+    return [
+        [DASH, DASH]
+        if one is None
+        else [score_value(one.corrected, score.unit), score_interval(one.ci_low, one.ci_high, score.unit)]
+        for one, (_, score) in zip(found, rows, strict=True)
+    ]
 
 
 def _metric_table(

@@ -226,6 +226,12 @@ def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) ->
     state_hashes(tampered)
     code, out, _ = equivox("verify", tampered, "--data", "sample", "--quiet")
     assert code == 1 and "corrected" in out
+    # It stands though the scores are computed again, for it depends on annotations and labels alone.
+    assert equivox("score", run, "--resamples", 199)[0] == 0
+    (again,) = [score for score in read_scores(run) if score.is_whole]
+    assert again.estimate != whole.estimate
+    assert audit.of(again).corrected == corrected.corrected  # type: ignore[union-attr]
+    assert equivox("verify", run, "--data", "sample", "--quiet")[0] == 0
     # It is computed again from what is kept, and gives the same.
     before = read_document(kept / "audit.json")
     shutil.rmtree(sheet)
@@ -237,15 +243,15 @@ def test_an_audit_of_other_scores_or_of_another_annotator_does_not_count(run: Pa
     place = run / "audit" / "answers"
     (whole,) = [score for score in read_scores(run) if score.is_whole]
     one = {
-        "model": "m", "task": whole.task, "attribute": "", "value": whole.value, "estimate": whole.estimate,
-        "own_low": 0.0, "own_high": 1.0, "corrected": 3.0, "ci_low": 1.0, "ci_high": 5.0, "labels": {"female": 9},
+        "model": "m", "task": whole.task, "attribute": "", "value": whole.value,
+        "corrected": 3.0, "ci_low": 1.0, "ci_high": 5.0, "labels": {"female": 9},
         "labels_to_halve": None, "undefined": None, "notes": [],
     }  # fmt: skip
     document = {"annotator": "rules", "raters": 2, "n_responses": 9, "attributes": [], "scores": [one]}
     write_document(place / "audit.json", document)
     assert [audit.of(whole).corrected for audit in stored_audits(run, "rules")] == [3.0]  # type: ignore[union-attr]
     assert stored_audits(run, "another") == []
-    write_document(place / "audit.json", document | {"scores": [one | {"estimate": whole.estimate + 1}]})
+    write_document(place / "audit.json", document | {"scores": [one | {"value": whole.value + 1}]})
     assert [audit.of(whole) for audit in stored_audits(run, "rules")] == [None]
     (place / "audit.json").write_text("{}")
     assert stored_audits(run, "rules") == []

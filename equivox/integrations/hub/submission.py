@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.annotate.rules import FOR_SIMULATED
 from equivox.compare.runs import is_exact, misread_by_rules
+from equivox.compare.stored_audits import AdjustedScore, StoredAudit, stored_audits
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import read_document
 from equivox.core.redact import redacted_text
@@ -298,6 +299,7 @@ def _write_entries(
     import yaml
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
+    audits = stored_audits(wish.run, str(manifest["command"]["annotator"]))
     by_corpus: dict[str, list[EvalResultEntry]] = {}
     for task_id, score in scores.items():
         task = tasks[score.task]
@@ -312,7 +314,9 @@ def _write_entries(
                 date=manifest["created"],
                 source_url=wish.source_url,
                 source_name=wish.source_name,
-                notes=notes_of(score, task, manifest, marked, compared=benchmark.fingerprints is not None),
+                notes=notes_of(
+                    score, task, manifest, marked, compared=benchmark.fingerprints is not None, audits=audits
+                ),
             )
         )
     for corpus, entries in by_corpus.items():
@@ -324,12 +328,25 @@ _NOT_AUDITED = ", annotator not audited"
 _ONLY_NOISE = "no more than noise gives by itself, which does not prove fairness"
 
 
+def _corrected(score: Score, found: AdjustedScore) -> str:
+    if found.undefined:
+        return f"not corrected by people's labels: {found.undefined}"
+    interval = score_interval(found.ci_low, found.ci_high, score.unit)
+    return f"with people's labels {score_value(found.corrected, score.unit)}, interval {interval}"
+
+
 def notes_of(
-    score: Score, task: Task, manifest: Mapping[str, Any], marked: Mapping[str, str], *, compared: bool
+    score: Score,
+    task: Task,
+    manifest: Mapping[str, Any],
+    marked: Mapping[str, str],
+    *,
+    compared: bool,
+    audits: Sequence[StoredAudit] = (),
 ) -> str:
     """Return one line about a scalar: its score, its evidence and its marks.
 
-    `compared` says whether the data were compared with the published ones.
+    `compared` says whether the data were compared with the published ones; `audits` are those kept with the run.
     """
     coverage, identity = score.coverage, manifest["identity"]
     null_mean = f", null mean {score_value(score.null_mean, score.unit)}" if score.null_mean == score.null_mean else ""
@@ -349,7 +366,9 @@ def notes_of(
         *([f"THIS DESIGN CANNOT TELL: {score.untold}"] if score.untold is not None else []),
         f"{coverage.used} of {coverage.requested} responses used{least}",
         f"answered by {by.rstrip()}",
-        f"annotated by {annotator}" + ("" if is_exact(label, annotator) else _NOT_AUDITED),
+        f"annotated by {annotator}" + ("" if is_exact(label, annotator) or audits else _NOT_AUDITED),
+        *(audit.told for audit in audits),
+        *(_corrected(score, found) for audit in audits if (found := audit.of(score)) is not None),
         *([f"READ BY RULES: {FOR_SIMULATED}"] if misread_by_rules(label, annotator, [task]) else []),
         f"data {task.data.corpus} {identity['corpora'][task.data.corpus][:12]}"
         + ("" if compared else ", not compared with the published"),

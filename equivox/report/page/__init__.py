@@ -27,7 +27,7 @@ from equivox.report.numbers import UNTOLD, interval, p_value, percent, score_int
 from equivox.report.opening import opening_of
 from equivox.report.page.compared import conditions, favour_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
-from equivox.report.score_tables import evidence, evidence_columns, marked, marks, p_headings
+from equivox.report.score_tables import BY_PEOPLE, by_people, evidence, evidence_columns, marked, marks, p_headings
 from equivox.report.table import Table, as_html, split_by
 from equivox.run.manifest import public_manifest, read_manifest
 
@@ -277,7 +277,8 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
     measure = run.measure(first)
     null_mean = any(math.isfinite(s.null_mean) for _, s in rows) or (measure is not None and measure.null_mean)
     p = p_headings(rows)
-    columns = evidence_columns("value", null_mean=null_mean, p=p)
+    people = by_people(rows)
+    columns = [*evidence_columns("value", null_mean=null_mean, p=p), *(BY_PEOPLE if people else ())]
     table = Table(
         caption=f"{first.name}, {family}",
         columns=["model", "task", *columns, "note"],
@@ -285,9 +286,10 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
         rows=[
             [
                 *(run.model, _within_family(s), *evidence(s, null_mean=null_mean, p=p)),
+                *(people[number] if people else ()),
                 " ".join(str(1 + notes.index(note)) for note in _remarks(s)),
             ]
-            for run, s in rows
+            for number, (run, s) in enumerate(rows)
         ],
     )
     return {
