@@ -61,7 +61,7 @@ NEWEST := $(shell for minor in 14 13 12; do \
   "$$python" -c "" 2>/dev/null && echo "$$python" && exit; done; done)
 
 # Where versions of Python and of the numerical libraries can make a difference; `make check PYTHON=…` runs all quick tests.
-NEWEST_TESTS := tests/statistics tests/core tests/run/test_store.py tests/metrics/ntvd equivox/statistics equivox/core
+NEWEST_TESTS := tests/core tests/run/test_store.py equivox/statistics equivox/core
 
 test-newest:
 ifeq ($(NEWEST),)

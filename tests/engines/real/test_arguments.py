@@ -176,6 +176,7 @@ def test_every_argument_reaches_vllm(model: Callable[[str], str]) -> None:
     assert {name: getattr(arrived, name) for name in given} == given
 
 
+@pytest.mark.long
 def test_lightevals_words_reach_vllms_configuration(model: Callable[[str], str]) -> None:
     pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
     from equivox.engines.vllm_loading import configuration

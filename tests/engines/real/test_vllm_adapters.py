@@ -82,6 +82,7 @@ def test_a_run_is_named_by_the_adapters_and_not_by_their_place(phi: VLLMEngine, 
     assert model("phi4mm") not in str(phi.identity)
 
 
+@pytest.mark.long
 def test_granite_speech_hears_through_the_adapter_in_its_own_folder(
     model: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

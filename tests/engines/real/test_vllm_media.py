@@ -162,6 +162,7 @@ def test_text_speech_and_images_go_one_way(engine: Callable[..., Any]) -> None:
         assert text_of(answers(omni, entry)[0]) == text_of(response)
 
 
+@pytest.mark.long
 def test_gemma_3n_hears_and_sees(engine: Callable[..., Any]) -> None:
     need_torchvision()
     gemma = engine("gemma3n")
@@ -179,6 +180,7 @@ def test_gemma_3n_hears_and_sees(engine: Callable[..., Any]) -> None:
     assert len({text_of(response) for response in responses[1:]}) == 3
 
 
+@pytest.mark.long
 def test_audio_flamingo_3_hears_one_clip_at_a_time(engine: Callable[..., Any]) -> None:
     flamingo = engine("audioflamingo3")
     requests = [request(0), request(1, "Who?", audio()), request(2, "Who?", audio(tone(2.0)))]
@@ -189,6 +191,7 @@ def test_audio_flamingo_3_hears_one_clip_at_a_time(engine: Callable[..., Any]) -
         flamingo.check([request(0, "Who?", audio(), audio(tone(2.0)))])
 
 
+@pytest.mark.long
 def test_qwen_2_5_vl_sees(engine: Callable[..., Any]) -> None:
     need_torchvision()
     seer = engine("qwen25vl")
@@ -198,6 +201,7 @@ def test_qwen_2_5_vl_sees(engine: Callable[..., Any]) -> None:
     assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 6), (2, 14)]
 
 
+@pytest.mark.long
 def test_qwen_3_answers_without_thinking(engine: Callable[..., Any]) -> None:
     silent = engine("qwen3", chat_template_kwargs={"enable_thinking": False})
     silent.check([request(0)])
@@ -208,6 +212,7 @@ def test_qwen_3_answers_without_thinking(engine: Callable[..., Any]) -> None:
     assert response.prompt_tokens == answers(engine("qwen3"), request(0))[0].prompt_tokens + thinking
 
 
+@pytest.mark.long
 def test_qwen_3_vl_sees(engine: Callable[..., Any]) -> None:
     need_torchvision()
     seer = engine("qwen3vl")
@@ -221,6 +226,7 @@ def test_qwen_3_vl_sees(engine: Callable[..., Any]) -> None:
     assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 6), (2, 14)]
 
 
+@pytest.mark.long
 def test_qwen_3_omni_hears_and_sees(engine: Callable[..., Any]) -> None:
     need_torchvision()
     omni = engine("qwen3omni")
@@ -230,6 +236,7 @@ def test_qwen_3_omni_hears_and_sees(engine: Callable[..., Any]) -> None:
     assert [(r.media_items, r.media_tokens) for r in answers(omni, *requests)] == [(0, 0), (1, 13), (2, 32)]
 
 
+@pytest.mark.long
 def test_gemma_3_sees(engine: Callable[..., Any]) -> None:
     need_torchvision()
     seer = engine("gemma3")

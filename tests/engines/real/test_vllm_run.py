@@ -43,7 +43,7 @@ if __name__ == "__main__":
 
 DEATH = """
 import json, os, signal, sys
-sys.path.insert(0, sys.argv[2])
+sys.path[:0] = json.loads(sys.argv[2])
 from asking import SMALL, request
 from equivox.engines.vllm import VLLMEngine
 import psutil
@@ -120,6 +120,7 @@ def test_clips_that_did_not_arrive_stop_the_run(model: Callable[[str], str], tmp
     deaf.close()
 
 
+@pytest.mark.long
 def test_killed_at_any_moment_a_run_ends_the_same(model: Callable[[str], str], tmp_path: Path) -> None:
     command = [sys.executable, "-c", RUN, name(model("qwen2audio"), max_num_seqs=2), TASK]
     with (tmp_path / "log").open("w") as log:
@@ -137,11 +138,12 @@ def test_killed_at_any_moment_a_run_ends_the_same(model: Callable[[str], str], t
     assert all(record["error"] is None and record["media_tokens"] > 20 for record in after.values())
 
 
+@pytest.mark.long
 def test_vllm_is_started_again_when_its_process_dies(model: Callable[[str], str]) -> None:
     # Any number but 0 gives vLLM's engine its own process. On a CPU, 1 gives the model one more process, which a model
     # on one GPU does not have either; each start of it imports vLLM once more.
     environment = os.environ | {"VLLM_ENABLE_V1_MULTIPROCESSING": "2"}
-    command = [sys.executable, "-c", DEATH, model("llama"), str(Path(__file__).parent)]
+    command = [sys.executable, "-c", DEATH, model("llama"), json.dumps(sys.path)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=400)
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads(done.stdout.splitlines()[-1])

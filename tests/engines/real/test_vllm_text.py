@@ -166,6 +166,7 @@ def test_system_prompt_and_template_reach_the_prompt(engine: Callable[..., Any])
     assert bare.prompt_tokens < plain.prompt_tokens
 
 
+@pytest.mark.long
 def test_engines_one_after_another_give_their_memory_back(
     model: Callable[[str], str], engine: Callable[..., Any]
 ) -> None:
