@@ -27,7 +27,8 @@ def test_the_hooks_run_what_make_lint_runs() -> None:
 def test_continuous_integration_runs_make_alone() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8"))["jobs"]
     runs = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
-    assert runs == {"check": ["make check"], "test": ["make test"]}
+    assert runs == {"check": ["make check"], "test": ["make test"], "long": ["make test-long"]}
+    assert jobs["long"]["if"] == "github.event_name == 'schedule'"
     assert jobs["check"]["strategy"]["matrix"]["python"] == ["3.11", "3.13"]
     assert "make test" in (ROOT / ".ci" / "run").read_text("utf-8")
 
