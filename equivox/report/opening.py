@@ -237,7 +237,9 @@ def _outcome(test: PairedTest, least_q: float) -> Outcome:
 
 def _outcome_in_words(test: PairedTest, outcome: Outcome, *, start: bool = False) -> str:
     """Return the outcome of one test with its interval."""
-    within = short_interval(test.ci_low, test.ci_high, test.unit)
+    # What is nearer is nearer by a positive number, whose interval is turned round.
+    ends = (-test.ci_high, -test.ci_low) if outcome == "nearer" else (test.ci_low, test.ci_high)
+    within = short_interval(*ends, test.unit)
     span = f" ({within})" if within else ""
     size = short_value(abs(test.further), test.unit)
     if outcome == "not tested":

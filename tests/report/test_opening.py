@@ -270,7 +270,7 @@ def test_two_models() -> None:
     worse = opening(TWO, tests=[paired(further=20.0, ci_low=11.0, ci_high=31.0, q=0.01, p=0.001)])
     assert worse.answer == "Yes, further from no bias by 20 (11 to 31)."
     better = opening(TWO, tests=[paired(further=-20.0, ci_low=-31.0, ci_high=-11.0, q=0.01, p=0.001)])
-    assert better.answer == "No, nearer to no bias by 20 (-31 to -11)."
+    assert better.answer == "No, nearer to no bias by 20 (11 to 31)."
 
 
 def test_two_models_that_were_not_or_could_not_be_tested() -> None:
