@@ -219,9 +219,11 @@ def test_favourable_answers_by_group_and_model(browser: Any, report: Path) -> No
     assert "not a bias audit" in section.inner_text()
     section.evaluate("section => section.querySelectorAll('details').forEach((d) => { d.open = true; })")
     (table,) = [t for t in section.locator("table").all() if "competency" in t.inner_text()]
-    lines = [row.split("\t") for row in table.locator("tbody").inner_text().splitlines()]
+    lines = table.locator("tbody tr").evaluate_all(
+        "rows => rows.map((row) => [...row.children].map((cell) => cell.innerText))"
+    )
     (biased,) = [line for line in lines if line[:2] == ["male", "simulated:biased"]]
-    assert biased[6] == "0.00" and biased[-1].strip() == "below"
+    assert biased[6] == "0.00" and biased[-1] == "below"
     failing = [line for line in lines if line[1] == "simulated:random?fail=0.4"]
     assert len(failing) == 2 and all(line[6] == "—" for line in failing)
 
