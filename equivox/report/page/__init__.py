@@ -299,11 +299,13 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
             for run, s in rows
         ],
     )
+    # In a column the layout for a phone fits every screen.
+    phone = _base64(svg_for_page(draw_forest(labelled, layout="phone")))
     return {
         "name": first.name,
         "zero_means": first.zero_means,
-        "figure": _base64(svg_for_page(draw_forest(labelled, layout="narrow" if narrow else "wide"))),
-        "phone": _base64(svg_for_page(draw_forest(labelled, layout="phone"))),
+        "figure": phone if narrow else _base64(svg_for_page(draw_forest(labelled))),
+        "phone": "" if narrow else phone,
         "told": told_forest(labelled),
         "has_null_mean": null_mean,
         "has_target": math.isfinite(first.target) and not null_mean,
