@@ -143,7 +143,6 @@ def _origin(run: ComparedRun) -> str:
         f"annotated by {run.annotator}",
         f"run of {run.origin.date}" if run.origin.date else "",
         f"SHA-256 of its manifest {run.origin.fingerprint[:16]}" if run.origin.fingerprint else "",
-        f"equivox {__version__}",
     )
     return " · ".join(filter(None, known))
 
