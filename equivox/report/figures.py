@@ -155,7 +155,7 @@ def _draw_score(axes: Any, place: int, score: Score) -> None:
         markerfacecolor=PALETTE[0] if score.found else PAPER,
     )  # fmt: skip
     if score.untold is not None:
-        axes.annotate(UNTOLD, (score.headline, place), xytext=(5, 0), textcoords="offset points", va="center")
+        axes.annotate(UNTOLD, (score.headline, place), xytext=(5, 6), textcoords="offset points", va="center")
 
 
 def draw_shares(

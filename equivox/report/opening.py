@@ -19,6 +19,7 @@ from equivox.core.scores import LEVEL
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.comparison_tables import in_order
 from equivox.report.comparison_tables import in_words as told_apart
+from equivox.report.numbers import how_many
 from equivox.report.table import split_by
 from equivox.report.told_tasks import (
     TaskTold,
@@ -239,7 +240,9 @@ def _outcome(test: PairedTest, least_q: float) -> Outcome:
 
 def _outcome_in_words(test: PairedTest, outcome: Outcome, *, start: bool = False) -> str:
     """Return the outcome of one test with its interval."""
-    within = short_interval(test.ci_low, test.ci_high, test.unit)
+    # What is nearer is nearer by a positive number, whose interval is turned round.
+    ends = (-test.ci_high, -test.ci_low) if outcome == "nearer" else (test.ci_low, test.ci_high)
+    within = short_interval(*ends, test.unit)
     span = f" ({within})" if within else ""
     size = short_value(abs(test.further), test.unit)
     if outcome == "not tested":
@@ -295,7 +298,9 @@ def _alone(run: ComparedRun) -> str:
         return f"{run.model}: nothing was tested"
     if not known:
         return f"{run.model}: not known in any of {n} tasks" if n > 1 else f"{run.model}: not known"
-    return f"{run.model} differs in {found} of {known} tasks{open_}"
+    if not found:
+        return f"{run.model}: no difference shown in {how_many(known, 'task')}{open_}"
+    return f"{run.model} differs in {found} of {how_many(known, 'task')}{open_}"
 
 
 def _of_many(runs: Sequence[ComparedRun], ranks: Sequence[Rank], *, tested: bool) -> Parts:
@@ -315,7 +320,7 @@ def _of_many(runs: Sequence[ComparedRun], ranks: Sequence[Rank], *, tested: bool
         parts.append(f"of {rest} it is not shown, which is no proof that answers are alike")
     elif rest and not unknown:
         parts.append("which is no proof that answers are alike")
-    sentences = [f"{'; '.join(_alone(run) for run in runs)}."] if len(runs) <= MOST_SENTENCES else []
+    sentences = [f"{_alone(run)}." for run in runs] if len(runs) <= MOST_SENTENCES else []
     if len(runs) > MOST_SENTENCES and differ:
         sentences.append(f"A difference is shown for {listed(differ)}.")
     sentences += _ranked(runs, ranks)
@@ -338,11 +343,13 @@ def _ranked(runs: Sequence[ComparedRun], ranks: Sequence[Rank]) -> list[str]:
         if len(ordered) < 2:
             continue
         near, far = ordered[0], ordered[-1]
-        found.append(
-            f"{key[0]}, {dimension}, {key[1]}: {near.model} is nearest to no bias as measured "
-            f"({in_unit(near.distance, near.unit)}), {far.model} furthest ({short_value(far.distance, far.unit)}). "
-            f"{told_apart(columns[key])}"
+        about = "" if dimension in key[0] else f"{dimension}, "
+        # Ranks that no test could have told apart say nothing.
+        order = (
+            f"{near.model} is nearest to no bias as measured ({in_unit(near.distance, near.unit)}), {far.model} "
+            f"furthest ({short_value(far.distance, far.unit)}). "
         )
+        found.append(f"{key[0]}, {about}{key[1]}: {'' if near.too_few else order}{told_apart(columns[key])}")
     left = len(found) - MOST_SENTENCES
     return [*found[:MOST_SENTENCES], *([f"{left} more rankings stand below."] if left > 0 else [])]
 

@@ -246,7 +246,8 @@ def marks(runs: Iterable[ComparedRun]) -> list[str]:
 
 def _mean_note(measure: Measure | None, rows: Rows) -> str:
     name = rows[0][1].name
-    clusters = {score.n_clusters for _, score in rows if score.n_clusters}
+    clusters = _range({score.n_clusters for _, score in rows if score.n_clusters})
+    counts = _range({score.min_count for _, score in rows if score.min_count})
     meaning = f"{name}: {measure.help}.\n" if measure is not None and measure.help else ""
     return (
         f"{meaning}"
@@ -254,10 +255,10 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
         "published;\nnull mean: that of the permutations, a diagnosis of the noise.\n"
         "They speak of clusters like these, asked about these items with this prompt."
         f"{_new_items(rows)}\n"
-        f"p cluster: labels permuted over {_range(clusters)} clusters;\n{_Q_NOTE}.\n"
+        f"p cluster: labels permuted over {f'{clusters} ' if clusters else ''}clusters;\n{_Q_NOTE}.\n"
         "p paper: labels permuted over responses, as published; it takes differences between clusters for bias.\n"
-        f"rare: the share of values set aside because they were seen fewer than "
-        f"{_range({score.min_count for _, score in rows})} times; used: usable, of all requested."
+        f"rare: the share of values set aside because they were seen "
+        f"{f'fewer than {counts} times' if counts else 'too seldom'}; used: usable, of all requested."
     )
 
 
@@ -274,9 +275,10 @@ def _new_items(rows: Rows) -> str:
 
 
 def _range(numbers: Iterable[int]) -> str:
+    """Return the smallest and the largest number; empty without numbers."""
     known = sorted(numbers)
     if not known:
-        return DASH
+        return ""
     return str(known[0]) if len(known) == 1 else f"{known[0]}–{known[-1]}"
 
 

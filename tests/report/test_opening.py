@@ -270,7 +270,7 @@ def test_two_models() -> None:
     worse = opening(TWO, tests=[paired(further=20.0, ci_low=11.0, ci_high=31.0, q=0.01, p=0.001)])
     assert worse.answer == "Yes, further from no bias by 20 (11 to 31)."
     better = opening(TWO, tests=[paired(further=-20.0, ci_low=-31.0, ci_high=-11.0, q=0.01, p=0.001)])
-    assert better.answer == "No, nearer to no bias by 20 (-31 to -11)."
+    assert better.answer == "No, nearer to no bias by 20 (11 to 31)."
 
 
 def test_two_models_that_were_not_or_could_not_be_tested() -> None:
@@ -314,10 +314,16 @@ def test_many_models() -> None:
         "alike."
     )
     assert found.sentences == (
-        "v2 differs in 1 of 2 tasks; v1 differs in 2 of 2 tasks; v0 differs in 0 of 2 tasks; broken: not known.",
+        "v2 differs in 1 of 2 tasks.",
+        "v1 differs in 2 of 2 tasks.",
+        "v0: no difference shown in 2 tasks.",
+        "broken: not known.",
         "talk: all tasks, gender, nTVD: v0 is nearest to no bias as measured (3.0 % of the largest possible distance), "
         "v1 furthest (20). Cannot be told apart: v2 and v1.",
     )
+    few = [replace(rank, too_few="6 clusters give no p below 0.03") for rank in ranks]
+    assert "nearest" not in opening(runs, tests=[], ranks=few).sentences[-1]
+    assert "6 clusters give no p below 0.03" in opening(runs, tests=[], ranks=few).sentences[-1]
     untested = opening(runs)
     assert "`equivox compare` tests every two" in untested.sentences[-1]
 
