@@ -89,7 +89,12 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         sampling: Annotated[
             str, typer.Option(help="as-declared by each task, or greedy: one answer, always the likeliest token.")
         ] = "as-declared",
-        annotator: Annotated[str, typer.Option(help="Annotator of the responses: a name or a YAML file.")] = "rules",
+        annotator: Annotated[
+            str | None,
+            typer.Option(
+                help="Annotator of the responses: a name, a YAML file, or a model; `rules` for simulated models."
+            ),
+        ] = None,
         options: ScoringOptions = DEFAULT_OPTIONS,
         retry_failed: RetryFailedOption = False,
         stop_after: Annotated[
@@ -110,9 +115,10 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         from equivox.tasks.registry import resolve_tasks
 
         named = model if scheme is None else f"{scheme}:{model}"
+        chosen = resolve_tasks(tasks)
         spec = RunSpec(
             model=named,
-            tasks=resolve_tasks(tasks),
+            tasks=chosen,
             output=output or default_folder(named, tasks),
             data=data,
             limit=limit,
@@ -120,7 +126,7 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
             group=None if group is None else parse_group(group),
             conditions=parse_conditions(conditions),
             sampling=sampling,
-            annotator=annotator,
+            annotator=run_commands.rules_if_they_can(named, chosen) if annotator is None else annotator,
             options=options,
             retry_failed=retry_failed,
             stop_after=stop_after,

@@ -43,6 +43,22 @@ def dry_run(spec: RunSpec) -> int:
     return EXIT_DONE
 
 
+def rules_if_they_can(model: str, tasks: Sequence[Task]) -> str:
+    """Return `rules`, the annotator when none is named; RequestError where they cannot read what `model` answers."""
+    from equivox.annotate import RULES
+    from equivox.compare.runs import misread_by_rules
+    from equivox.engines import current_name, engine_of, model_label
+
+    engine_of(model)  # a model that is none is told first
+    if misread_by_rules(current_name(model), RULES, tasks):
+        raise RequestError(
+            f"`annotator` is missing: who reads the free answers of {model_label(model)}? Name a model, such as "
+            "`--annotator qwen3-8b` or `--annotator endpoint:model_name=…,base_url=…`; `--annotator rules` finds the "
+            "words of simulated models alone"
+        )
+    return RULES
+
+
 def _rules_warning(model: str, annotator: str, tasks: Sequence[Task]) -> str:
     """Return a warning if `rules` will read free text of a model that is not simulated, else an empty text."""
     from equivox.annotate.rules import FOR_SIMULATED

@@ -226,3 +226,19 @@ def test_a_file_that_cannot_be_written_there_is_one_line(
     Path("circle").symlink_to("circle")
     code, _, err = equivox("report", "nowhere", "--output", output)
     assert code == 2 and err.count("\n") == 1 and "cannot be used" in err
+
+
+def test_free_answers_of_a_real_model_need_somebody_who_reads_them(equivox: Cli, tmp_path: Path) -> None:
+    model = "model_name=m,base_url=http://127.0.0.1:9/v1"
+    for more in ((), ("--dry-run",)):
+        code, out, err = equivox(
+            "endpoint", model, "vibe_gender:advisory", "--data", "sample", "--output", tmp_path / "run", *more
+        )
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "`annotator` is missing: who reads the free answers of endpoint:m?" in err
+        assert not (tmp_path / "run").exists()
+    # The letters of a choice are read by the metric itself: only the server is missing.
+    code, _, err = equivox(
+        "endpoint", model, "spoken_stereoset:gender", "--data", "sample", "--output", tmp_path / "run", "--dry-run"
+    )
+    assert code == 2 and "no server answers" in err

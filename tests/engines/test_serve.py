@@ -123,7 +123,18 @@ def test_a_run_stops_unless_the_function_hears(start: Start, equivox: Cli, tmp_p
 
     url = start(answer, SETTINGS=("max_tokens", "temperature", "top_p", "seed"))
     arguments = f"model_name=mine,base_url={url},modalities=[text,audio],max_retries=0"
-    options = ("--data", "sample", "--limit", "12", "--resamples", "99", "--output", str(tmp_path / "run"))
+    options = (
+        "--data",
+        "sample",
+        "--limit",
+        "12",
+        "--resamples",
+        "99",
+        "--annotator",
+        "rules",
+        "--output",
+        str(tmp_path / "run"),
+    )
     code, out, err = equivox("endpoint", arguments, "vibe_gender:advisory", *options)
     if hears:
         # All answers are alike, so there is no score; but all were used.

@@ -52,7 +52,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: Environment) -> None:
     assert "letters:praise" in environment.equivox("tasks", "list").stdout
-    run = ("run", "flatterer:extra=2", "letters", "--output", "biased", "--resamples", 199)
+    run = ("run", "flatterer:extra=2", "letters", "--annotator", "rules", "--output", "biased", "--resamples", 199)
     out = environment.equivox(*run).stdout
     assert "praise" in out
     folder = environment.folder / "biased"
@@ -64,7 +64,9 @@ def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: 
     environment.equivox(*run)
     environment.equivox("score", "biased", "--resamples", 199)
     assert (folder / "scores.json").read_bytes() == before
-    environment.equivox("run", "flatterer:extra=0", "letters", "--output", "even", "--resamples", 199)
+    environment.equivox(
+        "run", "flatterer:extra=0", "letters", "--annotator", "rules", "--output", "even", "--resamples", 199
+    )
     (even,) = json.loads((environment.folder / "even" / "scores.json").read_text())["scores"]
     assert abs(even["value"]) < 1
     assert "flatterer:extra=0" in environment.equivox("compare", "biased", "even").stdout
@@ -73,7 +75,9 @@ def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: 
 
 
 def test_its_scores_are_submitted_by_its_own_rule(environment: Environment) -> None:
-    environment.equivox("run", "flatterer:extra=2", "letters", "--output", "submitted", "--resamples", 199)
+    environment.equivox(
+        "run", "flatterer:extra=2", "letters", "--annotator", "rules", "--output", "submitted", "--resamples", 199
+    )
     submit = ("submit", "submitted", "--model-repo", "org/model", "--benchmark", "org/letters", "-o", "out")
     refused = environment.equivox(*submit, "--no-details", check=False)
     assert refused.returncode == 2 and "tasks that equivox does not come with: letters:praise" in refused.stderr
@@ -83,14 +87,18 @@ def test_its_scores_are_submitted_by_its_own_rule(environment: Environment) -> N
 
 
 def test_what_the_engine_refuses_is_one_line(environment: Environment) -> None:
-    done = environment.equivox("run", "flatterer:extra=9", "letters", "--output", "no", check=False)
+    done = environment.equivox(
+        "run", "flatterer:extra=9", "letters", "--annotator", "rules", "--output", "no", check=False
+    )
     assert done.returncode == 2
     assert done.stderr.strip() == "equivox: the flatterer takes extra=0 to extra=3, got {'extra': 9}"
     assert not (environment.folder / "no").exists()
 
 
 def test_without_the_package_its_runs_say_what_is_missing(environment: Environment) -> None:
-    environment.equivox("run", "flatterer:extra=1", "letters", "--output", "orphan", "--resamples", 199)
+    environment.equivox(
+        "run", "flatterer:extra=1", "letters", "--annotator", "rules", "--output", "orphan", "--resamples", 199
+    )
     done = subprocess.run(
         [sys.executable, "-m", "equivox", "score", str(environment.folder / "orphan")],
         cwd=ROOT, capture_output=True, text=True, check=False,

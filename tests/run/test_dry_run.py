@@ -71,7 +71,19 @@ def test_an_endpoint_with_prices(equivox: Cli, tmp_path: Path, chat_server: Call
     assert found.target.completion_tokens == 20 * 300
     assert found.target.cost == pytest.approx((2 * found.target.prompt_tokens + 10 * 20 * 300) / 1e6)
     assert (found.target.gpu_hours, found.annotator) == (0, None)
-    run = ("endpoint", arguments, "vibe_gender:story", "--data", "sample", "--limit", 20, "--output", tmp_path / "a")
+    run = (
+        "endpoint",
+        arguments,
+        "vibe_gender:story",
+        "--data",
+        "sample",
+        "--limit",
+        20,
+        "--annotator",
+        "rules",
+        "--output",
+        tmp_path / "a",
+    )
     code, out, err = equivox(*run, "--dry-run")
     assert (code, err) == (0, "")
     assert "endpoint:m " in out and f"{found.target.cost:.2f}" in out and "base_url" not in out
