@@ -256,17 +256,17 @@ def application(explorer: Explorer, *, host: str = "127.0.0.1", started: Callabl
 
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens; RequestError if the port is taken or the host is none of this machine's."""
+    opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        opened = socket.socket(family, socket.SOCK_STREAM)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((host, port))
+        opened.listen(128)
     except OSError as error:
+        opened.close()
         raise RequestError(
             f"`view` cannot listen on {host}:{port}: {str(error.strerror or error).lower()}; give another `--port` "
             "(0 takes a free one) or `--host`"
         ) from error
-    opened.listen(128)
     return opened
 
 

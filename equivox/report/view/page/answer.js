@@ -105,9 +105,10 @@ export const answer = (task, row, options = {}) => {
   return el("div", { class: `cell${plain ? "" : " unread"}`, "data-status": row.status },
     el("p", { class: "head" },
       el("span", { class: "group" }, options.head ?? row.group),
-      el("span", { class: "cluster" }, row.cluster !== row.group ? row.cluster : ""),
+      options.head || row.cluster === row.group ? null : el("span", { class: "cluster" }, row.cluster),
+      task.media === "audio" ? medium(task, row) : null,
       plain ? null : el("span", { class: "status" }, STATUSES[row.status] ?? row.status),
       row.ended === "length" ? el("span", { class: "status" }, STATUSES["cut off"]) : null),
-    medium(task, row), words(row, options.pattern), options.raw ? rawWords(row, options.pattern) : null,
+    task.media === "image" ? medium(task, row) : null, words(row, options.pattern), options.raw ? rawWords(row, options.pattern) : null,
     values(task, row, { pick: () => {}, ...options }), details);
 };

@@ -34,20 +34,23 @@ export const searchBox = (app, label) => {
   return el("form", { role: "search", onsubmit: (event) => event.preventDefault() }, box);
 };
 
-const bars = (shares, groups) => el("span", { class: "bars", "aria-hidden": "true" }, groups.map((group, n) => {
+const bars = (shares, groups, most) => el("span", { class: "bars", "aria-hidden": "true" }, groups.map((group, n) => {
   const bar = el("span", { class: `bar g${n % 6}` });
-  bar.style.width = `${Math.max(0.5, Math.min(100, shares[group] ?? 0))}%`;
+  bar.style.width = `${Math.max(1, Math.min(100, (100 * (shares[group] ?? 0)) / (most || 100)))}%`;
   return bar;
 }));
 
 const told = (shares, groups) => groups.map((group) => `${group} ${shares[group] === null || shares[group] === undefined ? "—" : `${Math.round(shares[group])} %`}`).join(", ");
 
 /** Return one value of what moves most, as a button that filters. */
-export const mover = (task, attribute, one, groups, picked, pick) => el("li", {}, el("button", {
+export const mover = (attribute, one, most, picked, pick) => el("li", {}, el("button", {
   type: "button", class: "mover", "data-value": one.value,
   "aria-pressed": picked && picked.attribute === attribute && picked.value === one.value ? "true" : "false",
   onclick: () => pick(attribute, one.value),
-}, el("span", { class: "what" }, one.value), bars(one.shares, groups), el("span", { class: "shares" }, told(one.shares, groups))));
+}, el("span", { class: "what" }, one.value), bars(one.shares, ends(one), most), el("span", { class: "shares" }, told(one.shares, ends(one)))));
+
+/** Return the largest share among some values, the length of the longest bar. */
+export const largest = (values) => Math.max(0, ...values.flatMap((one) => Object.values(one.shares)));
 
 /** The groups of a value, at most three: all, or those with the largest and the smallest share. */
 export const ends = (one) => {
@@ -59,6 +62,7 @@ export const ends = (one) => {
 
 /** Return what moves most in a task: attributes by their estimate, their values by the difference of the groups. */
 export const moves = (app, task, picked, pick) => {
+  const wide = matchMedia("(min-width: 64rem)").matches;
   const told = task.moves.filter((one) => one.values.length);
   if (!told.length) {
     return [el("h2", {}, "Filter"), el("p", { class: "quiet" }, "Click a value below an answer to see all answers with it.")];
@@ -66,8 +70,8 @@ export const moves = (app, task, picked, pick) => {
   return [
     el("h2", {}, "What moves most"),
     el("p", { class: "quiet" }, "Click a value to see the answers that have it."),
-    told.map((one) => el("details", { class: "attribute", open: one.role === "outcome" || picked?.attribute === one.attribute },
+    told.map((one) => el("details", { class: "attribute", open: (wide && one.role === "outcome") || picked?.attribute === one.attribute },
       el("summary", {}, named(one.attribute), one.role === "outcome" ? el("span", { class: "number" }, one.headline) : el("span", { class: "number" }, one.role)),
-      el("ul", {}, one.values.map((value) => mover(task, one.attribute, value, ends(value), picked, pick))))),
+      el("ul", {}, one.values.map((value) => mover(one.attribute, value, largest(one.values), picked, pick))))),
   ];
 };

@@ -68,6 +68,7 @@ const frame = (own) => {
   document.title = `${own.run.label} – equivox view`;
   const chooser = document.getElementById("runs");
   chooser.hidden = doc.runs.length < 2;
+  document.querySelector(".top").classList.toggle("several", doc.runs.length > 1);
   const select = document.getElementById("run");
   select.replaceChildren(...doc.runs.map((run, n) => el("option", { value: n, selected: n === own.number }, run.label)));
   select.onchange = () => own.go({ run: select.value === "0" ? null : select.value, page: null, attribute: null, value: null, groups: null });

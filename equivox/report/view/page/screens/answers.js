@@ -56,7 +56,7 @@ export const show = (app) => {
         picked && el("button", { type: "button", class: "filter", onclick: () => pick(picked.attribute, picked.value) }, `${named(picked.attribute)}: ${picked.value}`, el("span", { "aria-hidden": "true" }, " ×"), el("span", { class: "hidden" }, " (remove)")),
         search && el("button", { type: "button", class: "filter", onclick: () => app.go({ search: null, page: null }) }, `“${search}”`, el("span", { "aria-hidden": "true" }, " ×"), el("span", { class: "hidden" }, " (remove)")),
       ].filter(Boolean);
-      return [`${count(n)} of ${many(task.n, "answer")}`, ...(filters.length ? [" with ", ...filters] : []), found.done ? "" : ` — read ${count(found.read)} so far`];
+      return [`${count(n)} of ${many(task.n, "answer")}`, ...(filters.length ? [" with ", ...filters] : []), found.done ? "" : ` — read ${count(found.seen)} so far`];
     },
     onpage: (page) => app.note({ page: page || null }),
   });
@@ -72,11 +72,12 @@ export const show = (app) => {
   const grid = el("div", { class: "grid", role: "region", "aria-label": "Answers side by side", tabindex: 0 },
     el("div", { class: "headings" }, heads), list.body);
   grid.style.setProperty("--groups", String(groups.length));
+  const told = task.moves.some((one) => one.values.length) || task.attributes.some((one) => one.role !== "refusal");
   const element = el("div", { class: "screen answers" },
     taskChooser(app),
     task.reason ? el("p", { class: "warn" }, `The values of these answers are not known: ${task.reason}`) : null,
-    el("div", { class: "beside" },
-      el("aside", { "aria-label": "What moves most" }, moves(app, task, picked, pick)),
+    el("div", { class: told ? "beside" : "" },
+      told ? el("aside", { "aria-label": "What moves most" }, moves(app, task, picked, pick)) : null,
       el("div", { class: "main" },
         el("div", { class: "bar" }, searchBox(app, "Search in the answers"), chooser), list.above, grid, list.pager)));
   list.element = grid;

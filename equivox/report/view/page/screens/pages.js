@@ -12,7 +12,7 @@ export class Pages {
     this.page = 0;
     this.current = -1;
     this.generation = 0;
-    this.above = el("p", { class: "found", "aria-live": "polite" });
+    this.above = el("p", { class: "tally", "aria-live": "polite" });
     this.body = el("div", { class: "rows" });
     this.before = el("button", { type: "button", onclick: () => this.turn(-1) }, "← Before");
     this.after = el("button", { type: "button", onclick: () => this.turn(1) }, "Next →");
@@ -46,7 +46,7 @@ export class Pages {
   add(part) {
     for (const stratum of part.strata) this.strata.push(stratum);
     for (const cell of part.cells) this.cells.push(cell);
-    Object.assign(this, { matches: part.matches, done: part.done, read: part.read, total: part.total });
+    Object.assign(this, { matches: part.matches, done: part.done, seen: part.read, total: part.total });
     this.above.replaceChildren(...this.summary(this));
     if (this.done) this.page = Math.min(this.page, this.pages - 1);
     this.show();

@@ -22,10 +22,10 @@ export const show = (app) => {
     ask: () => ({ url, groups: task.groups, single: true, filter: { statuses: asked.length ? asked : UNREAD, pattern } }),
     read: (numbers) => read(url, numbers, [...BASE, ...task.columns]),
     draw: (cells) => cells.filter(Boolean).map((row) => answer(task, row, {
-      raw: true, pattern, head: [row.group, row.stratum].filter(Boolean).join(", "),
+      raw: true, pattern, head: [...new Set([row.group, row.cluster, row.stratum])].filter(Boolean).join(", "),
       pick: (attribute, value) => app.go({ attribute, value, search: null, page: null, status: null }, { screen: "answers" }),
     })),
-    summary: (found) => [`${many(found.matches.reduce((sum, n) => sum + n, 0), "answer")} of ${count(task.n)}`, found.done ? "" : ` — read ${count(found.read)} so far`],
+    summary: (found) => [`${many(found.matches.reduce((sum, n) => sum + n, 0), "answer")} of ${count(task.n)}`, found.done ? "" : ` — read ${count(found.seen)} so far`],
     onpage: (page) => app.note({ page: page || null }),
   });
   const rows = ["parsed", ...UNREAD].filter((status) => number(status)).map((status) => [

@@ -1,6 +1,6 @@
 // The verdict in words, the scores behind it, what moves most, and how the run was made.
 import { el, named, table } from "../dom.js";
-import { ends, mover } from "../parts.js";
+import { largest, mover } from "../parts.js";
 
 export const title = "Verdict";
 const STATES = { found: "●", none: "○", untold: "?", undefined: "—" };
@@ -52,7 +52,7 @@ const most = (app) => {
     el("div", { class: "cards" }, found.slice(0, 6).map(({ task, ...one }) => el("div", { class: "card" },
       el("h3", {}, named(one.attribute), el("span", { class: "number" }, one.headline)),
       el("p", { class: "quiet" }, task.name),
-      el("ul", {}, one.values.slice(0, 4).map((value) => mover(task, one.attribute, value, ends(value), null,
+      el("ul", {}, one.values.slice(0, 4).map((value) => mover(one.attribute, value, largest(one.values), null,
         (attribute, picked) => app.go({ task: task.name, attribute, value: picked, search: null, page: null }, { screen: "answers" }))))))));
 };
 
@@ -73,7 +73,7 @@ export const show = (app) => {
   const families = run.verdict.map((one) => el("section", { class: `verdict ${one.state}` },
     el("h2", {}, el("span", { class: "state", "aria-hidden": "true" }, STATES[one.state] ?? ""), one.title),
     one.sentences.map((sentence) => el("p", {}, sentence)),
-    scores(app, one.title, run.scores.filter((score) => score.family === one.title && score.counts))));
+    el("div", { class: "tables" }, scores(app, one.title, run.scores.filter((score) => score.family === one.title && score.counts)))));
   const element = el("div", { class: "screen" },
     families.length ? families : el("p", {}, "This run is not scored yet, so there is no verdict."),
     run.marks.map((mark) => el("p", { class: "warn" }, mark)),
