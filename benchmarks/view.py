@@ -1,7 +1,7 @@
 """Time and memory of the explorer on a large run: `python -m benchmarks.view [100000]`.
 
-A simulated model answers VIBE's five tasks on gender, and once more all answers are of one task. Printed are the seconds until
-what the page reads is built, until a page in Chromium shows answers, until the next page, a value's answers and a
+A simulated model answers VIBE's five tasks on gender, and once more all answers are of one task. Printed are the
+seconds until what the page reads is built, until a page in Chromium shows answers, until the next page, a value's answers and a
 search are there, the sizes, and the peak memory of the server and of the page. Nothing is asserted.
 """
 
@@ -109,7 +109,11 @@ def look(address: str) -> dict[str, Any]:
         timed("search, all", lambda: None, done)
         page.keyboard.press("Escape")
         page.fill("#search", "photograph")
-        timed("2nd search, all", lambda: page.press("#search", "Enter"), "document.querySelector('.filter')?.textContent.includes('photograph') && " + done)
+        timed(
+            "2nd search, all",
+            lambda: page.press("#search", "Enter"),
+            "document.querySelector('.filter')?.textContent.includes('photograph') && " + done,
+        )
         found["heap"] = page.evaluate("performance.memory.usedJSHeapSize") / 2**20
         browser.close()
     return found
@@ -133,7 +137,9 @@ def main(size: int) -> None:
             used = json.loads(server.stdout.readline())["peak"]
             server.wait()
         heap = found.pop("heap")
-        sys.stdout.write(f"{kind}, {size:,} answers: built in {told['built']:.1f} s; server {used:.0f} MiB, page {heap:.0f} MiB\n")
+        sys.stdout.write(
+            f"{kind}, {size:,} answers: built in {told['built']:.1f} s; server {used:.0f} MiB, page {heap:.0f} MiB\n"
+        )
         for name, seconds in found.items():
             sys.stdout.write(f"  {name:16} {seconds:6.2f} s\n")
         sys.stdout.flush()

@@ -365,14 +365,14 @@ def view(
         str | None,
         typer.Option(metavar="N", help="With --static: recordings of each task and group (20), all, or none."),
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on; others than this machine's show it to others.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; others than this machine's show it to others.")
+    ] = ("127.0.0.1"),
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
     quiet: QuietOption = False,
 ) -> int:
-    """Show single answers in a browser: side by side by group, unreadable ones, two runs, and a run that is under way."""
+    """Show answers in a browser: side by side by group, unreadable ones, two runs, and a run that is under way."""
     from equivox.cli import view_command
 
     return view_command.view(

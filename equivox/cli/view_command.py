@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,10 +48,8 @@ def _serve(wish: Wish) -> int:
         if wish.browser:
             webbrowser.open(address)
 
-    try:
+    with suppress(KeyboardInterrupt):  # how a server is meant to end
         serve(wish.runs, data=wish.data, host=wish.host, port=wish.port, ready=ready)
-    except KeyboardInterrupt:  # how a server is meant to end
-        pass
     return EXIT_DONE
 
 
@@ -71,7 +70,9 @@ def _write(wish: Wish, output: Path) -> int:
     size = sizes(found)
     echo(f"{output / 'index.html'}: {size['total_bytes']}, for any web server or a static Space")
     if found.media < found.all_media:
-        all_of_them = f"; all {found.all_media:,} take about {size['all_media_bytes']}: `--media all`" if found.media else ""
+        all_of_them = (
+            f"; all {found.all_media:,} take about {size['all_media_bytes']}: `--media all`" if found.media else ""
+        )
         echo(f"{found.media:,} recordings or pictures ({size['media_bytes']}){all_of_them}")
     elif found.media:
         echo(f"all {found.media:,} recordings or pictures ({size['media_bytes']})")

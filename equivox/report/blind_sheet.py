@@ -38,6 +38,7 @@ PER = ("model", "task", "condition", "group")
 
 CSV_FILE, HTML_FILE = "sheet.csv", "sheet.html"
 
+
 @dataclass(frozen=True)
 class Drawn:
     """One response on a sheet, under a name without meaning; `weight` is the number of responses it was drawn for.

@@ -120,7 +120,10 @@ def until(page: Any, said: str, seconds: float = 8) -> None:
 
 
 def tally(page: Any) -> str:
-    until(page, "document.querySelector('.tally')?.textContent.includes(' of ') && !document.querySelector('.tally').textContent.includes('so far')")
+    until(
+        page,
+        "document.querySelector('.tally')?.textContent.includes(' of ') && !document.querySelector('.tally').textContent.includes('so far')",
+    )
     return str(page.inner_text(".tally"))
 
 
@@ -249,7 +252,9 @@ def test_a_hostile_answer_stays_text(opened: Opened) -> None:
 
 
 def test_a_phone(opened: Opened, chromium: Any) -> None:
-    phone = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, device_scale_factor=2)
+    phone = chromium.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, device_scale_factor=2
+    )
     page = opened("verdict", within=phone)
     for screen in ("verdict", "answers", "unreadable", "changes", "live"):
         page.evaluate(f"location.hash = '#/{screen}'")

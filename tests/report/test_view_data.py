@@ -1,4 +1,4 @@
-"""What the explorer's page reads: tables of answers, pairs of runs, the document, and a folder that tells no secrets."""
+"""What the explorer's page reads: tables of answers, pairs of runs, the document, a folder that tells no secrets."""
 
 from __future__ import annotations
 

@@ -51,7 +51,16 @@ def test_only_names_of_this_machine_are_answered(client: TestClient) -> None:
 
 
 def test_every_answer_has_the_headers(client: TestClient) -> None:
-    for path in ("/", "/index.html", "/view.js", "/view.json", "/live/0", "/media/none", "/nowhere", "/" + a_table(client)):
+    for path in (
+        "/",
+        "/index.html",
+        "/view.js",
+        "/view.json",
+        "/live/0",
+        "/media/none",
+        "/nowhere",
+        "/" + a_table(client),
+    ):
         headers = client.get(path, follow_redirects=False).headers
         assert headers["content-security-policy"] == f"{POLICY}; frame-ancestors 'none'", path
         assert headers["x-content-type-options"] == "nosniff"
@@ -67,7 +76,9 @@ def test_the_page_states_its_policy_itself_and_holds_no_script_of_its_own() -> N
     assert re.findall(r"<script(?![^>]*\ssrc=)|\son\w+=|\sstyle=|javascript:", page) == []
     for script in PAGE.rglob("*.js"):
         if "vendor" not in script.parts:
-            found = re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|srcdoc", script.read_text())
+            found = re.findall(
+                r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|srcdoc", script.read_text()
+            )
             assert found == [], script
 
 
@@ -76,7 +87,11 @@ def test_parts_of_tables(client: TestClient, run: Path) -> None:
     whole = client.get(path).content
     assert whole[:4] == whole[-4:] == b"PAR1"
     part = client.get(path, headers={"range": "bytes=4-13"})
-    assert (part.status_code, part.content, part.headers["content-range"]) == (206, whole[4:14], f"bytes 4-13/{len(whole)}")
+    assert (part.status_code, part.content, part.headers["content-range"]) == (
+        206,
+        whole[4:14],
+        f"bytes 4-13/{len(whole)}",
+    )
     end = client.get(path, headers={"range": "bytes=-8"})
     assert (end.status_code, end.content) == (206, whole[-8:])
     # What is longer than the file, as the page asks for small files.
@@ -96,7 +111,9 @@ def test_recordings_by_the_hash_of_what_was_sent(client: TestClient, run: Path) 
 
 
 def test_a_corpus_that_is_gone_is_said(run: Path, tmp_path: Path) -> None:
-    with TestClient(application(Explorer([run], tmp_path, data=str(tmp_path / "gone"))), base_url="http://localhost") as client:
+    with TestClient(
+        application(Explorer([run], tmp_path, data=str(tmp_path / "gone"))), base_url="http://localhost"
+    ) as client:
         sha256 = pq.read_table(run / "plan.parquet").to_pylist()[0]["media_sha256"][0]
         answer = client.get(f"/media/{sha256}")
         assert answer.status_code == 404 and "--data" in answer.text
@@ -107,7 +124,8 @@ def test_nothing_outside_of_the_page_and_its_tables_is_served(client: TestClient
     built = a_table(client).split("/")[1]
     for path in (
         "/data/../run/manifest.json", f"/data/{built}/..%2f..%2frun%2fmanifest.json", f"/data/{built}/view.json",
-        "/../server.py", "/%2e%2e/server.py", "/vendor/../../server.py", "/data/data9/run0-task0.parquet", "/live/1", "/live/-1",
+        "/../server.py", "/%2e%2e/server.py", "/vendor/../../server.py", "/data/data9/run0-task0.parquet",
+        "/live/1", "/live/-1",
     ):  # fmt: skip
         assert client.get(path).status_code == 404, path
     for path in ("/view.json", "/live/0", "/index.html"):
@@ -170,7 +188,7 @@ def test_a_run_under_way(run: Path, tmp_path: Path) -> None:
         told.append(live.document())
     told.append(live.document())
     json.dumps(told, allow_nan=False)
-    first, silent, second, done = told
+    first, _, second, done = told
     # 20 answers in 10 seconds; 76 are left.
     assert first["noted"] | {"age": 0} == {
         **{"stage": "generate", "done": 20, "total": 96, "failed": 2, "per_second": 2.0, "seconds_left": 38.0},

@@ -29,7 +29,7 @@ ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class RunTables:
-    """What all tasks of one run share: its plan, its responses, and what the judge wrote where it was not understood."""
+    """What all tasks of a run share: plan, responses, and what the annotator wrote where it was not understood."""
 
     folder: Path
     annotator: str
@@ -137,7 +137,9 @@ def _public(column: Any) -> Any:
     import pyarrow as pa
 
     encoded = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
-    shown = pa.array([None if text is None else redacted_text(text) for text in encoded.dictionary.to_pylist()], pa.string())
+    shown = pa.array(
+        [None if text is None else redacted_text(text) for text in encoded.dictionary.to_pylist()], pa.string()
+    )
     return shown.take(encoded.indices)
 
 

@@ -71,15 +71,13 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def task_document(
-    run: ComparedRun, task: Task, table: pa.Table, reason: str | None, shares: Shares
-) -> dict[str, Any]:
+def task_document(run: ComparedRun, task: Task, table: pa.Table, reason: str | None, shares: Shares) -> dict[str, Any]:
     """Return what the page knows of a task before it reads any answer; `reason` says why values are not known."""
     title = task.card.strip().splitlines()[0] if task.card.strip() else ""
     named = title.partition(": ")
-    document = {
+    return {
         "name": task.name,
-        "question": (named[2] or named[0]).strip(),
+        "question": redacted_text((named[2] or named[0]).strip()),
         "prompt": task.prompt.text,
         "dimension": task.dimension,
         "condition": task.condition,
@@ -94,7 +92,6 @@ def task_document(
         "moves": _moves(run, task, shares),
         "reason": reason,
     }
-    return document | {"question": redacted_text(document["question"])}
 
 
 def _counts(table: pa.Table) -> list[list[Any]]:

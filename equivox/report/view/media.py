@@ -62,11 +62,13 @@ class Media:
                     sent = pa.table({"sample": own["sample_id"].cast(pa.string()), "sha256": sent_media(task, own)})
                     first = sent.group_by("sha256", use_threads=False).aggregate([("sample", "first")])
                     for row in first.filter(pc.is_valid(first["sha256"])).to_pylist():
-                        places.setdefault(row["sha256"], Place(task.data, where, row["sample_first"], task.media[0].kind))
+                        places.setdefault(
+                            row["sha256"], Place(task.data, where, row["sample_first"], task.media[0].kind)
+                        )
         return cls(places, data)
 
     def read(self, sha256: str) -> tuple[bytes, str]:
-        """Return a recording or picture as browsers show it, and its type; RequestError, in public words, if it cannot."""
+        """Return a recording or picture as browsers show it, and its type; RequestError if it is not there."""
         place = self.places.get(sha256)
         if place is None:
             raise RequestError("no request of these runs sent this recording or picture")

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two runs on one task: a row for each planned request whose answers differ, and how many there are.
+    r"""Two runs on one task: a row for each planned request whose answers differ, and how many there are.
 
     Columns of `table`: `first` and `second` (row numbers in the two tables of answers), `stratum`, `group`, and
-    `changed`, the attributes that differ, separated by `\\x1f`; empty if only the words do. `status` among them means
+    `changed`, the attributes that differ, separated by `\x1f`; empty if only the words do. `status` among them means
     that one answer could be read and the other could not.
     """
 

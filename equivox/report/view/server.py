@@ -112,7 +112,7 @@ class Explorer:
 
 def _state(folder: Path) -> tuple[Any, ...]:
     """Return what changes when a run is planned, annotated for the first time, or scored."""
-    found = []
+    found: list[tuple[int, int] | None] = []
     for name in ("manifest.json", "plan.parquet", "scores.json"):
         try:
             stat = (folder / name).stat()
@@ -247,9 +247,7 @@ def application(explorer: Explorer, *, host: str = "127.0.0.1", started: Callabl
         yield
 
     files = Mount("/", StaticFiles(directory=str(PAGE)))
-    app = Starlette(
-        routes=[*ROUTES, files], middleware=[Middleware(_Guard, known=knows(host))], lifespan=lifespan
-    )
+    app = Starlette(routes=[*ROUTES, files], middleware=[Middleware(_Guard, known=knows(host))], lifespan=lifespan)
     app.state.explorer = explorer
     return app
 
@@ -287,5 +285,7 @@ def serve(
         named = f"[{host}]" if ":" in host else "127.0.0.1" if host in {"0.0.0.0", ""} else host
         address = f"http://{named}:{opened.getsockname()[1]}/"
         app = application(explorer, host=host, started=lambda: ready(address))
-        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="on", ws="none")
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, lifespan="on", ws="none"
+        )
         uvicorn.Server(config).run(sockets=[opened])

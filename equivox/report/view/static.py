@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -57,7 +56,7 @@ class _Chosen:
     n_bytes: int = 0
 
     def named(self, table: pa.Table) -> pa.Table:
-        """Return the table of a task with the file name of each chosen medium, null for the others; files are written."""
+        """Return a task's table with the file names of chosen media, null for the others; the files are written."""
         import pyarrow as pa
 
         for sha256 in _spread(table, self.most):
@@ -135,14 +134,12 @@ def _check_output(output: Path) -> None:
 
 def _is_ours(output: Path) -> bool:
     try:
-        return json.loads((output / DOCUMENT).read_text("utf-8")).get("kind") == "equivox view"
+        return bool(json.loads((output / DOCUMENT).read_text("utf-8")).get("kind") == "equivox view")
     except (OSError, ValueError, AttributeError):
         return False
 
 
-def _write(
-    folders: Sequence[Path], made: Path, *, media: int | None, data: str | None, progress: Progress
-) -> Written:
+def _write(folders: Sequence[Path], made: Path, *, media: int | None, data: str | None, progress: Progress) -> Written:
     made.mkdir()
     _copy(PAGE, made)
     known = Media.of(folders, data)
