@@ -1,8 +1,8 @@
 """Time and memory of the explorer on a large run: `python -m benchmarks.view [100000]`.
 
 A simulated model answers VIBE's five tasks on gender, and once more all answers are of one task. Printed are the
-seconds until what the page reads is built, until a page in Chromium shows answers, until the next page, a value's answers and a
-search are there, the sizes, and the peak memory of the server and of the page. Nothing is asserted.
+seconds until what the page reads is built, until a page in Chromium shows answers, until the next page, a value's
+answers and a search are there, and the peak memory of the server and of the page. Nothing is asserted.
 """
 
 from __future__ import annotations

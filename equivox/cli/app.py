@@ -392,9 +392,13 @@ def report(
     data: Annotated[
         str | None, typer.Option("--data", "--data-dir", help="Where recordings or images are now.")
     ] = None,
+    impact: Annotated[
+        bool,
+        typer.Option("--impact", help="Write the impact ratios of one run instead, laid out as Local Law 144 asks."),
+    ] = False,
 ) -> int:
     """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
-    return run_commands.report(runs, output, examples=examples, data=data)
+    return run_commands.report(runs, output, examples=examples, data=data, impact=impact)
 
 
 @app.command(rich_help_panel=TABLES)

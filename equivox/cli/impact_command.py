@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from equivox.core.errors import RequestError
@@ -13,11 +13,11 @@ class Wish:
     """Options of the command line; `favourable` has ATTRIBUTE=VALUE, once per value."""
 
     run: Path
-    by: str | None
-    favourable: list[str]
-    annotator: str | None
-    csv: Path | None
-    html: Path | None
+    by: str | None = None
+    favourable: list[str] = field(default_factory=list)
+    annotator: str | None = None
+    csv: Path | None = None
+    html: Path | None = None
 
 
 def run_impact(wish: Wish) -> int:

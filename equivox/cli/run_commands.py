@@ -122,31 +122,39 @@ def panel(folder: Path, annotators: str, options: ScoringOptions) -> int:
 def compare(folders: list[Path], csv: Path | None, latex: Path | None, *, top: int, resamples: int) -> int:
     """Compare and test runs and show the tables; with `csv` or `latex`, also write them to files."""
     from equivox.cli import EXIT_DONE
-    from equivox.cli.show import console
+    from equivox.cli.show import console, show_opening
+    from equivox.compare.impact import impact_records, impacts
     from equivox.compare.ranking import judge, judged_records
     from equivox.compare.runs import comparison_records, open_comparison
     from equivox.core.files import write_text
     from equivox.report.comparison_tables import comparison_tables, latex_tables, overlap_table, verdict_tables
-    from equivox.report.table import as_csv, print_tables
+    from equivox.report.impact_files import side_by_side_tables
+    from equivox.report.opening import opening_of
+    from equivox.report.table import as_csv, as_latex, print_tables
 
     for option, folder in (("csv", csv), ("latex", latex)):
         if folder is not None:
             _check_tables_folder(folder, option)
     comparison = open_comparison(folders)
+    favourable = impacts(comparison.runs)
     named = [(run.model, run.folder) for run in comparison.runs]
     asked = {m.name: m for m in comparison.metrics.values() if m.overlap is not None}
     overlaps = {m.overlap_help: m.overlap(named) for m in asked.values() if m.overlap is not None}
     judged = judge(comparison, n_resamples=resamples)
+    impact_shown = side_by_side_tables(favourable)
     if csv is not None:
         shared = {f"{what}_overlap": [vars(entry) for entry in found] for what, found in overlaps.items()}
-        for name, records in {**comparison_records(comparison), **judged_records(judged), **shared}.items():
+        ratios = {"impact": [row for found in favourable.found for row in impact_records(found)]}
+        for name, records in {**comparison_records(comparison), **judged_records(judged), **shared, **ratios}.items():
             if records:
                 write_text(csv / f"{name}.csv", as_csv(records))
     if latex is not None:
-        for name, text in latex_tables(comparison, judged).items():
+        impact_latex = {"impact": as_latex(impact_shown)} if impact_shown else {}
+        for name, text in {**latex_tables(comparison, judged), **impact_latex}.items():
             write_text(latex / f"{name}.tex", text)
+    show_opening(console(), opening_of(comparison, judged))
     shown = [*comparison_tables(comparison, attributes=top), *verdict_tables(comparison, judged)]
-    for tables in [*shown, [overlap_table(what, found) for what, found in overlaps.items() if found]]:
+    for tables in [*shown, impact_shown, [overlap_table(what, found) for what, found in overlaps.items() if found]]:
         print_tables(console(), tables)
     return EXIT_DONE
 
@@ -160,16 +168,20 @@ def _check_tables_folder(folder: Path, option: str) -> None:
         raise RequestError(f"`{option}` {folder} is a file; name the folder that the tables go into")
 
 
-def report(folders: list[Path], output: Path, *, examples: int, data: str | None) -> int:
-    """Write the report of runs."""
+def report(folders: list[Path], output: Path, *, examples: int, data: str | None, impact: bool = False) -> int:
+    """Write the report of runs; with `impact`, the page of impact ratios of one run."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import console
-    from equivox.core.files import refuse_unusable, write_text
+    from equivox.core.files import refuse_unusable_file, write_text
     from equivox.report.page import build_report
 
-    refuse_unusable(output, "output")
-    if output.is_dir():
-        raise RequestError(f"`output` {output} is a folder; name the HTML file")
+    refuse_unusable_file(output, "output")
+    if impact:
+        from equivox.cli import impact_command
+
+        if len(folders) > 1 or examples:
+            raise RequestError("`--impact` writes the impact ratios of one run, without examples; name one run alone")
+        return impact_command.run_impact(impact_command.Wish(run=folders[0], html=output))
     write_text(output, build_report(folders, examples=examples, data=data))
     console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.1f} MB)", markup=False)
     return EXIT_DONE

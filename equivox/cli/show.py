@@ -14,7 +14,8 @@ from equivox.cli.output import console
 from equivox.compare.agreement import agreement
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.task import Task
-from equivox.report.numbers import DASH, in_words, interval
+from equivox.report.numbers import DASH, how_many, in_words, interval
+from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars, shared_bars
 from equivox.report.score_tables import attribute_tables, task_tables
 from equivox.report.table import Table, print_tables
@@ -25,13 +26,23 @@ from equivox.run.pipeline import count_failures
 from equivox.run.status import count_requests
 from equivox.run.usage import read_usage
 
-__all__ = ["compared_run", "console", "progress_bars", "shared_bars", "show_agreement", "show_scores", "show_status"]
+__all__ = [
+    "compared_run",
+    "console",
+    "progress_bars",
+    "shared_bars",
+    "show_agreement",
+    "show_opening",
+    "show_scores",
+    "show_status",
+]
 
 
 def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> int:
     """Print scores, losses and folders of `runs`, with q over all of them; return 1 if a task's score is undefined."""
     out = console()
     runs = shown_together(runs)
+    show_opening(out, opening(runs))
     for tables in task_tables(runs):
         print_tables(out, tables)
     failed = 0
@@ -50,12 +61,21 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
     return EXIT_INCOMPLETE if undefined or failed else EXIT_DONE
 
 
+def show_opening(out: Console, first: Opening) -> None:
+    """Print an opening: the question with its answer, a sentence a line, and why to trust them."""
+    out.print(f"{first.question} {first.answer}", style="bold", markup=False, soft_wrap=True)
+    for sentence in first.sentences:
+        out.print(f"  {sentence}", markup=False, soft_wrap=True)
+    out.print(f"  Trust: {' · '.join(map(str, first.trust))}\n", markup=False, soft_wrap=True)
+
+
 def _show_usage(out: Console, folder: Path) -> None:
     usage = read_usage(folder)
     if usage:
         cost = f", cost {usage['cost']:.2f}" if usage["cost"] else ""
+        asked = how_many(round(usage["requests"]), "time")
         out.print(
-            f"  the server was asked {usage['requests']:.0f} times: {usage['prompt_tokens']:.0f} prompt and "
+            f"  the server was asked {asked}: {usage['prompt_tokens']:.0f} prompt and "
             f"{usage['completion_tokens']:.0f} completion tokens{cost}",
             markup=False,
         )
@@ -83,7 +103,7 @@ def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
         out.print(f"  the server answered as {', '.join(served)}", markup=False)
     failures = count_failures(run.folder)
     for error, count in failures.most_common(shown):
-        out.print(f"  failed {count} times: {error}", markup=False)
+        out.print(f"  failed {how_many(count, 'time')}: {error}", markup=False)
     if len(failures) > shown:
         out.print(f"  … and {len(failures) - shown} other reasons, see {run.folder}/responses", markup=False)
 
@@ -128,7 +148,7 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     print_tables(out, [Table(caption=str(folder), columns=columns, align="l" + "r" * (len(columns) - 1), rows=rows)])
     missing = sum(own.missing for own in counted)
     for error, count in count_failures(folder).most_common(10):
-        out.print(f"  failed {count} times: {error}", markup=False)
+        out.print(f"  failed {how_many(count, 'time')}: {error}", markup=False)
     live = read_live(folder)
     if live is not None:
         out.print(f"  {live_line(live, time.time())}", markup=False)
@@ -169,7 +189,7 @@ def _show_annotation_failures(out: Console, folder: Path, annotator: str, shown:
     """Print what an annotator failed on, by its errors; return how often it failed."""
     failures = count_annotation_failures(folder, annotator)
     for error, count in failures.most_common(shown):
-        out.print(f"  {annotator} failed {count} times: {error}", markup=False)
+        out.print(f"  {annotator} failed {how_many(count, 'time')}: {error}", markup=False)
     if failures:
         out.print("  What failed says nothing and is in no score; --retry-failed asks it again.", style="yellow")
     return sum(failures.values())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.compare.runs import ComparedRun
 from equivox.core.attributes import UNSTATED, Attribute
 from equivox.core.errors import RequestError, nearest
+from equivox.core.plain import as_plain
 from equivox.core.samples import Samples
 from equivox.core.task import Task
 from equivox.run.manifest import public_manifest, read_manifest
@@ -149,6 +150,30 @@ def impact(
     )
 
 
+@dataclass(frozen=True)
+class Impacts:
+    """The impact ratios of several runs, by the values that their tasks declare as favourable.
+
+    `missing` says of each run without ratios why it has none; a run whose tasks declare no such values is in neither.
+    """
+
+    found: tuple[Impact, ...]
+    missing: tuple[str, ...]
+
+
+def impacts(runs: Sequence[ComparedRun]) -> Impacts:
+    """Return the impact ratios of the runs whose tasks declare favourable values, under the runs' names."""
+    found, missing = [], []
+    for run in runs:
+        if not any(attribute.favourable for task in run.tasks for attribute in task.attributes):
+            continue
+        try:
+            found.append(replace(impact(run.folder, annotator=run.annotator), model=run.model))
+        except RequestError as error:
+            missing.append(f"{run.model} has no impact ratios: {error}")
+    return Impacts(tuple(found), tuple(missing))
+
+
 def _with(attribute: Attribute, favourable: Mapping[str, Sequence[str]]) -> Attribute:
     if attribute.name not in favourable:
         return attribute
@@ -253,10 +278,7 @@ def impact_records(found: Impact) -> list[dict[str, Any]]:
             "attribute": table.attribute,
             "favourable_values": "; ".join(table.favourable),
             "by": CROSSED.join(table.by),
-            **{
-                name: None if isinstance(value, float) and math.isnan(value) else value
-                for name, value in vars(one).items()
-            },
+            **as_plain(vars(one)),
             **{f"unknown_{reason}": n for reason, n in table.unknown[one.group].items()},
             "without_group": table.without_group,
         }

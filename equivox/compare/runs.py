@@ -9,7 +9,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -23,7 +22,8 @@ from equivox.core.scores import NAN, Score
 from equivox.core.task import Task
 from equivox.engines import model_label
 from equivox.run.annotating import SIMULATED
-from equivox.run.manifest import read_manifest
+from equivox.run.file_hashes import file_hash
+from equivox.run.manifest import MANIFEST_FILE, public_manifest, read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.q_values import with_common_q
 from equivox.run.scoring import families, read_records, read_scores
@@ -35,11 +35,25 @@ CORRELATED = 4
 """The number of models that the interval of a correlation between tasks needs."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """When a run was made and from which data; what is not known is empty.
+
+    `data` is `sample`, or the name of the folder or file that the corpora were in; `limit` is the number of samples
+    that each task was cut to; `fingerprint` is the SHA-256 of the run's manifest, which states the hashes of its files.
+    """
+
+    date: str = ""
+    data: str = ""
+    limit: int | None = None
+    fingerprint: str = ""
+
+
 @dataclass(frozen=True)
 class ComparedRun:
     """One run in a comparison: its model's label, its folder and its scores.
 
-    `read_by_rules` is the result of `misread_by_rules`.
+    `read_by_rules` is the result of `misread_by_rules`; `tasks` is empty if the run's tasks can no longer be read.
     """
 
     model: str
@@ -48,6 +62,8 @@ class ComparedRun:
     scores: Sequence[Score]
     metrics: Mapping[str, Metric] = field(default_factory=dict, repr=False)
     read_by_rules: bool = False
+    tasks: Sequence[Task] = field(default=(), repr=False)
+    origin: Origin = Origin()
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -115,19 +131,38 @@ def open_comparison(folders: Sequence[Path]) -> Comparison:
 
 def compared_run(model: str, folder: Path, scores: Sequence[Score]) -> ComparedRun:
     """Return the run in `folder` with these scores, under the name `model`."""
-    annotator = str(read_manifest(folder)["command"]["annotator"])
-    by_rules = False
-    with suppress(RequestError):  # its tasks can no longer be read
-        by_rules = misread_by_rules(model, annotator, run_tasks(folder))
-    return ComparedRun(model, folder, annotator, scores, run_metrics(folder), by_rules)
+    manifest = read_manifest(folder)
+    annotator = str(manifest["command"]["annotator"])
+    tasks = _known_tasks(folder)
+    return ComparedRun(
+        model, folder, annotator, scores, _metrics(tasks), misread_by_rules(model, annotator, tasks), tasks,
+        _origin(folder, manifest),
+    )  # fmt: skip
 
 
 def run_metrics(folder: Path) -> dict[str, Metric]:
     """Return the metric of each family of a run; empty if its tasks can no longer be read."""
+    return _metrics(_known_tasks(folder))
+
+
+def _known_tasks(folder: Path) -> list[Task]:
     try:
-        return {family: members[0].metric for family, members in families(run_tasks(folder)).items()}
+        return run_tasks(folder)
     except RequestError:
-        return {}
+        return []
+
+
+def _metrics(tasks: Sequence[Task]) -> dict[str, Metric]:
+    return {family: members[0].metric for family, members in families(tasks).items()}
+
+
+def _origin(folder: Path, manifest: Mapping[str, Any]) -> Origin:
+    return Origin(
+        date=str(manifest.get("created", ""))[:10],
+        data=str(public_manifest(manifest)["command"].get("data") or ""),
+        limit=manifest["identity"].get("limit"),
+        fingerprint=file_hash(folder / MANIFEST_FILE),
+    )
 
 
 def shown_together(runs: Sequence[ComparedRun]) -> list[ComparedRun]:

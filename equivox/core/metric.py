@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from equivox.core.errors import RequestError
+from equivox.core.plain import as_plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -208,11 +208,7 @@ class CheckedStages:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the stages as plain JSON values; NaN becomes None."""
-        plain = [
-            {key: None if isinstance(v, float) and math.isnan(v) else v for key, v in vars(measure).items()}
-            for measure in self.measures
-        ]
-        return {"measures": plain, "left_out": dict(self.left_out)}
+        return {"measures": as_plain([vars(measure) for measure in self.measures]), "left_out": dict(self.left_out)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,27 @@ Progress = Callable[[str, int, int], None]
 
 def no_progress(stage: str, done: int, total: int) -> None:
     """Ignore progress."""
+
+
+class Rates:
+    """How fast each stage is, counted from when it was first seen: what was done before then is no work of this start.
+
+    >>> rates = Rates()
+    >>> rates.per_second("generate", 20, now=0.0), rates.per_second("generate", 100, now=40.0)
+    (nan, 2.0)
+    """
+
+    def __init__(self) -> None:
+        self._began: dict[str, tuple[float, int]] = {}
+
+    def per_second(self, stage: str, done: int, *, now: float) -> float:
+        """Return the things done per second at the time `now`; NaN before something is done."""
+        since, before = self._began.setdefault(str(stage), (now, done))
+        return (done - before) / (now - since) if now > since and done > before else math.nan
+
+    def __contains__(self, stage: str) -> bool:
+        """Whether a stage was seen."""
+        return stage in self._began
 
 
 @dataclass(frozen=True, kw_only=True)

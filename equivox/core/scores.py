@@ -13,6 +13,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from equivox.core.attributes import Role
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError, nearest
+from equivox.core.plain import as_plain
 
 NAN = math.nan
 
@@ -242,7 +243,7 @@ class Score:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the score as plain JSON values; NaN becomes None."""
-        return {key: _plain(value) for key, value in dataclasses.asdict(self).items()}
+        return dict(as_plain(dataclasses.asdict(self)))
 
     def as_row(self) -> dict[str, Any]:
         """Return the score as one row of plain values for a table: lists joined, coverage and mover in columns."""
@@ -283,13 +284,3 @@ class Scored:
 
     scores: Sequence[Score]
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return value

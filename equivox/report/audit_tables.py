@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from equivox.compare.labels import AdjustedScore, Audit
 from equivox.core.metric import CheckedStages
-from equivox.report.numbers import DASH, interval, p_value, percent, score_interval, score_value
+from equivox.report.numbers import DASH, how_many, interval, p_value, percent, score_interval, score_value
 from equivox.report.table import Table
 from equivox.run.panel import PanelScore
 from equivox.run.readiness import Missing
@@ -17,7 +17,7 @@ def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
     people = f"{len(audit.raters)} {'person' if len(audit.raters) == 1 else 'people'} ({', '.join(audit.raters)})"
     told = [f"{DASH} {entry.attribute}: {entry.undefined}" for entry in audit.attributes if entry.undefined]
     told += [
-        f"{entry.attribute}: people say {said!r}, the annotator {read!r}, {n} times"
+        f"{entry.attribute}: people say {said!r}, the annotator {read!r}, {how_many(n, 'time')}"
         for entry in audit.attributes
         for said, read, n in entry.errors[:errors]
     ]
@@ -91,7 +91,7 @@ def stage_audit_table(audit: Audit) -> Table:
         remarks=[
             *(f"{DASH} {entry.attribute}: {entry.undefined}" for entry in audit.attributes if entry.undefined),
             *(
-                f"{entry.attribute}: people say {said!r}, the annotator {read!r}, {n} times"
+                f"{entry.attribute}: people say {said!r}, the annotator {read!r}, {how_many(n, 'time')}"
                 for entry in audit.attributes
                 for said, read, n in entry.errors[:3]
             ),

@@ -44,7 +44,7 @@ PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f
 """Okabe and Ito's colours, which colour-blind people can distinguish."""
 HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "oo", "++")
 
-_WIDTH, _NARROW = 7.2, 5.4
+_WIDTH, _NARROW, _PHONE = 7.2, 5.4, 3.7
 _STYLE = {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -103,7 +103,11 @@ def _broken(text: str, longest: int) -> str:
     return f"{plain[:end].rstrip()}\n{_short(plain[end:], longest)}"
 
 
-def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: bool = False) -> Figure:
+Layout = Literal["wide", "narrow", "phone"]
+"""Of a forest: labels beside the lines, with much room or little; or above them, for a screen 390 pixels wide."""
+
+
+def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, layout: Layout = "wide") -> Figure:
     """Draw scores of one metric: headline and interval; dots are filled if q is below 0.05.
 
     Where the headline is an estimate, a mark shows the number as published.
@@ -111,32 +115,47 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, narrow: b
     A question mark stands beside the dot of a score that could not have been filled, whatever the answers.
     `rows` holds (label, score). An undefined score has a line with a dash.
     """
-    labels = [_broken(label, 24 if narrow else _LONGEST) for label, _ in rows]
-    high = 0.36 if any("\n" in label for label in labels) else 0.24
-    with _drawing(0.9 + high * len(rows), _NARROW if narrow else _WIDTH, title) as (figure, axes):
+    above = layout == "phone"
+    labels = [_broken(label, {"wide": _LONGEST, "narrow": 24, "phone": 44}[layout]) for label, _ in rows]
+    high = 0.24 + 0.12 * any("\n" in label for label in labels) + 0.17 * above
+    width = {"wide": _WIDTH, "narrow": _NARROW, "phone": _PHONE}[layout]
+    with _drawing(0.9 + high * len(rows), width, title) as (figure, axes):
         for place, (_, score) in enumerate(rows):
-            if not score.defined or not math.isfinite(score.value):
-                axes.text(0.01, place, "—", transform=axes.get_yaxis_transform(), va="center")
-                continue
-            if math.isfinite(score.ci_low) and math.isfinite(score.ci_high):
-                axes.plot([score.ci_low, score.ci_high], [place, place], color=PALETTE[0], linewidth=2, zorder=1)
-            if math.isfinite(score.estimate):
-                axes.plot([score.value] * 2, [place - 0.32, place + 0.32], color=PALETTE[5], linewidth=1.5, zorder=2)
-            axes.plot(
-                [score.headline], [place], marker="o", markersize=6, color=PALETTE[0], zorder=3,
-                markerfacecolor=PALETTE[0] if score.found else PAPER,
-            )  # fmt: skip
-            if score.untold is not None:
-                axes.annotate(UNTOLD, (score.headline, place), xytext=(5, 0), textcoords="offset points", va="center")
+            _draw_score(axes, place, score)
         targets = {score.target for _, score in rows if math.isfinite(score.target)}
         if len(targets) == 1:
             axes.axvline(targets.pop(), color=INK, linewidth=0.8, linestyle=":")
-        axes.set_yticks(range(len(rows)), labels)
-        axes.set_ylim(len(rows) - 0.4, -0.6)
+        if above:
+            for place, label in enumerate(labels):
+                axes.text(
+                    0, place - 0.33, label, transform=axes.get_yaxis_transform(), va="bottom",
+                    bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
+                )  # fmt: skip
+            axes.spines["left"].set_visible(False)
+        axes.set_yticks([] if above else range(len(rows)), [] if above else labels)
+        axes.set_ylim(len(rows) - 0.4, -0.95 if above else -0.6)
         if rows:
             estimated = "estimated " if any(math.isfinite(score.estimate) for _, score in rows) else ""
-            axes.set_xlabel(f"{estimated}{rows[0][1].name} ({_short(rows[0][1].unit)})")
+            name = f"{estimated}{rows[0][1].name} ({_short(rows[0][1].unit)})"
+            axes.set_xlabel(_broken(name, 44) if above else name)
         return figure
+
+
+def _draw_score(axes: Any, place: int, score: Score) -> None:
+    """Draw the interval, the dot and the published number of one score in its line."""
+    if not score.defined or not math.isfinite(score.value):
+        axes.text(0.01, place, "—", transform=axes.get_yaxis_transform(), va="center")
+        return
+    if math.isfinite(score.ci_low) and math.isfinite(score.ci_high):
+        axes.plot([score.ci_low, score.ci_high], [place, place], color=PALETTE[0], linewidth=2, zorder=1)
+    if math.isfinite(score.estimate):
+        axes.plot([score.value] * 2, [place - 0.25, place + 0.25], color=PALETTE[5], linewidth=1.5, zorder=2)
+    axes.plot(
+        [score.headline], [place], marker="o", markersize=6, color=PALETTE[0], zorder=3,
+        markerfacecolor=PALETTE[0] if score.found else PAPER,
+    )  # fmt: skip
+    if score.untold is not None:
+        axes.annotate(UNTOLD, (score.headline, place), xytext=(5, 0), textcoords="offset points", va="center")
 
 
 def draw_shares(
@@ -273,9 +292,9 @@ def draw_ranks(ranks: Sequence[Rank]) -> Figure:
         return figure
 
 
-def draw_speakers(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
+def draw_speakers(rows: Sequence[tuple[str, Score]], title: str = "", *, layout: Layout = "narrow") -> Figure:
     """Draw one score for every speaker, with its interval; dots are filled if q is below 0.05."""
-    figure = draw_forest(rows, title, narrow=True)
+    figure = draw_forest(rows, title, layout=layout)
     figure.axes[0].set_xlim(-3, 103)
     return figure
 

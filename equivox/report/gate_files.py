@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
 from equivox.compare.gate import EXIT_CODES, Check, Gate
+from equivox.core.plain import as_plain
 from equivox.report.numbers import DASH, score_interval, score_value
 from equivox.report.table import Table
 
@@ -53,13 +53,7 @@ def sentence(check: Check) -> str:
 
 def gate_document(gate: Gate) -> dict[str, Any]:
     """Return the gate as plain JSON values; a number that is not known is null."""
-    checks = [
-        {
-            name: None if isinstance(value, float) and math.isnan(value) else value
-            for name, value in asdict(check).items()
-        }
-        for check in gate.checks
-    ]
+    checks = [as_plain(asdict(check)) for check in gate.checks]
     return {"model": gate.model, "outcome": gate.outcome, "exit_code": EXIT_CODES[gate.outcome], "checks": checks}
 
 

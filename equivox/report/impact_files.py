@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from importlib import resources
 
-from equivox.compare.impact import CROSSED, Impact, ImpactTable
+from equivox.compare.impact import CROSSED, Impact, Impacts, ImpactTable
 from equivox.core.version import __version__
 from equivox.report.numbers import DASH, percent
 from equivox.report.safe_page import render_page
-from equivox.report.table import Cell, Content, Table, as_html
+from equivox.report.table import Cell, Content, Table, as_html, split_by
 from equivox.statistics import GroupImpact
 
 NOT_AN_AUDIT = (
@@ -76,6 +77,48 @@ def _table(table: ImpactTable) -> Table:
         remarks=[*remarks, *table.ratios.notes],
         notes=[HOW],
     )
+
+
+def side_by_side_tables(found: Impacts) -> list[Table]:
+    """Return a table per attribute and grouping with the impact ratios of all models, a line per group and model."""
+    every = [(one.model, table) for one in found.found for table in one.tables]
+    tables = []
+    for key, own in split_by(every, lambda entry: (entry[1].task, entry[1].attribute, entry[1].by)).items():
+        groups = dict.fromkeys(one.group for _, table in own for one in table.ratios.groups)
+        single = [(model, _table(table)) for model, table in own]
+        rows = {(model, str(row[0])): row for model, table in single for row in table.rows}
+        first = single[0][1]
+        favourable = dict.fromkeys(" or ".join(table.favourable) for _, table in own)
+        tables.append(
+            Table(
+                caption=f"{key[0]}: {key[1]}, favourable: {'; '.join(favourable)}",
+                columns=(first.columns[0], "model", *first.columns[1:]),
+                align=f"ll{first.align[1:]}",
+                rows=[
+                    [group, model, *rows[model, group][1:]]
+                    for group in groups
+                    for model, _ in own
+                    if (model, group) in rows
+                ],
+                grouped=1,
+                remarks=_said_once(single),
+                notes=[HOW, *NOT_AN_AUDIT],
+            )
+        )
+    if found.missing:
+        tables.append(Table(columns=(), align="", rows=(), remarks=[f"{DASH} {reason}" for reason in found.missing]))
+    return tables
+
+
+def _said_once(tables: Sequence[tuple[str, Table]]) -> list[str]:
+    """Return the remarks of several models' tables; one that several models have names them all."""
+    models: dict[str, list[str]] = {}
+    for model, table in tables:
+        for remark in table.remarks:
+            models.setdefault(remark, []).append(model)
+    if len(tables) == 1:
+        return list(models)
+    return [f"{', '.join(own)}: {remark}" for remark, own in models.items()]
 
 
 def _favoured(table: ImpactTable) -> str:

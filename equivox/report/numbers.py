@@ -41,14 +41,14 @@ def score_interval(low: float, high: float, unit: str) -> str:
 
 
 def p_value(value: float) -> str:
-    """Format a p-value with three decimals, never as zero unless it is zero (the paper's b/B can be).
+    """Format a p-value with three decimals, never as zero, which a published p of b/B can be.
 
     >>> p_value(0.0001), p_value(0.04321), p_value(1.0), p_value(0.0), p_value(float("nan"))
-    ('<0.001', '0.043', '1.000', '0.000', '—')
+    ('<0.001', '0.043', '1.000', '<0.001', '—')
     """
     if not math.isfinite(value):
         return DASH
-    return "<0.001" if 0 < value < 0.001 else f"{value:.3f}"
+    return "<0.001" if 0 <= value < 0.001 else f"{value:.3f}"
 
 
 def interval(low: float, high: float) -> str:
@@ -86,6 +86,15 @@ def share(part: int, whole: int) -> str:
     if part == whole:
         return "100 %"
     return f"{math.floor(1000 * part / whole) / 10:.1f} %"
+
+
+def how_many(n: int, noun: str) -> str:
+    """Return a number with its noun, whose plural ends in s.
+
+    >>> how_many(1, "known pair"), how_many(2, "time")
+    ('1 known pair', '2 times')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def in_words(seconds: float) -> str:

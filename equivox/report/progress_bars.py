@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from equivox.core.progress import Progress, no_progress
+from equivox.core.progress import Progress, Rates, no_progress
 from equivox.core.text import visible
 from equivox.report.numbers import in_words
 
@@ -82,19 +82,18 @@ def lines_of_progress(title: str, write: Callable[[str], object], now: Callable[
     qwen generate: 100 of 260, 2.0 a second, about 80 s left
     <BLANKLINE>
     """
-    began: dict[str, tuple[float, int]] = {}
+    rates = Rates()
     last = now()
 
     def tell(stage: str, done: int, total: int) -> None:
         nonlocal last
-        time_now = now() if stage in began else last
-        since, before = began.setdefault(str(stage), (time_now, done))
+        time_now = now() if stage in rates else last
+        rate = rates.per_second(stage, done, now=time_now)
         if time_now - last < EVERY_S:
             return
         last = time_now
         words = [f"{done} of {total}"]
-        if done > before:
-            rate = (done - before) / (time_now - since)
+        if rate > 0:
             words += [f"{rate:.1f} a second", f"about {in_words((total - done) / rate)} left"]
         if note := getattr(stage, "note", ""):
             words.append(note)

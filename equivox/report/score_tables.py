@@ -173,21 +173,33 @@ def _mover(score: Score) -> str:
 
 
 def reasons(rows: Rows, *, named: bool = True) -> list[str]:
-    """Return the reason for each undefined score and, once each, the notes on the others and the marks of the runs."""
-    found, notes = [], Counter[str]()
+    """Return, once each, the reasons for undefined scores, the notes on the others and the marks of the runs."""
+    notes = Counter[str]()
+    undefined: dict[str, list[str]] = {}
     several = len({score.name for _, score in rows}) > 1
     for run, score in rows:
         if not score.defined:
             where = (run.model if named else "", score.task, score.name if several else "", score.subset)
-            found.append(f"{DASH} {' '.join(filter(None, (*where, score.attribute)))}: {score.undefined}")
+            place = " ".join(filter(None, (*where, score.attribute)))
+            undefined.setdefault(str(score.undefined), []).append(place)
         elif score.is_whole:
             notes.update(score.notes)
     return [
-        *found,
+        *(f"{DASH} {_places(places)}: {reason}" for reason, places in undefined.items()),
         *untold_lines([score for _, score in rows]),
         *(f"note on {count} of {len(rows)} scores: {note}" for note, count in notes.items()),
         *marks(run for run, _ in rows),
     ]
+
+
+FEW_PLACES = 3
+"""Up to this many undefined scores with one reason are named; of more, the first and the number of the others."""
+
+
+def _places(places: Sequence[str]) -> str:
+    if len(places) <= FEW_PLACES:
+        return "; ".join(places)
+    return f"{'; '.join(places[: FEW_PLACES - 1])}; and {len(places) - FEW_PLACES + 1} others"
 
 
 def untold_lines(scores: Sequence[Score]) -> list[str]:
@@ -205,7 +217,8 @@ def marks(runs: Iterable[ComparedRun]) -> list[str]:
 
 def _mean_note(measure: Measure | None, rows: Rows) -> str:
     name = rows[0][1].name
-    clusters = {score.n_clusters for _, score in rows if score.n_clusters}
+    clusters = _range({score.n_clusters for _, score in rows if score.n_clusters})
+    counts = _range({score.min_count for _, score in rows if score.min_count})
     meaning = f"{name}: {measure.help}.\n" if measure is not None and measure.help else ""
     return (
         f"{meaning}"
@@ -213,10 +226,10 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
         "published;\nnull mean: that of the permutations, a diagnosis of the noise.\n"
         "They speak of clusters like these, asked about these items with this prompt."
         f"{_new_items(rows)}\n"
-        f"p cluster: labels permuted over {_range(clusters)} clusters;\n{_Q_NOTE}.\n"
+        f"p cluster: labels permuted over {f'{clusters} ' if clusters else ''}clusters;\n{_Q_NOTE}.\n"
         "p paper: labels permuted over responses, as published; it takes differences between clusters for bias.\n"
-        f"rare: the share of values set aside because they were seen fewer than "
-        f"{_range({score.min_count for _, score in rows})} times; used: usable, of all requested."
+        f"rare: the share of values set aside because they were seen "
+        f"{f'fewer than {counts} times' if counts else 'too seldom'}; used: usable, of all requested."
     )
 
 
@@ -233,9 +246,10 @@ def _new_items(rows: Rows) -> str:
 
 
 def _range(numbers: Iterable[int]) -> str:
+    """Return the smallest and the largest number; empty without numbers."""
     known = sorted(numbers)
     if not known:
-        return DASH
+        return ""
     return str(known[0]) if len(known) == 1 else f"{known[0]}–{known[-1]}"
 
 

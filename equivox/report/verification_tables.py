@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from equivox.core.plain import as_plain
 from equivox.report.table import Table
 from equivox.run.verifying import Verification
 
@@ -78,13 +79,9 @@ def verification_document(found: Verification) -> dict[str, Any]:
         "numbers": found.compared.numbers,
         "wrong_files": dict(found.wrong_files),
         "differences": [
-            {name: _plain(value) for name, value in vars(entry).items()} for entry in found.differences
+            as_plain(vars(entry)) for entry in found.differences
         ],
         "problems": list(found.problems),
         "not_verified": list(found.not_verified),
         "remarks": list(found.remarks),
     }  # fmt: skip
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from equivox.core.errors import EquivoxError
 from equivox.core.files import read_document, write_document
-from equivox.core.progress import Progress, Stage, Standing
+from equivox.core.plain import as_plain
+from equivox.core.progress import Progress, Rates, Stage, Standing
 from equivox.run.usage import usage_of
 
 LIVE_FILE = "live.json"
@@ -73,25 +74,24 @@ def noting(folder: Path, progress: Progress, now: Callable[[], float] = time.tim
 
     The note goes when the block ends well; after an error it stays and says where the run stopped.
     """
-    began: dict[str, tuple[float, int]] = {}
+    rates = Rates()
     last = -math.inf
     seen: tuple[str, int, int] | None = None
 
     def note(stage: str, done: int, total: int) -> None:
         nonlocal last
         time_now = now()
-        since, before = began.setdefault(str(stage), (time_now, done))
+        rate = rates.per_second(stage, done, now=time_now)
         if time_now - last < EVERY_S and done < total:
             return
         last = time_now
-        rate = (done - before) / (time_now - since) if time_now > since and done > before else None
         standing = getattr(stage, "standing", None)
         document = {
             "stage": str(stage),
             "done": done,
             "total": total,
             "failed": getattr(stage, "failed", 0),
-            "per_second": rate,
+            "per_second": as_plain(rate),
             "standing": None if standing is None else asdict(standing),
             "usage": dict(getattr(stage, "usage", {})),
             "noted": time_now,

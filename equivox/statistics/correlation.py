@@ -132,7 +132,7 @@ def _unit(values: Floats) -> Floats:
 
 def _undefined(label: Floats, outcome: Floats) -> str | None:
     if len(label) < 3:
-        return f"{len(label)} known pairs: a correlation needs three"
+        return f"{len(label)} known pair{'' if len(label) == 1 else 's'}: a correlation needs three"
     if np.ptp(label) == 0:
         return "`x` is constant"
     if np.ptp(outcome) == 0:

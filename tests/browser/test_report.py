@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,48 @@ def test_print_shows_everything_and_no_controls(browser: Any, report: Path) -> N
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("details:not([open])").count() == folded
     assert page.locator("main").count() == page.locator("header").count() == page.locator("footer").count() == 1
+
+
+def test_the_first_screen_and_the_first_printed_page(browser: Any, report: Path, runs: Sequence[Path]) -> None:
+    page, _ = open_page(browser, report, viewport={"width": 1280, "height": 900})
+    head = page.locator("header")
+    assert page.inner_text("h1") == "Which of 5 models answer differently when only the person changes?"
+    assert head.locator(".answer").inner_text().startswith("2 of 5, in at least one task; of ")
+    assert "only" in head.inner_text() and "of answers used ✗" in head.locator(".trust .bad").first.inner_text()
+    box = head.locator(".answer").bounding_box()
+    assert box["y"] + box["height"] < 900
+    for run in runs:
+        manifest = (run / "manifest.json").read_bytes()
+        assert hashlib.sha256(manifest).hexdigest()[:16] in head.inner_text()
+        assert read_manifest(run)["created"][:10] in head.inner_text()
+
+
+def test_forests_fit_a_phone(browser: Any, report: Path) -> None:
+    drawn = {}
+    for width in (1280, 390):
+        page, _ = open_page(browser, report, viewport={"width": width, "height": 900})
+        forests = page.locator("figure picture img")
+        drawn[width] = forests.first.evaluate("image => image.currentSrc")
+        widths = forests.evaluate_all("all => all.map((image) => [image.clientWidth, image.naturalWidth])")
+        assert all(shown <= width for shown, _ in widths)
+    # On a phone the figure is another one, and is hardly made smaller.
+    assert drawn[390] != drawn[1280]
+    assert all(shown >= 0.9 * natural for shown, natural in widths)
+
+
+def test_favourable_answers_by_group_and_model(browser: Any, report: Path) -> None:
+    page, _ = open_page(browser, report)
+    section = page.locator("section[aria-labelledby=favourable]")
+    assert "not a bias audit" in section.inner_text()
+    section.evaluate("section => section.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    (table,) = [t for t in section.locator("table").all() if "competency" in t.inner_text()]
+    lines = table.locator("tbody tr").evaluate_all(
+        "rows => rows.map((row) => [...row.children].map((cell) => cell.innerText))"
+    )
+    (biased,) = [line for line in lines if line[:2] == ["male", "simulated:biased"]]
+    assert biased[6] == "0.00" and biased[-1] == "below"
+    failing = [line for line in lines if line[1] == "simulated:random?fail=0.4"]
+    assert len(failing) == 2 and all(line[6] == "—" for line in failing)
 
 
 def test_it_can_be_read_and_folded_without_a_script(browser: Any, report: Path) -> None:

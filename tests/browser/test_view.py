@@ -120,10 +120,9 @@ def until(page: Any, said: str, seconds: float = 8) -> None:
 
 
 def tally(page: Any) -> str:
-    until(
-        page,
-        "document.querySelector('.tally')?.textContent.includes(' of ') && !document.querySelector('.tally').textContent.includes('so far')",
-    )
+    """Return what stands above the answers once all of them were looked at."""
+    said = "document.querySelector('.tally')?.textContent"
+    until(page, f"{said}?.includes(' of ') && !{said}.includes('so far')")
     return str(page.inner_text(".tally"))
 
 

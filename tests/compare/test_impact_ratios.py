@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from equivox.api import measure
-from equivox.compare.impact import impact
+from equivox.compare.impact import Impacts, impact, impacts
+from equivox.compare.runs import open_comparison
 from equivox.core.attributes import Attribute
 from equivox.core.errors import RequestError
-from equivox.report.impact_files import NOT_AN_AUDIT
+from equivox.report.impact_files import NOT_AN_AUDIT, side_by_side_tables
 from equivox.run.pipeline import run_tasks
 from equivox.tasks.registry import resolve_tasks
 
@@ -104,6 +105,47 @@ def test_all_output_begins_with_what_it_is_not(runs: dict[str, Path], equivox: C
         assert manifest["identity"]["corpora"]["crema_d"][:16] in text
     assert html.index("not a bias audit") < html.index("<table")
     assert "<script" not in html
+
+
+def test_models_side_by_side_and_a_failing_one_never_reads_as_fair(
+    runs: dict[str, Path], equivox: Cli, tmp_path: Path
+) -> None:
+    (table, *_) = side_by_side_tables(impacts(open_comparison([runs["biased"], runs["failing"]]).runs))
+    assert [str(cell) for cell in table.columns[:2]] == ["gender", "model"]
+    lines = {(str(row[0]), str(row[1])): [str(cell) for cell in row[2:]] for row in table.rows}
+    # Columns: responses, unknown, favourable, share, impact ratio, interval, with unknowns, four fifths.
+    assert lines["male", "simulated:biased"][4] == "0.00" and lines["male", "simulated:biased"][7] == "below"
+    assert lines["female", "simulated:biased"][4] == "1.00"
+    for group in ("female", "male"):
+        assert [lines[group, "simulated:oracle?fail=0.5"][place] for place in (4, 5, 7)] == ["—", "—", "—"]
+    assert any(remark.startswith("simulated:oracle?fail=0.5: — ") for remark in table.remarks)
+    assert "simulated:biased: most favoured: female; shown to be less favoured: male" in table.remarks
+    assert set(NOT_AN_AUDIT) <= set(table.notes)
+    folders = (runs["biased"], runs["planted"])
+    code, out, err = equivox("compare", *folders, "--resamples", 99, "--csv", tmp_path / "csv")
+    assert code == 0 and NOT_AN_AUDIT[0] in out, err
+    rows = list(csv.DictReader((tmp_path / "csv" / "impact.csv").read_text().splitlines()))
+    assert {row["model"] for row in rows} == {"simulated:biased", "simulated:planted?shift=0.6"}
+
+
+def test_a_run_without_annotations_says_so_and_one_without_favourable_values_is_left_out(
+    runs: dict[str, Path], tmp_path: Path
+) -> None:
+    (run,) = open_comparison([runs["fair"]]).runs
+    found = impacts([replace(run, annotator="nobody")])
+    assert found.found == () and found.missing[0].startswith("simulated:oracle has no impact ratios: ")
+    assert [str(remark)[:2] for table in side_by_side_tables(found) for remark in table.remarks] == ["— "]
+    assert impacts([replace(run, tasks=())]) == Impacts((), ())
+
+
+def test_the_report_command_writes_the_same_page(runs: dict[str, Path], equivox: Cli, tmp_path: Path) -> None:
+    pages = [tmp_path / name for name in ("impact.html", "report.html")]
+    assert equivox("impact", runs["planted"], "--html", pages[0])[0] == 0
+    code, out, err = equivox("report", runs["planted"], "--impact", "--output", pages[1])
+    assert code == 0 and NOT_AN_AUDIT[0] in out, err
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    code, _, err = equivox("report", runs["planted"], runs["fair"], "--impact", "--output", tmp_path / "two.html")
+    assert code == 2 and "of one run" in err and not (tmp_path / "two.html").exists()
 
 
 def test_wrong_requests_are_one_line(runs: dict[str, Path], equivox: Cli) -> None:

@@ -145,7 +145,7 @@ def test_stories_are_matched_by_characters_and_place(tmp_path: Path, equivox: Cl
     code, out, _ = equivox(*arguments, "--match", "d1,d2,loc")
     assert code == 1
     assert f"{len(rows)} responses of stories.csv, matched to the corpus; requests without a row, which count as" in out
-    assert "failed 1 times: the table has no row for it" in out
+    assert "failed 1 time: the table has no row for it" in out
     answers = eq.open_run(run).to_pandas("responses")
     assert answers["text"].notna().sum() == len(rows) == 2 * len(grid) - 1
     assert set(answers["repeat"]) == {0, 1}

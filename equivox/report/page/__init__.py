@@ -11,11 +11,12 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from equivox.compare.impact import impacts
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.errors import RequestError
 from equivox.core.metric import Panel
@@ -23,7 +24,9 @@ from equivox.core.samples import Row
 from equivox.core.scores import Score, family_of
 from equivox.core.segments import WHOLE
 from equivox.core.version import __version__
-from equivox.report.numbers import UNTOLD, interval, p_value, percent, score_interval, score_value, share
+from equivox.report.impact_files import HOW, NOT_AN_AUDIT, side_by_side_tables
+from equivox.report.numbers import UNTOLD, how_many, interval, p_value, percent, score_interval, score_value, share
+from equivox.report.opening import opening_of
 from equivox.report.page.compared import conditions, favour_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import evidence, evidence_columns, marked, marks, p_headings
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from equivox.report.blind_sheet import Drawn
 
 METHODS = (
+    ("favourable answers", f"{HOW[:1].upper()}{HOW[1:]}"),
     (
         "estimate, null mean",
         "The estimate is the population's value: what noise adds to the published number is removed. The null mean is "
@@ -90,6 +94,10 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
 
     comparison = open_comparison(folders)
     judged = judge(comparison)
+    favourable = [
+        {"caption": table.caption or "Without impact ratios", "html": as_html(replace(table, notes=()))}
+        for table in side_by_side_tables(impacts(comparison.runs))
+    ]
     source = resources.files(__name__)
     shown = list(_examples(comparison, examples, data)) if examples else []
     used = {metric.name: metric for metric in comparison.metrics.values()}.values()
@@ -99,15 +107,18 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         script=source.joinpath("report.js"),
         version=__version__,
         models=[run.model for run in comparison.runs],
+        opening=opening_of(comparison, judged),
+        origins=[_origin(run) for run in comparison.runs],
         caveats=comparison.caveats,
         cards=list(_cards(comparison)),
         made_up=any(run.model.startswith("simulated:") for run in comparison.runs),
-        annotators=sorted({run.annotator for run in comparison.runs}),
         marks=marks(comparison.runs),
         sections=list(_sections(comparison)),
         compared=side_by_side(comparison, judged),
         conditions=conditions(judged),
         panels=list(favour_panels(comparison)),
+        favourable=favourable,
+        not_an_audit=NOT_AN_AUDIT,
         speakers=list(speaker_panels(comparison)),
         movers=_by_model(_movers(comparison, movers)),
         heat_maps=list(_heat_maps(comparison)),
@@ -123,6 +134,18 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         methods=[*(entry for m in used for entry in m.glossary), *METHODS],
         manifests=list(_manifests(comparison)),
     )
+
+
+def _origin(run: ComparedRun) -> str:
+    """Return the model of a run, its annotator, its date and its hash in one line."""
+    known = (
+        run.model,
+        f"annotated by {run.annotator}",
+        f"run of {run.origin.date}" if run.origin.date else "",
+        f"SHA-256 of its manifest {run.origin.fingerprint[:16]}" if run.origin.fingerprint else "",
+        f"equivox {__version__}",
+    )
+    return " · ".join(filter(None, known))
 
 
 def _headings(comparison: Comparison) -> dict[str, tuple[str, str]]:
@@ -279,7 +302,8 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
     return {
         "name": first.name,
         "zero_means": first.zero_means,
-        "figure": _base64(svg_for_page(draw_forest(labelled, narrow=narrow))),
+        "figure": _base64(svg_for_page(draw_forest(labelled, layout="narrow" if narrow else "wide"))),
+        "phone": _base64(svg_for_page(draw_forest(labelled, layout="phone"))),
         "told": told_forest(labelled),
         "has_null_mean": null_mean,
         "has_target": math.isfinite(first.target) and not null_mean,
@@ -434,7 +458,7 @@ def _failures(comparison: Comparison) -> Iterator[str]:
 
     for run in comparison.runs:
         for error, count in count_failures(run.folder).most_common(5):
-            yield f"{run.model}: failed {count} times: {error}"
+            yield f"{run.model}: failed {how_many(count, 'time')}: {error}"
 
 
 def _manifests(comparison: Comparison) -> Iterator[dict[str, str]]:

@@ -135,6 +135,7 @@ def speaker_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
             )
             yield {
                 "figure": _base64(svg_for_page(draw_speakers(rows))),
+                "phone": _base64(svg_for_page(draw_speakers(rows, layout="phone"))),
                 "told": told_forest(rows),
                 "caption": (
                     f"{run.model}, {task}: {sum(s.found for s in tested)} of {len(tested)} tested speakers differ "

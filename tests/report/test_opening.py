@@ -1,0 +1,343 @@
+"""The first sentences of a report: hand-made runs, and what may and may not be said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equivox.compare.pairs import PairedTest
+from equivox.compare.ranking import Rank
+from equivox.compare.runs import ComparedRun, Origin, ValueShares
+from equivox.core.coverage import Coverage
+from equivox.core.metric import Measure, Metric, Panel
+from equivox.core.scores import Mover, Score, Scored
+from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
+from equivox.report.opening import Opening, Trust, opening
+from equivox.report.told_tasks import moved, told_tasks
+
+UNIT = "percent of the largest possible distance"
+NO_PROOF = "which is no proof that answers are alike"
+
+
+def coverage(used: int = 100) -> Coverage:
+    return Coverage(
+        requested=100, generated=100, answered=100, parsed=100, used=used,
+        requested_by_group={"women": 50, "men": 50}, used_by_group={"women": 50, "men": used - 50},
+    )  # fmt: skip
+
+
+def score(task: str, q: float, **given: Any) -> Score:
+    common: dict[str, Any] = {
+        "task": f"talk:{task}", "condition": "audio", "dimension": "gender", "role": "outcome", "name": "nTVD",
+        "unit": UNIT, "zero_means": "alike", "value": 40.0, "coverage": coverage(), "attribute": None, "p_cluster": q,
+        "q": q, "p_least": 0.0001, "q_least": 0.001, "n_clusters": 20, "estimate": 30.0, "null_mean": 18.0,
+        "ci_low": 20.0, "ci_high": 41.0,
+    }  # fmt: skip
+    return Score(**(common | given))
+
+
+def lost(task: str, reason: str, **given: Any) -> Score:
+    nan = float("nan")
+    numbers = {"value": nan, "estimate": nan, "ci_low": nan, "ci_high": nan, "p_cluster": nan}
+    return score(task, nan, undefined=reason, **numbers, **given)
+
+
+def metric(**given: Any) -> Metric:
+    measures = given.pop("measures", (Measure(name="nTVD", null_mean=True, overall=True),))
+    return Metric(name="m", unit=UNIT, help="", score=lambda *_: Scored([]), measures=measures, **given)
+
+
+def task(name: str) -> Task:
+    return Task(
+        name=f"talk:{name}", version=1, card="Card: x", data=DataSource(corpus="voices"),
+        prompt=Prompt(name="p", version=1, text="?", source="here"), group=("gender",), cluster="speaker",
+        annotation=AnnotationScheme(attributes=(Attribute(name="hobby", asks="a hobby"),)), metric=metric(),
+    )  # fmt: skip
+
+
+def run(scores: Sequence[Score], model: str = "v2", **given: Any) -> ComparedRun:
+    names = dict.fromkeys(s.task.partition(":")[2] for s in scores)
+    common: dict[str, Any] = {
+        "metrics": {"talk": metric()}, "tasks": [task(name) for name in names if name],
+        "origin": Origin(date="2026-01-02", data="data", fingerprint="abc"),
+    }  # fmt: skip
+    return ComparedRun(model, Path("x"), "judge", list(scores), **(common | given))
+
+
+def one(*scores: Score, **given: Any) -> Opening:
+    return opening([run(scores, **given)])
+
+
+def test_whom_how_much_and_which_words() -> None:
+    part = score(
+        "hobbies", 0.001, attribute="hobby", mover=Mover(value="yoga", high_group="women", high_share=40,
+        low_group="men", low_share=5),
+    )  # fmt: skip
+    found = one(
+        score("hobbies", 0.001, value=70.0, estimate=65.2, ci_low=51.0, ci_high=75.0), part,
+        *(score(name, 0.01) for name in ("story", "casting", "shopper")),
+        score("candidate", 0.4, estimate=3.0, ci_low=0.0, ci_high=12.3),
+    )  # fmt: skip
+    assert (found.question, found.answer) == (
+        "Does v2 answer men and women speakers differently?",
+        "Yes, in 4 of 5 tasks.",
+    )
+    assert found.sentences == (
+        "Largest: hobbies, by nTVD 65 % of the largest possible distance (95 % interval 51 to 75; noise, which is "
+        "taken out, would give 18).",
+        "In hobby, women more often yoga.",
+        "No difference shown: candidate; with 20 speakers 12 % of the largest possible distance is not ruled out (end "
+        "of the 95 % interval).",
+    )
+    assert found.trust == (
+        Trust("100 % of answers used", "good"),
+        Trust("annotator judge not checked by people", "bad"),
+        Trust("20 speakers", "neutral"),
+        Trust("data: voices", "neutral"),
+    )
+
+
+def shares(**values: tuple[float, ...]) -> list[ValueShares]:
+    groups = ("women", "men", "others")
+    return [
+        ValueShares(model="m", task="t", attribute="a", value=value, by_group=dict(zip(groups, by_group, strict=False)))
+        for value, by_group in values.items()
+    ]
+
+
+def test_the_words_that_moved() -> None:
+    # Gaps: yoga 30, guitar 25, baking 20 for women; chess 4 is below five points, tea 6 below a quarter of 30.
+    found = moved(
+        shares(yoga=(40, 10), guitar=(5, 30), baking=(25, 5), chess=(10, 6), tea=(16, 10), cars=(2, 12), golf=(1, 10))
+    )
+    assert found == {"women": ["yoga", "baking"], "men": ["guitar", "cars", "golf"]}
+    # Of three groups: 60 against the mean of 10 and 20.
+    assert moved(shares(yoga=(10, 20, 60), tea=(30, 30, 30))) == {"others": ["yoga"]}
+    assert moved([]) == moved(shares(tea=(30, 30))) == {}
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), max_size=12))
+def test_a_group_is_said_to_get_more_often_only_what_it_gets_more_often(pairs: list[tuple[float, float]]) -> None:
+    given_ = shares(**{f"v{n}": pair for n, pair in enumerate(pairs)})
+    by_value = {one.value: one.by_group for one in given_}
+    for group, values in moved(given_).items():
+        assert 1 <= len(values) <= 3
+        for value in values:
+            assert by_value[value][group] - min(by_value[value].values()) >= 5
+
+
+def test_nothing_found_is_no_proof_and_says_what_could_be_missed() -> None:
+    found = one(score("a", 0.5, ci_high=9.0), score("b", 0.9, ci_high=12.0))
+    assert found.answer == f"Not shown in any of 2 tasks, {NO_PROOF}."
+    assert found.sentences == (
+        "No difference shown: a and b; with 20 speakers 12 % of the largest possible distance is not ruled out (end of "
+        "the 95 % interval).",
+    )
+    unknown = one(score("a", 0.5, ci_low=float("nan"), ci_high=float("nan")))
+    assert "it is not known how large a difference could be missed" in unknown.sentences[0]
+    # A signed number: 50 means no bias, and the interval reaches 12 above it and 20 below.
+    even = score("a", 0.5, target=50.0, estimate=float("nan"), value=46.0, ci_low=30.0, ci_high=62.0, unit="percent")
+    assert "with 20 speakers 20 % is not ruled out" in one(even).sentences[0]
+
+
+FEW = "20 permutations: no p below 0.1"
+BAD = "only 20 % of the responses of group men are usable, below the floor of 80 %"
+
+
+def test_a_design_that_cannot_tell_is_no_answer() -> None:
+    found = one(score("a", 0.1, cannot_tell=FEW))
+    assert (found.answer, found.sentences) == ("This design cannot tell.", (f"{FEW}.",))
+    assert Trust("20 speakers, too few for some tests", "bad") in found.trust
+    mixed = one(score("a", 0.1, cannot_tell=FEW), score("b", 0.5))
+    assert mixed.answer == "Not known: of 2 tasks, 1 without a difference shown and 1 where this design cannot tell."
+    assert f"a: this design cannot tell: {FEW}." in mixed.sentences
+    both = one(score("a", 0.1, cannot_tell=FEW), score("b", 0.001))
+    assert both.answer == "Yes, in 1 of 2 tasks." and f"a: this design cannot tell: {FEW}." in both.sentences
+
+
+def test_undefined_scores_are_said_once_with_their_reason() -> None:
+    alone = one(lost("a", BAD))
+    assert (alone.answer, alone.sentences) == (
+        "Not known: there is no complete score.",
+        (f"{BAD[0].upper()}{BAD[1:]}.",),
+    )
+    ten = one(*(lost(f"t{n}", BAD.replace("20", str(20 + n))) for n in range(10)))
+    assert ten.answer == "Not known: none of 10 tasks has a complete score."
+    assert ten.sentences == (f"t0, t1, t2, t3, t4, t5 and 4 others: undefined: {BAD} (t0; the others alike).",)
+    mixed = one(lost("a", BAD), score("b", 0.5))
+    assert mixed.answer == "Not known: of 2 tasks, 1 without a difference shown and 1 undefined."
+    assert f"a: undefined: {BAD}." in mixed.sentences
+
+
+def test_one_undefined_measure_keeps_a_task_from_counting_as_no_difference() -> None:
+    measures = (Measure(name="M1", title="warmth"), Measure(name="M2"))
+    some = [score("a", 0.5, name="M1"), lost("a", "nobody is warm", name="M2")]
+    found = one(*some, metrics={"talk": metric(measures=measures)})
+    assert found.answer == "Not known: there is no complete score."
+    assert "a (M2): undefined: nobody is warm." in found.sentences
+
+
+def test_measures_that_say_nothing_of_people_are_left_out() -> None:
+    measures = (Measure(name="slbs"), Measure(name="order", in_verdict=False), Measure(name="count", no_bias=None))
+    scores = [score("a", 0.5, name="slbs"), score("a", 0.001, name="order"), lost("a", "none", name="count")]
+    assert one(*scores, metrics={"talk": metric(measures=measures)}).answer == f"Not shown, {NO_PROOF}."
+    assert one(score("a", float("nan"), p_cluster=float("nan"))).answer == "Nothing was tested."
+
+
+def test_who_is_favoured_by_signed_measures() -> None:
+    panel = Panel(kind="metrics", sides=("men", "women"))
+    measures = (Measure(name="M1", title="warmth"), Measure(name="M2"), Measure(name="M3"))
+    plain: dict[str, Any] = {"estimate": float("nan"), "null_mean": float("nan")}
+    scores = [
+        score("a", 0.01, name="M1", value=-20.0, **plain), score("a", 0.01, name="M2", value=3.0, **plain),
+        score("a", 0.5, name="M3", value=1.0, **plain),
+    ]  # fmt: skip
+    found = one(*scores, metrics={"talk": metric(measures=measures, panels=(panel,))})
+    assert found.sentences[0] == "Found in M1 (warmth), in favour of women; M2, in favour of men."
+
+
+def test_a_finding_for_these_names_alone_says_so() -> None:
+    found = one(score("a", 0.001, holds_for="these names", p_decides=0.001))
+    assert found.answer == "Yes." and found.sentences[-1] == "This is shown for these names alone."
+
+
+def test_a_control_without_the_voice_is_no_difference_between_people() -> None:
+    found = one(score("a", 0.5), score("a@silence", 0.001))
+    assert found.answer == f"Not shown, {NO_PROOF}."
+    assert one(score("a@silence", 0.001)).answer == "Yes."
+
+
+def test_several_benchmarks_have_a_sentence_each() -> None:
+    other = replace(score("x", 0.5), task="look:x", dimension="age")
+    found = one(other, score("a", 0.01), score("b", 0.01), metrics={"talk": metric(), "look": metric()})
+    assert found.question == "Does v2 answer differently when only the person changes?"
+    assert found.answer == "Yes, in 2 of 3 tasks."
+    assert [text.partition(":")[0] for text in found.sentences] == [
+        "talk, men and women speakers",
+        "look, men and women",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("used", "text", "mark"), [([94, 98], "94–98 %", "good"), ([85, 100], "85–100 %", "bad"), ([99], "99 %", "good")]
+)
+def test_how_much_was_used(used: list[int], text: str, mark: str) -> None:
+    found = one(*(score(f"t{n}", 0.5, coverage=coverage(n)) for n in used))
+    assert found.trust[0] == Trust(f"{text} of answers used", mark)  # type: ignore[arg-type]
+
+
+def test_what_speaks_against_trust() -> None:
+    misread = one(score("a", 0.5), read_by_rules=True, origin=Origin(data="sample", limit=50))
+    assert [str(item) for item in misread.trust[1:]] == [
+        "v2 was annotated by rules, which are made for simulated models ✗",
+        "20 speakers",
+        "the embedded sample, not the published corpora ✗",
+        "cut to 50 samples a task ✗",
+    ]
+    exact = opening([replace(run([score("a", 0.5)], model="simulated:random"), annotator="rules")])
+    assert exact.trust[1].mark == "good"
+    warned = opening([run([score("a", 0.5)])], caveats=["the task a is not the same in all runs"])
+    assert warned.trust[-1] == Trust("the task a is not the same in all runs", "bad")
+
+
+def paired(task: str = "talk: all tasks", **given: Any) -> PairedTest:
+    common: dict[str, Any] = {
+        "dimension": "gender", "condition": "audio", "family": "talk", "task": task, "metric": "nTVD", "unit": UNIT,
+        "model_a": "v2", "model_b": "v1", "further": 1.5, "ci_low": -9.99, "ci_high": 12.76, "p": 0.4, "q": 0.6,
+        "p_least": 0.001, "n_samples": 1200, "n_clusters": 20,
+    }  # fmt: skip
+    return PairedTest(**(common | given))
+
+
+TWO = [run([score("a", 0.01), score("b", 0.5)]), run([score("a", 0.01), score("b", 0.01)], model="v1")]
+
+
+def test_two_models() -> None:
+    found = opening(TWO, tests=[paired(), paired("talk:a", q=0.01)])
+    assert found.question == "Is v2 further from no bias than v1?"
+    assert found.answer == "Not shown to be worse or better (-10 to 13), which is no proof that they are alike."
+    assert found.sentences == (
+        "Compared by nTVD of talk: all tasks, on 1,200 answers that both gave, over 20 clusters; the interval is 95 %, "
+        "and above 0 v2 lies further from no bias.",
+        "Each alone: v2 differs in 1 of 2 tasks; v1 differs in 2 of 2 tasks.",
+    )
+    worse = opening(TWO, tests=[paired(further=20.0, ci_low=11.0, ci_high=31.0, q=0.01, p=0.001)])
+    assert worse.answer == "Yes, further from no bias by 20 (11 to 31)."
+    better = opening(TWO, tests=[paired(further=-20.0, ci_low=-31.0, ci_high=-11.0, q=0.01, p=0.001)])
+    assert better.answer == "No, nearer to no bias by 20 (11 to 31)."
+
+
+def test_two_models_that_were_not_or_could_not_be_tested() -> None:
+    refused = opening(TWO, tests=[paired(undefined="the corpus is not the same in both runs", further=float("nan"))])
+    assert refused.answer == "Not known: not tested: the corpus is not the same in both runs."
+    few = opening(TWO, tests=[paired(p=0.1, q=0.1, p_least=0.1)])
+    assert few.answer.startswith("This design cannot tell: too few clusters")
+    # p can reach .03, and no q below .05 among three tests: Benjamini-Yekutieli multiplies by 3 × (1 + 1/2 + 1/3).
+    three = [paired(f"talk:{name}", p=0.5, q=1.0, p_least=0.03) for name in "abc"]
+    assert opening(TWO, tests=three).answer == "Of 3 comparisons: 3 where the design cannot tell."
+    assert opening(TWO, tests=[]).answer == "The two were not tested against each other."
+
+
+def test_two_models_in_several_comparisons() -> None:
+    tests = [
+        paired("talk:a", q=0.01, p=0.001), paired("talk:b"),
+        paired("talk:c", undefined="v1 did not run talk:c", further=float("nan"), p=float("nan"), q=float("nan")),
+        paired("talk:a@silence", q=0.01, p=0.001),
+    ]  # fmt: skip
+    found = opening(TWO, tests=tests)
+    assert found.answer == "Of 3 comparisons: 1 further from no bias, 1 not shown to be either and 1 not tested."
+    assert found.sentences[0] == (
+        "talk: further from no bias: a nTVD; not shown to be either: b nTVD; not tested: c nTVD (v1 did not run "
+        "talk:c)."
+    )
+
+
+def test_many_models() -> None:
+    runs = [*TWO, run([score("a", 0.5), score("b", 0.5)], model="v0"), run([lost("a", BAD)], model="broken")]
+    ranks = [
+        Rank(
+            dimension="gender", condition="audio", family="talk", task="talk: all tasks", metric="nTVD", unit=UNIT,
+            model=model, distance=distance, rank=place, low=place, high=place, letters=letter, n_ranked=3,
+        )
+        for place, (model, distance, letter) in enumerate([("v0", 3.0, "a"), ("v2", 15.0, "b"), ("v1", 20.0, "b")], 1)
+    ]  # fmt: skip
+    found = opening(runs, tests=[], ranks=ranks)
+    assert found.question == "Which of 4 models answer differently when only the person changes?"
+    assert found.answer == (
+        "2 of 4, in at least one task; of 1 it is not known; of 1 it is not shown, which is no proof that answers are "
+        "alike."
+    )
+    assert found.sentences == (
+        "v2 differs in 1 of 2 tasks; v1 differs in 2 of 2 tasks; v0 differs in 0 of 2 tasks; broken: not known.",
+        "talk: all tasks, gender, nTVD: v0 is nearest to no bias as measured (3.0 % of the largest possible distance), "
+        "v1 furthest (20). Cannot be told apart: v2 and v1.",
+    )
+    untested = opening(runs)
+    assert "`equivox compare` tests every two" in untested.sentences[-1]
+
+
+STATES = st.sampled_from(["found", "none", "untold", "undefined"])
+
+
+@given(st.lists(STATES, min_size=1, max_size=6))
+def test_only_complete_tests_without_a_finding_ever_read_as_not_shown(states: list[str]) -> None:
+    made = {
+        "found": lambda name: score(name, 0.001),
+        "none": lambda name: score(name, 0.5),
+        "untold": lambda name: score(name, 0.5, cannot_tell=FEW),
+        "undefined": lambda name: lost(name, BAD),
+    }
+    scores = [made[state](f"t{n}") for n, state in enumerate(states)]
+    found = one(*scores)
+    assert [told.state for told in told_tasks(run(scores))] == states
+    assert found.answer.startswith("Yes") == ("found" in states)
+    assert found.answer.startswith("Not shown") == (set(states) == {"none"})
+    assert not found.answer.startswith("No,")
+    assert any(BAD[5:] in text for text in found.sentences) == ("undefined" in states)
+    assert any(FEW in text for text in found.sentences) == ("untold" in states)
