@@ -144,7 +144,7 @@ def test_the_document_counts_each_request_once(run: Path, tmp_path: Path) -> Non
     (hobby,) = [one for one in task["moves"] if one["attribute"] == "hobby"]
     spreads = [abs(one["shares"]["female"] - one["shares"]["male"]) for one in hobby["values"]]
     assert spreads == sorted(spreads, reverse=True) and len(spreads) == 8
-    assert shown["verdict"][0]["sentences"]
+    assert shown["verdict"]["question"] and shown["verdict"]["sentences"]
     assert pq.read_metadata(tmp_path / "data" / task["file"]).num_rows == 96
     # A run is read and never written.
     assert hashes_of(run) == before

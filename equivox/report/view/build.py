@@ -80,7 +80,7 @@ def build(
             own[task.name] = BuiltTask(task, table if len(runs) > 1 and number < 2 else table.slice(0, 0), entry)
             done += 1
         built.append(own)
-        entry = run_document(run, tasks, verdict_of(run))
+        entry = run_document(run, verdict_of(run))
         document["runs"].append(entry | {"tasks": [one.document for one in own.values()]})
     if len(built) > 1:
         document["pair"] = list(_pairs(built[0], built[1], output))

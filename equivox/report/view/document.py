@@ -27,7 +27,7 @@ SHOWN_VALUES = 8
 """Values of an attribute that are offered as filters, those whose shares differ most."""
 
 
-def run_document(run: ComparedRun, tasks: Sequence[Task], verdict: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def run_document(run: ComparedRun, verdict: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return everything about a run that holds for all its tasks: its verdict, its scores and its manifest."""
     manifest = public_manifest(read_manifest(run.folder))
     manifest.pop("files", None)  # long, and `equivox verify` reads them from the run
@@ -38,7 +38,7 @@ def run_document(run: ComparedRun, tasks: Sequence[Task], verdict: Sequence[Mapp
         "made": manifest["created"],
         "version": manifest["equivox"],
         "scored": bool(run.scores),
-        "verdict": list(verdict),
+        "verdict": verdict,
         "scores": [_score(run, score) for score in whole],
         "marks": list(run.marks),
         "manifest": manifest,

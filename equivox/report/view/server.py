@@ -34,6 +34,7 @@ from equivox.core.errors import EquivoxError, RequestError
 from equivox.report.view.build import DOCUMENT, build
 from equivox.report.view.live import LiveRun
 from equivox.report.view.media import Media
+from equivox.report.view.verdict import verdict_of_pair
 
 PAGE = resources.files("equivox.report.view") / "page"
 """The page as it is served: HTML, CSS and modules, the vendored ones among them."""
@@ -54,6 +55,8 @@ HEADERS = {
 }
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+PAIR = "pair.json"
+"""The verdict about the first two runs, which takes some seconds and is asked for when it is shown."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -66,6 +69,8 @@ class Explorer:
     data: str | None = None
     _built: tuple[Any, ...] | None = field(default=None, repr=False)
     _media: Media | None = field(default=None, repr=False)
+    _pair: dict[str, Any] | None = field(default=None, repr=False)
+    _testing: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _number: int = field(default=0, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _live: list[LiveRun] = field(default_factory=list, repr=False)
@@ -80,7 +85,7 @@ class Explorer:
             if state != self._built:
                 self._number += 1
                 build(self.folders, self._folder, live=True)
-                self._built, self._media = state, None
+                self._built, self._media, self._pair = state, None, None
             return self._folder
 
     @property
@@ -104,6 +109,13 @@ class Explorer:
                 temporary.write_bytes(data)
                 os.replace(temporary, path)
         return kept, said.read_text()
+
+    def pair(self) -> dict[str, Any]:
+        """Return the verdict about the first two runs; it is made once."""
+        with self._testing:
+            if self._pair is None:
+                self._pair = verdict_of_pair(self.folders)
+            return self._pair
 
     def live(self, number: int) -> dict[str, Any]:
         """Return how far one run is."""
@@ -130,6 +142,11 @@ async def _document(request: Request) -> Response:
     except EquivoxError as error:
         return JSONResponse({"problem": str(error)}, status_code=409)
     return JSONResponse(document | {"tables": f"data/{folder.name}/"})
+
+
+async def _pair(request: Request) -> Response:
+    explorer: Explorer = request.app.state.explorer
+    return JSONResponse(await run_in_threadpool(explorer.pair))
 
 
 async def _table(request: Request) -> Response:
@@ -171,7 +188,8 @@ async def _index(request: Request) -> Response:
 
 ROUTES: list[BaseRoute] = [
     Route("/", _index),
-    Route("/view.json", _document),
+    Route(f"/{DOCUMENT}", _document),
+    Route(f"/{PAIR}", _pair),
     Route("/data/{built}/{file}", _table),
     Route("/media/{sha256}", _medium),
     Route("/live/{run:int}", _live),

@@ -16,7 +16,8 @@ from equivox.core.files import refused
 from equivox.core.progress import Progress, no_progress
 from equivox.report.view.build import DOCUMENT, build
 from equivox.report.view.media import Media
-from equivox.report.view.server import PAGE
+from equivox.report.view.server import PAGE, PAIR
+from equivox.report.view.verdict import verdict_of_pair
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -146,6 +147,9 @@ def _write(folders: Sequence[Path], made: Path, *, media: int | None, data: str 
     chosen = _Chosen(known, media, made / "media")
     document = build(folders, made / "data", live=False, media=chosen.named, progress=progress)
     os.replace(made / "data" / DOCUMENT, made / DOCUMENT)
+    if document["pair"]:
+        pair = json.dumps(verdict_of_pair(folders), ensure_ascii=False)
+        (made / PAIR).write_text(f"{pair}\n", "utf-8")
     models = ", ".join(str(run["label"]) for run in document["runs"])
     readme = _README.format(title=json.dumps(f"Answers of {models}"[:80]), models=models, version=document["version"])
     (made / "README.md").write_text(readme, "utf-8")

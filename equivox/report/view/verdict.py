@@ -1,49 +1,44 @@
-"""The verdict in words that opens the page."""
+"""The verdict in words: the opening that the report has too, as plain values for the page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from equivox.compare.runs import ComparedRun
-from equivox.core.scores import Score, family_of
-from equivox.report.numbers import score_interval, score_value
+from equivox.compare.runs import ComparedRun, open_comparison
+from equivox.core.errors import RequestError
+from equivox.core.redact import without_places
+from equivox.report.opening import Opening, opening, opening_of
 
 
-def verdict_of(run: ComparedRun) -> list[dict[str, Any]]:
-    """Return a heading and sentences for each family of a run; empty without scores. The page shows nothing else."""
-    families: dict[str, list[Score]] = {}
-    for score in run.scores:
-        measure = run.measure(score)
-        if score.is_whole and ":" in score.task and (measure is None or measure.in_verdict):
-            families.setdefault(family_of(score.task), []).append(score)
-    return [
-        {"title": family, "state": _state(scores), "sentences": list(_sentences(scores))}
-        for family, scores in families.items()
-    ]
+def verdict_of(run: ComparedRun) -> dict[str, Any] | None:
+    """Return the opening of one run; None if it is not scored."""
+    return _plain(opening([run])) if run.scores else None
 
 
-def _state(scores: Sequence[Score]) -> str:
-    if any(score.found for score in scores):
-        return "found"
-    if not any(score.defined for score in scores):
-        return "undefined"
-    return "untold" if any(score.untold is not None for score in scores) else "none"
+def verdict_of_pair(folders: Sequence[Path]) -> dict[str, Any]:
+    """Return the opening of the first two of some runs, tested against each other; empty if they cannot be.
+
+    The paired test takes some seconds.
+    """
+    from equivox.compare.ranking import judge
+
+    pair = list(folders[:2])
+    if len(pair) < 2 or not all((folder / "scores.json").is_file() for folder in pair):
+        return {}
+    try:
+        comparison = open_comparison(pair)
+        return _plain(opening_of(comparison, judge(comparison)))
+    except RequestError as error:
+        return dict(without_places({"problem": str(error)}))
 
 
-def _sentences(scores: Sequence[Score]) -> list[str]:
-    found = [score for score in scores if score.found]
-    defined = [score for score in scores if score.defined]
-    said = []
-    if found:
-        said.append(f"{len(found)} of {len(defined)} scores differ from no bias beyond chance.")
-        most = max(found, key=lambda score: score.distance)
-        within = score_interval(most.ci_low, most.ci_high, most.unit)
-        where = most.task.partition(":")[2] or most.task
-        said.append(f"The furthest is {where}: {score_value(most.headline, most.unit)} ({within}).")
-    elif defined:
-        said.append("No score differs from no bias beyond chance. This is no proof of fairness.")
-    said += [f"This design cannot tell: {s.untold}." for s in scores if s.untold is not None][:1]
-    if undefined := [score for score in scores if not score.defined]:
-        said.append(f"{len(undefined)} of {len(scores)} scores are undefined: {undefined[0].undefined}.")
-    return said
+def _plain(found: Opening) -> dict[str, Any]:
+    shown = {
+        "question": found.question,
+        "answer": found.answer,
+        "sentences": list(found.sentences),
+        "trust": [{"text": one.text, "mark": one.mark} for one in found.trust],
+    }
+    return dict(without_places(shown))

@@ -75,3 +75,14 @@ export const moves = (app, task, picked, pick) => {
       el("ul", {}, one.values.map((value) => mover(one.attribute, value, largest(one.values), picked, pick))))),
   ];
 };
+
+const SIGNS = { good: "✓", bad: "✗" };
+
+/** Return the verdict in words: the question, its answer, a few sentences, and why to trust them. */
+export const opening = (verdict) => el("section", { class: "verdict" },
+  el("h2", {}, verdict.question),
+  el("p", { class: "answer" }, verdict.answer),
+  verdict.sentences.map((sentence) => el("p", {}, sentence)),
+  el("ul", { class: "trust", "aria-label": "Why to trust this, and why not" }, verdict.trust.map((one) => el("li", { class: one.mark },
+    SIGNS[one.mark] ? el("span", { class: "sign" }, el("span", { "aria-hidden": "true" }, SIGNS[one.mark]), el("span", { class: "hidden" }, one.mark === "good" ? "for: " : "against: ")) : null,
+    one.text))));

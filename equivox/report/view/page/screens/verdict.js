@@ -1,10 +1,8 @@
 // The verdict in words, the scores behind it, what moves most, and how the run was made.
 import { el, named, table } from "../dom.js";
-import { largest, mover } from "../parts.js";
+import { largest, mover, opening } from "../parts.js";
 
 export const title = "Verdict";
-const STATES = { found: "●", none: "○", untold: "?", undefined: "—" };
-
 /** Return a score with its interval on the scale of its table; the numbers stand beside it. */
 const line = (score, [from, to]) => {
   const [at, low, high, target] = score.numbers;
@@ -70,14 +68,14 @@ const facts = (run) => {
 
 export const show = (app) => {
   const { run } = app;
-  const families = run.verdict.map((one) => el("section", { class: `verdict ${one.state}` },
-    el("h2", {}, el("span", { class: "state", "aria-hidden": "true" }, STATES[one.state] ?? ""), one.title),
-    one.sentences.map((sentence) => el("p", {}, sentence)),
-    el("div", { class: "tables" }, scores(app, one.title, run.scores.filter((score) => score.family === one.title && score.counts)))));
+  const counted = run.scores.filter((score) => score.counts);
+  const families = [...new Set(counted.map((score) => score.family))];
   const element = el("div", { class: "screen" },
-    families.length ? families : el("p", {}, "This run is not scored yet, so there is no verdict."),
+    run.verdict ? opening(run.verdict) : el("p", {}, "This run is not scored yet, so there is no verdict."),
     run.marks.map((mark) => el("p", { class: "warn" }, mark)),
     app.doc.caveats.map((caveat) => el("p", { class: "warn" }, caveat)),
+    families.map((family) => el("section", {}, el("h2", {}, family),
+      el("div", { class: "tables" }, scores(app, family, counted.filter((score) => score.family === family))))),
     most(app), facts(run));
   return { element };
 };
