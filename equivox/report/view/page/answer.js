@@ -28,7 +28,8 @@ const segmentsOf = (text) => (text ?? "").split("\x1d").filter(Boolean).map((one
   return { segment, attribute, values: (values ?? "").split("\x1f") };
 });
 
-const medium = (task, row) => {
+/** Return the recording or picture that was sent, null without one. */
+export const medium = (task, row) => {
   if (!row.media || !MEDIUM.test(row.media)) return null;
   const address = `media/${row.media}`;
   if (task.media === "image") {

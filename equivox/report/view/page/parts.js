@@ -57,7 +57,7 @@ export const ends = (one) => {
   const groups = Object.keys(one.shares).sort();
   if (groups.length <= 3) return groups;
   const ranked = [...groups].sort((a, b) => (one.shares[b] ?? 0) - (one.shares[a] ?? 0));
-  return [ranked[0], ranked.at(-1)];
+  return [ranked[0], ranked.at(-1)].sort();
 };
 
 /** Return what moves most in a task: attributes by their estimate, their values by the difference of the groups. */

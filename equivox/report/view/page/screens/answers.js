@@ -1,19 +1,20 @@
 // Answers side by side: one sentence a row, one column a group.
 import { answer, BASE } from "../answer.js";
 import { count, el, many, named, sought } from "../dom.js";
-import { moves, taskChooser, searchBox } from "../parts.js";
+import { ends, moves, searchBox, taskChooser } from "../parts.js";
 import { Pages, read } from "./pages.js";
 
 const SIDE_BY_SIDE = 3;
 export const title = "Answers";
 
-const shownGroups = (task, state) => {
+const shownGroups = (task, state, picked) => {
   const asked = (state.get("groups") ?? "").split("\x1f").filter((group) => task.groups.includes(group));
   if (asked.length) return asked;
   if (task.groups.length <= SIDE_BY_SIDE) return task.groups;
-  // Of many groups, those that differ most in what moves most.
-  const shares = Object.entries(task.moves[0]?.values[0]?.shares ?? {}).sort(([, a], [, b]) => b - a).map(([group]) => group);
-  const first = shares.length ? [shares[0], shares.at(-1)] : task.groups.slice(0, 2);
+  // Of many groups, those that differ most in the value that was picked, or in what moves most.
+  const own = task.moves.find((one) => one.attribute === picked?.attribute)?.values.find((one) => one.value === picked.value);
+  const most = own ?? task.moves[0]?.values[0];
+  const first = most ? ends(most) : task.groups.slice(0, 2);
   return task.groups.filter((group) => first.includes(group));
 };
 
@@ -30,8 +31,8 @@ const pickedOf = (task, state) => {
 export const show = (app) => {
   const { task, state } = app;
   if (!task) return { element: el("p", { class: "quiet" }, "This run has no answers yet.") };
-  const groups = shownGroups(task, state);
   const picked = pickedOf(task, state);
+  const groups = shownGroups(task, state, picked);
   const search = state.get("search") ?? "";
   const pattern = sought(search);
   const pick = (attribute, value) => {

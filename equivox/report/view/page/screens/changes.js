@@ -1,5 +1,5 @@
 // Two runs on the same requests: the answers that changed, side by side.
-import { answer, BASE } from "../answer.js";
+import { answer, BASE, medium } from "../answer.js";
 import { count, el, many, named } from "../dom.js";
 import { opening, taskChooser } from "../parts.js";
 import { rows } from "../tables.js";
@@ -39,8 +39,8 @@ export const show = (app) => {
       return own.map((row) => (row ? both.get(row) : null));
     },
     draw: (cells) => cells.filter(Boolean).map(([one, two, differs]) => [
-      el("p", { class: "about" }, [one.group, one.cluster !== one.group && one.cluster, one.stratum].filter(Boolean).join(", ")),
-      answer(task, one, { differs, head: first.label }),
+      el("p", { class: "about" }, [one.group, one.cluster !== one.group && one.cluster, one.stratum].filter(Boolean).join(", "), " ", medium(task, one)),
+      answer(task, { ...one, media: null }, { differs, head: first.label }),
       answer(other, { ...two, media: null }, { differs, head: second.label }),
     ]),
     summary: (found) => [`${many(found.matches.reduce((sum, n) => sum + n, 0), "answer")} differ${found.done ? "" : " so far"}, of ${count(pair.matched)} to the same request`],
