@@ -99,29 +99,14 @@ def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
 
 def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
     """Return a corpus of clips or images: from a custom table, the embedded sample, or a build."""
-    if source.table is not None:
-        from equivox.dataset_builders import ClipFolder
-
-        folder = source.table.parent if source.folder is None else source.folder
-        return from_builder(
-            ClipFolder(
-                folder,
-                table=source.table.absolute(),
-                name=source.corpus,
-                columns=source.columns,
-                where=source.where,
-                values=source.values,
-            )
-        )
+    builder = _builder(source, data)
+    if builder is not None:
+        return from_builder(builder)
     if data is None:
         raise RequestError(
             f"the corpus {source.corpus} is needed: give `--data sample` for the embedded sample, or `--data DIR` "
             f"with DIR from `equivox data build {source.corpus} --source … --output DIR`"
         )
-    if str(data) == SAMPLE:
-        from equivox.dataset_builders import open_builder, sample_source
-
-        return from_builder(open_builder(source.corpus, sample_source(source.corpus)))
     folder = Path(data) / source.corpus
     if not (folder / "build.json").is_file():
         raise RequestError(
@@ -129,6 +114,49 @@ def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
             f"make it with `equivox data build {source.corpus} --source … --output {data}`"
         )
     return _from_parquet(source.corpus, folder)
+
+
+def _builder(source: DataSource, data: str | Path | None) -> Builder | None:
+    """Return the builder that reads a custom table or the embedded sample; None for a build."""
+    if source.table is not None:
+        from equivox.dataset_builders import ClipFolder
+
+        folder = source.table.parent if source.folder is None else source.folder
+        return ClipFolder(
+            folder,
+            table=source.table.absolute(),
+            name=source.corpus,
+            columns=source.columns,
+            where=source.where,
+            values=source.values,
+        )
+    if data is not None and str(data) == SAMPLE:
+        from equivox.dataset_builders import open_builder, sample_source
+
+        return open_builder(source.corpus, sample_source(source.corpus))
+    return None
+
+
+def open_unread(source: DataSource, data: str | Path | None) -> Corpus | None:
+    """Return a corpus whose clips nobody has read, to show some of them: no hash, no problem and no duration is known.
+
+    None for a corpus that `open_corpus` opens without reading clips, or with an opener of its own.
+    """
+    builder = None if (source.builder or source.corpus) in openers() else _builder(source, data)
+    if builder is None:
+        return None
+    samples = tuple(
+        Sample(
+            sample_id=clip.clip_id,
+            columns={"text": clip.text, "speaker": clip.speaker, **clip.columns},
+            sha256="",
+            file_name=clip.path.name,
+            problem=None,
+            load=clip.path.read_bytes,
+        )
+        for clip in builder.clips()
+    )
+    return Corpus(name=builder.facts.name, fingerprint="", samples=samples)
 
 
 def table_in(source: DataSource, data: str | Path | None) -> DataSource:

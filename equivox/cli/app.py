@@ -359,6 +359,36 @@ def impact(
 
 
 @app.command(rich_help_panel=JUDGE)
+def view(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs; the first two are compared.")],
+    data: Annotated[
+        str | None, typer.Option("--data", "--data-dir", help="Where recordings or images are now.")
+    ] = None,
+    static: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the page as a folder for any web server, and end.")
+    ] = None,
+    media: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="With --static: recordings of each task and group (20), all, or none."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; others than this machine's show it to others.")
+    ] = ("127.0.0.1"),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+    quiet: QuietOption = False,
+) -> int:
+    """Show answers in a browser: side by side by group, unreadable ones, two runs, and a run that is under way."""
+    from equivox.cli import view_command
+
+    return view_command.view(
+        view_command.Wish(
+            runs=runs, data=data, static=static, media=media, host=host, port=port, browser=browser, quiet=quiet
+        )
+    )
+
+
+@app.command(rich_help_panel=JUDGE)
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path("report.html"),

@@ -22,8 +22,9 @@ from equivox.report.table import Table, print_tables
 from equivox.run.annotating import annotators_of, count_annotation_failures
 from equivox.run.live import SILENT_S, Live, read_live
 from equivox.run.manifest import read_manifest
-from equivox.run.pipeline import count_failures, read_usage
+from equivox.run.pipeline import count_failures
 from equivox.run.status import count_requests
+from equivox.run.usage import read_usage
 
 __all__ = [
     "compared_run",

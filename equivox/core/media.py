@@ -240,6 +240,16 @@ def silent_wav(seconds: float, *, sampling_rate: int = 16_000) -> bytes:
     return buffer.getvalue()
 
 
+def compact_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> bytes:
+    """Return a clip as a small ogg file, mono; for a page, not for a model. MediaError as in `decode_audio`."""
+    import soundfile
+
+    buffer = io.BytesIO()
+    samples = decode_audio(data, name=name, sampling_rate=sampling_rate)
+    soundfile.write(buffer, samples, sampling_rate, format="OGG", subtype="VORBIS")
+    return buffer.getvalue()
+
+
 LARGEST_IMAGE_PIXELS = 50_000_000
 """An image with more pixels is refused before it is decoded, because a small file can decode to gigabytes."""
 _SENT_AS_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}

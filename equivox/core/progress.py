@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Progress = Callable[[str, int, int], None]
@@ -59,17 +59,27 @@ class Standing:
 class Stage(str):
     """The name of a stage, with the number of things that failed and how the pool of engines is doing, if there is one.
 
+    `usage` is what a server was asked for since this start: requests, tokens, cost; empty without one.
+
     >>> Stage("generate", failed=2) == "generate", Stage("generate", failed=2).note
     (True, '2 failed')
     """
 
     failed: int
     standing: Standing | None
+    usage: Mapping[str, float]
 
-    def __new__(cls, name: str, *, failed: int = 0, standing: Standing | None = None) -> Stage:
+    def __new__(
+        cls,
+        name: str,
+        *,
+        failed: int = 0,
+        standing: Standing | None = None,
+        usage: Mapping[str, float] | None = None,
+    ) -> Stage:
         """Return the stage called `name`."""
         stage = super().__new__(cls, name)
-        stage.failed, stage.standing = failed, standing
+        stage.failed, stage.standing, stage.usage = failed, standing, usage or {}
         return stage
 
     @property

@@ -19,7 +19,7 @@ from equivox.compare.label_folder import Asked, Item, write_label_folder
 from equivox.compare.labels import KEY_FILE
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import write_text
-from equivox.core.media import MediaError, checked_image, decode_audio
+from equivox.core.media import MediaError, checked_image, compact_audio
 from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.segments import Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, DataSource, Task, digest
@@ -41,7 +41,6 @@ PER = ("model", "task", "condition", "group")
 
 CSV_FILE, HTML_FILE = "sheet.csv", "sheet.html"
 
-_RATE = 16_000
 _ENDINGS = {"audio/ogg": ".ogg", "image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}
 
 
@@ -368,7 +367,7 @@ def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, b
             )
         try:
             if one.task.media[0].kind == "audio":
-                found[one.item] = ("audio/ogg", _ogg(item.load(), item.file_name))
+                found[one.item] = ("audio/ogg", compact_audio(item.load(), name=item.file_name))
             else:
                 checked, mime = checked_image(item.load(), name=item.file_name)
                 found[one.item] = (mime, checked)
@@ -385,15 +384,6 @@ def _corpus(source: DataSource, data: str | None, where: str | None) -> Corpus:
         if source.table is None:
             raise
         raise RequestError(f"{error}; if the corpus was moved, name the folder of its table with `--data`") from error
-
-
-def _ogg(data: bytes, name: str) -> bytes:
-    import soundfile
-
-    buffer = io.BytesIO()
-    samples = decode_audio(data, name=name, sampling_rate=_RATE)
-    soundfile.write(buffer, samples, _RATE, format="OGG", subtype="VORBIS")
-    return buffer.getvalue()
 
 
 def drawn_counts(drawn: Sequence[Drawn]) -> Counter[tuple[str, str]]:

@@ -34,6 +34,7 @@ from equivox.run.file_hashes import forget_hashes
 from equivox.run.live import stage_of
 from equivox.run.plan import read_plan
 from equivox.run.store import Store, annotation_schema, response_schema
+from equivox.run.usage import add_usage, usage_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,12 +83,17 @@ def annotate(
         progress=progress,
         retry_failed=retry_failed,
     )
-    with stage.store, stage.shared:
-        for task in tasks:
-            table = stage.samples(task, _of_task(plan, task), responses)
-            write_samples(folder, name, task, table, n_answered=responses.n_answered)
-        stage.store.compact()
-        stage.shared.compact()
+    asked = getattr(annotator, "engine", None)
+    before = usage_of(asked)
+    try:
+        with stage.store, stage.shared:
+            for task in tasks:
+                table = stage.samples(task, _of_task(plan, task), responses)
+                write_samples(folder, name, task, table, n_answered=responses.n_answered)
+            stage.store.compact()
+            stage.shared.compact()
+    finally:
+        add_usage(annotations_folder(folder, name), asked, before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,12 +357,18 @@ def ask(folder: Path, segments: Sequence[Segment], annotator: Annotator, *, prog
             key = annotation_key(annotator.identity, segment, "")
             jobs.setdefault(key, Job(key=key, response_key="", task=segment.name, segment=segment))
     progress(FOLLOW_UP, 0, len(jobs))
-    with Store(annotations_folder(folder, annotator.identity.name), annotation_schema()) as store:
-        for done, annotation in enumerate(run_jobs(list(jobs.values()), annotator), start=1):
-            store.append(annotation.as_record())
-            progress(FOLLOW_UP, done, len(jobs))
-        store.flush()
-        store.compact()
+    place = annotations_folder(folder, annotator.identity.name)
+    engine = getattr(annotator, "engine", None)
+    before = usage_of(engine)
+    try:
+        with Store(place, annotation_schema()) as store:
+            for done, annotation in enumerate(run_jobs(list(jobs.values()), annotator), start=1):
+                store.append(annotation.as_record())
+                progress(FOLLOW_UP, done, len(jobs))
+            store.flush()
+            store.compact()
+    finally:
+        add_usage(place, engine, before)
 
 
 def write_samples(folder: Path, annotator: str, task: Task, table: pa.Table, *, n_answered: int) -> None:

@@ -17,10 +17,10 @@ from equivox.core.variants import SHUFFLED
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import REPLICAS, EngineIdentity, engine_of
 from equivox.run.design import published_items
-from equivox.run.pipeline import read_usage
 from equivox.run.plan import make_plan
 from equivox.run.run_files import EstimateFields, RunFile, Setting
 from equivox.run.speed import FEWEST_RESPONSES, read_speed
+from equivox.run.usage import read_usage
 
 _NOBODY = EngineIdentity(engine="none", model="none", revision="")
 

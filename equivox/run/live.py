@@ -6,15 +6,16 @@ import math
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from equivox.core.errors import EquivoxError
 from equivox.core.files import read_document, write_document
 from equivox.core.plain import as_plain
 from equivox.core.progress import Progress, Rates, Stage, Standing
+from equivox.run.usage import usage_of
 
 LIVE_FILE = "live.json"
 EVERY_S = 2.0
@@ -28,7 +29,8 @@ class Live:
     """How far a run was when it noted it last.
 
     `per_second` is the rate of the stage since it began, NaN before something is done; `noted` is the time of the
-    note in seconds since 1970, `host` and `process` say who made it.
+    note in seconds since 1970, `host` and `process` say who made it. `usage` is what a server was asked for in this
+    stage since this start: requests, tokens, cost; empty without a server.
     """
 
     stage: str
@@ -40,6 +42,7 @@ class Live:
     noted: float
     host: str
     process: int
+    usage: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def seconds_left(self) -> float:
@@ -90,6 +93,7 @@ def noting(folder: Path, progress: Progress, now: Callable[[], float] = time.tim
             "failed": getattr(stage, "failed", 0),
             "per_second": as_plain(rate),
             "standing": None if standing is None else asdict(standing),
+            "usage": dict(getattr(stage, "usage", {})),
             "noted": time_now,
             "host": socket.gethostname(),
             "process": os.getpid(),
@@ -115,4 +119,4 @@ def noting(folder: Path, progress: Progress, now: Callable[[], float] = time.tim
 
 def stage_of(name: str, failed: int, engine: object) -> Stage:
     """Return the stage with how the pool is doing, if `engine` is one."""
-    return Stage(name, failed=failed, standing=getattr(engine, "standing", None))
+    return Stage(name, failed=failed, standing=getattr(engine, "standing", None), usage=usage_of(engine))

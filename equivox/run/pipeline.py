@@ -22,7 +22,7 @@ from typing import Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError, RunError
-from equivox.core.files import read_document, refuse_unusable, write_document, write_table
+from equivox.core.files import refuse_unusable, write_table
 from equivox.core.outage import STOP_AFTER, until_outage
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import cleaned, remember_secrets
@@ -43,6 +43,7 @@ from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.speed import Speed, add_speed
 from equivox.run.store import Store, response_schema
+from equivox.run.usage import add_usage
 
 IMPORTED = "imported"
 """The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
@@ -293,24 +294,6 @@ def run_tasks(folder: Path) -> list[Task]:
     """Return the tasks of the run in `folder`, as declared when it was made."""
     read_manifest(folder)
     return read_tasks(folder)
-
-
-def read_usage(folder: Path) -> dict[str, float]:
-    """Return what the run in `folder` used of a server over all its starts: requests, tokens, cost; empty if none."""
-    try:
-        return read_document(folder / "usage.json")
-    except FileNotFoundError:
-        return {}
-
-
-def add_usage(folder: Path, engine: Engine) -> None:
-    """Add the usage that `engine` reports, if any, to that of earlier starts of the run."""
-    usage = getattr(engine, "usage", None)
-    if usage is None or not usage.requests:
-        return
-    before = read_usage(folder)
-    total = {name: value + before.get(name, 0) for name, value in vars(usage).items()}
-    write_document(folder / "usage.json", total)
 
 
 def note_served_models(folder: Path, engine: Engine) -> None:

@@ -33,6 +33,11 @@ CARRIED = (
     "equivox/configs/reading/choice_prompt.yaml",
     "equivox/tasks/prompts/spoken_stereoset.yaml",
     "equivox/py.typed",
+    "equivox/report/view/page/index.html",
+    "equivox/report/view/page/screens/answers.js",
+    "equivox/report/view/page/vendor/hyparquet/read.js",
+    "equivox/report/view/page/vendor/hyparquet/LICENSE",
+    "equivox/report/view/page/vendor/vendor.json",
 )
 
 

@@ -31,7 +31,6 @@ from equivox.run.annotating import stored_responses
 from equivox.run.manifest import run_identity
 from equivox.run.pipeline import (
     RunSpec,
-    add_usage,
     begin,
     generate,
     open_corpora,
@@ -42,6 +41,7 @@ from equivox.run.pipeline import (
 )
 from equivox.run.plan import Plan, make_plan
 from equivox.run.run_files import folder_name
+from equivox.run.usage import add_usage
 
 _LOG = logging.getLogger(__name__)
 

@@ -1,0 +1,118 @@
+"""Build what the page reads: a document of all runs, and a table of answers for each task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equivox.compare.runs import ComparedRun, compared_run, open_comparison
+from equivox.core.errors import RequestError
+from equivox.core.files import write_text
+from equivox.core.progress import Progress, no_progress
+from equivox.core.task import Task
+from equivox.core.version import __version__
+from equivox.engines import model_label
+from equivox.report.view.answers import RunTables, answers_table, write_answers
+from equivox.report.view.document import Shares, run_document, task_document
+from equivox.report.view.pairs import paired
+from equivox.report.view.verdict import verdict_of
+from equivox.run.manifest import read_manifest
+from equivox.run.pipeline import run_tasks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DOCUMENT = "view.json"
+"""The document that the page reads first; the tables lie beside it."""
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltTask:
+    """One task of a run with its table of answers."""
+
+    task: Task
+    table: pa.Table
+    document: dict[str, Any]
+
+
+def build(
+    folders: Sequence[Path],
+    output: Path,
+    *,
+    live: bool,
+    media: Callable[[pa.Table], pa.Table] | None = None,
+    progress: Progress = no_progress,
+) -> dict[str, Any]:
+    """Write what the page reads of the runs in `folders` into `output`, and return the document.
+
+    `live` says whether the page can ask how far the runs are. A run without scores, or without a plan, is shown as far
+    as it is. Nothing is written into the runs.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    runs, caveats = _opened(folders)
+    document: dict[str, Any] = {
+        "kind": "equivox view",
+        "version": __version__,
+        "live": live,
+        "tables": "data/",
+        "caveats": caveats,
+        "runs": [],
+        "pair": [],
+    }
+    built: list[dict[str, BuiltTask]] = []
+    total = sum(len(run_tasks(run.folder)) for run in runs)
+    done = 0
+    for number, run in enumerate(runs):
+        shares, tasks = Shares.of(run), run_tasks(run.folder)
+        own: dict[str, BuiltTask] = {}
+        try:
+            tables = RunTables.of(run.folder, run.annotator)
+        except RequestError:  # stopped before it was planned: the page shows how far it is
+            tasks = []
+        for place, task in enumerate(tasks):
+            progress("view", done, total)
+            table, reason = answers_table(tables, task)
+            entry = task_document(run, task, table, reason, shares) | {"file": f"run{number}-task{place}.parquet"}
+            write_answers(output / entry["file"], table if media is None else media(table))
+            own[task.name] = BuiltTask(task, table if len(runs) > 1 and number < 2 else table.slice(0, 0), entry)
+            done += 1
+        built.append(own)
+        entry = run_document(run, verdict_of(run))
+        document["runs"].append(entry | {"tasks": [one.document for one in own.values()]})
+    if len(built) > 1:
+        document["pair"] = list(_pairs(built[0], built[1], output))
+    progress("view", total, total)
+    write_text(output / DOCUMENT, json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+    return document
+
+
+def _opened(folders: Sequence[Path]) -> tuple[list[ComparedRun], list[str]]:
+    """Return the runs with q over all of them, and why they may not be compared; unscored runs have no scores."""
+    scored = [folder for folder in folders if (folder / "scores.json").is_file()]
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise RequestError("`view` was given a run twice; name each once")
+    if len(scored) == len(folders):
+        comparison = open_comparison(folders)
+        return list(comparison.runs), list(comparison.caveats)
+    found = {}
+    for folder in folders:
+        if folder not in scored:
+            label = model_label(str(read_manifest(folder)["command"]["model"]))
+            found[folder] = compared_run(label, folder, ())
+    if scored:
+        found |= {run.folder: run for run in open_comparison(scored).runs}
+    return [found[folder] for folder in folders], []
+
+
+def _pairs(first: dict[str, BuiltTask], second: dict[str, BuiltTask], output: Path) -> Any:
+    for name, one in first.items():
+        if name not in second:
+            continue
+        pair = paired(one.task, one.table, second[name].table)
+        file = f"changed-{one.document['file'].partition('-')[2]}"
+        write_answers(output / file, pair.table)
+        counts = {"matched": pair.matched, "same": pair.same, "only_words": pair.only_words}
+        yield {"task": name, "file": file, "n": len(pair.table), **counts}

@@ -1,0 +1,112 @@
+"""The recordings and pictures of runs, found by the SHA-256 of what was sent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.media import MediaError, checked_image, compact_audio
+from equivox.core.redact import redacted_text
+from equivox.core.task import DataSource
+from equivox.dataset_builders.corpus import Sample, open_corpus, open_unread, table_in
+from equivox.report.view.answers import sent_media
+from equivox.run.manifest import read_manifest
+from equivox.run.pipeline import run_tasks
+from equivox.run.plan import read_plan
+
+PLAYED = {b"RIFF": "audio/wav", b"fLaC": "audio/flac", b"OggS": "audio/ogg", b"ID3": "audio/mpeg"}
+"""The first bytes of recordings that browsers play as they are, and their types."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a recording or picture is: the sample of a corpus that a run asked about."""
+
+    source: DataSource
+    where: str | None
+    sample: str
+    kind: str
+
+
+@dataclass(eq=False)
+class Media:
+    """All recordings and pictures that some runs sent; corpora are opened when the first one is asked for.
+
+    `data` is where the corpora are now, if that has changed.
+    """
+
+    places: Mapping[str, Place]
+    data: str | None = None
+    _corpora: dict[tuple[str, str], Mapping[str, Sample] | str] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @classmethod
+    def of(cls, folders: Sequence[Path], data: str | None = None) -> Media:
+        """Return the media of the runs in `folders`; what a run without a plan will send is not known yet."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        places: dict[str, Place] = {}
+        for folder in folders:
+            where = read_manifest(folder)["command"]["data"]
+            try:
+                plan, tasks = read_plan(folder), run_tasks(folder)
+            except RequestError:
+                continue
+            for task in tasks:
+                if task.media:
+                    own = plan.filter(pc.equal(plan["task"], task.name))
+                    sent = pa.table({"sample": own["sample_id"].cast(pa.string()), "sha256": sent_media(task, own)})
+                    first = sent.group_by("sha256", use_threads=False).aggregate([("sample", "first")])
+                    for row in first.filter(pc.is_valid(first["sha256"])).to_pylist():
+                        places.setdefault(
+                            row["sha256"], Place(task.data, where, row["sample_first"], task.media[0].kind)
+                        )
+        return cls(places, data)
+
+    def read(self, sha256: str) -> tuple[bytes, str]:
+        """Return a recording or picture as browsers show it, and its type; RequestError if it is not there."""
+        place = self.places.get(sha256)
+        if place is None:
+            raise RequestError("no request of these runs sent this recording or picture")
+        sample = self._samples(place).get(place.sample)
+        if sample is None:
+            raise RequestError(f"the corpus has no sample {place.sample} now; name the run's data with `--data`")
+        try:
+            if place.kind == "image":
+                return checked_image(sample.load(), name=sample.file_name)
+            data = sample.load()
+            kind = next((kind for start, kind in PLAYED.items() if data.startswith(start)), None)
+            return (data, kind) if kind else (compact_audio(data, name=sample.file_name), "audio/ogg")
+        except (MediaError, OSError) as error:
+            raise RequestError(redacted_text(str(error))) from error
+
+    def compact(self, sha256: str) -> tuple[bytes, str]:
+        """Return a recording as compact ogg, or a picture as it is, with the ending of its file's name."""
+        data, kind = self.read(sha256)
+        if kind.startswith("audio/") and kind != "audio/ogg":
+            data = compact_audio(data, name=sha256)
+        return data, {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}.get(kind, "ogg")
+
+    def _samples(self, place: Place) -> Mapping[str, Sample]:
+        key = (place.source.corpus, str(place.source.table))
+        with self._lock:  # several players ask at once; one of them opens the corpus
+            if key not in self._corpora:
+                self._corpora[key] = self._opened(place)
+            found = self._corpora[key]
+        if isinstance(found, str):
+            raise RequestError(found)
+        return found
+
+    def _opened(self, place: Place) -> Mapping[str, Sample] | str:
+        """Return the samples of a corpus by name, or why it cannot be opened."""
+        where = self.data or place.where
+        source = table_in(place.source, self.data)
+        try:
+            corpus = open_unread(source, where) or open_corpus(source, where)
+        except (EquivoxError, OSError) as error:
+            return redacted_text(f"{error}; name the data of the run with `--data`")
+        return {sample.sample_id: sample for sample in corpus.samples}

@@ -1,0 +1,55 @@
+// Elements of the page. Whatever comes from a run enters as text; nothing of it is ever read as HTML.
+
+/** Return an element; `given` holds its attributes, listeners (`onclick`) and `class`; children are elements or texts. */
+export const el = (name, given = {}, ...children) => {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(given)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key === "class") element.className = value;
+    else element.setAttribute(key, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
+  return element;
+};
+
+const counts = new Intl.NumberFormat("en");
+
+/** Return a count with separators. */
+export const count = (n) => counts.format(n);
+
+/** Return "1 answer", "2 answers". */
+export const many = (n, one, more = `${one}s`) => `${count(n)} ${n === 1 ? one : more}`;
+
+/** Return a name for readers: `economic_situation` becomes `economic situation`. */
+export const named = (name) => name.replaceAll("_", " ");
+
+/** Return a text with what was searched for marked. */
+export const marked = (text, pattern) => {
+  if (!pattern) return [text];
+  const parts = [];
+  let from = 0;
+  for (const found of text.matchAll(new RegExp(pattern.source, `${pattern.flags}g`))) {
+    if (!found[0]) break;
+    parts.push(text.slice(from, found.index), el("mark", {}, found[0]));
+    from = found.index + found[0].length;
+  }
+  return [...parts, text.slice(from)];
+};
+
+/** Return the pattern of a searched text, null for none. */
+export const sought = (text) => (text ? new RegExp(text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"), "iu") : null);
+
+/** Say something to those who do not see the screen change. */
+export const say = (text) => {
+  document.getElementById("said").textContent = text;
+};
+
+/** Return a table; cells are texts or elements, `numbers` are the columns that stand right. */
+export const table = (caption, heads, rows, numbers = []) =>
+  el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    el("table", {},
+      el("caption", {}, caption),
+      el("thead", {}, el("tr", {}, heads.map((head, n) => el("th", { scope: "col", class: numbers.includes(n) && "number" }, head)))),
+      el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, n) =>
+        el(n ? "td" : "th", { scope: n ? undefined : "row", class: numbers.includes(n) && "number" }, cell)))))));

@@ -1,0 +1,337 @@
+"""The explorer as a reader uses it: by mouse, by keys, on a phone, in the dark, with a screen reader, and by ear."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from equivox.core.progress import Stage
+from equivox.core.scores import ScoringOptions
+from equivox.report.view.server import Explorer, application, listen
+from equivox.report.view.static import write_static
+from equivox.run.live import noting
+from equivox.run.pipeline import RunSpec, execute, reread
+from equivox.run.store import Store, annotation_schema, response_schema
+from equivox.tasks.registry import resolve_tasks
+
+HOSTILE = '<img src=x onerror="document.title=\'gone\'"><script>document.title="gone"</script><b>bold</b> {{7*7}} ‮txet'
+TASKS = "vibe_gender:advisory,vibe_gender:story"
+
+
+def made(folder: Path, model: str) -> Path:
+    spec = RunSpec(
+        model=f"simulated:{model}",
+        tasks=resolve_tasks(TASKS),
+        data="sample",
+        output=folder,
+        limit=96,
+        options=ScoringOptions(n_resamples=99),
+    )
+    execute(spec)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two small runs; in the first an answer is hostile, and the judge's words about it are."""
+    folder = tmp_path_factory.mktemp("view")
+    first, second = made(folder / "one", "planted?shift=0.3&refusal=0.05&fail=0.03"), made(folder / "two", "biased")
+    with Store(first / "responses", response_schema()) as store:
+        records = list(store.records())
+        record = next(one for one in records if one["text"] and "I'm sorry" not in one["text"])
+        store.append({**record, "text": HOSTILE})
+    reread(first, annotator="rules", options=ScoringOptions(n_resamples=99))
+    with Store(first / "annotations" / "rules", annotation_schema()) as store:
+        found = next(one for one in store.records() if one["status"] == "refused")
+        store.append({**found, "key": "raw", "status": "unparsed", "values": [], "output": f"raw {HOSTILE}"})
+    return [first, second]
+
+
+class Served:
+    """A server in a thread of this process."""
+
+    def __init__(self, folders: list[Path], scratch: Path) -> None:
+        socket = listen("127.0.0.1", 0)
+        self.address = f"http://127.0.0.1:{socket.getsockname()[1]}/"
+        app = application(Explorer(folders, scratch))
+        self._server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, ws="none"))
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [socket]}, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def served(two: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    server = Served(two, tmp_path_factory.mktemp("scratch"))
+    yield server.address
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def context(chromium: Any) -> Iterator[Any]:
+    made = chromium.new_context(viewport={"width": 1280, "height": 900})
+    yield made
+    made.close()
+
+
+Opened = Callable[..., Any]
+
+
+@pytest.fixture
+def opened(context: Any, served: str) -> Iterator[Opened]:
+    """Open the page at an address within it; whatever goes wrong in it fails the test."""
+    troubles: list[str] = []
+    pages: list[Any] = []
+
+    def open_page(where: str = "", address: str = served, within: Any = context) -> Any:
+        page = within.new_page()
+        page.on("console", lambda message: troubles.append(message.text) if message.type != "log" else None)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda r: None if r.url.startswith((address, "blob:")) else troubles.append(r.url))
+        page.goto(f"{address}index.html#/{where}")
+        page.wait_for_selector("main .screen")
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert troubles == []
+
+
+def until(page: Any, said: str, seconds: float = 8) -> None:
+    """Wait until something is true in the page; its policy forbids Playwright's own waiting."""
+    ends = time.monotonic() + seconds
+    while not page.evaluate(said):
+        assert time.monotonic() < ends, said
+        time.sleep(0.02)
+
+
+def tally(page: Any) -> str:
+    """Return what stands above the answers once all of them were looked at."""
+    said = "document.querySelector('.tally')?.textContent"
+    until(page, f"{said}?.includes(' of ') && !{said}.includes('so far')")
+    return str(page.inner_text(".tally"))
+
+
+def test_the_verdict_comes_first_and_leads_to_the_answers(opened: Opened) -> None:
+    page = opened()
+    assert page.inner_text("nav a[aria-current]") == "Verdict"
+    assert page.inner_text(".verdict h2").startswith("Does simulated:planted")
+    assert page.inner_text(".verdict .answer") and page.locator(".trust li").count() > 2
+    page.click("main td a, main th a >> nth=0")
+    assert page.inner_text("nav a[aria-current]") == "Answers"
+    assert tally(page) == "96 of 96 answers"
+
+
+def test_side_by_side_and_filtered_by_a_click_on_a_value(opened: Opened) -> None:
+    page = opened("answers?task=vibe_gender:advisory")
+    tally(page)
+    assert page.locator(".headings b").all_inner_texts() == ["female", "male"]
+    page.wait_for_selector(".row")
+    # Each row holds one answer of each group, beside each other.
+    left, right = (page.locator(".row >> nth=0").locator(".cell").nth(n).bounding_box() for n in (0, 1))
+    assert left["y"] == right["y"] and left["x"] + left["width"] <= right["x"]
+    mover = page.locator(".mover").first
+    value = mover.get_attribute("data-value")
+    mover.click()
+    found = tally(page)
+    n = int(found.split()[0])
+    assert 0 < n < 96 and f"hobby: {value}" in found
+    page.wait_for_selector(".row")
+    shown = page.locator(".row .cell:not(.none)").count()
+    assert page.locator(".value[aria-pressed=true]").count() >= shown > 0
+    page.click(".filter")
+    assert tally(page) == "96 of 96 answers"
+    # The same by a value below an answer, and back with the browser's button.
+    page.locator(".value").first.click()
+    assert tally(page) != "96 of 96 answers"
+    page.go_back()
+    assert tally(page) == "96 of 96 answers"
+
+
+def test_search(opened: Opened) -> None:
+    page = opened("answers?task=vibe_gender:advisory")
+    tally(page)
+    page.keyboard.press("/")
+    page.keyboard.type("YOGA")
+    until(page, "document.querySelector('.tally').textContent.includes('“YOGA”')")
+    tally(page)
+    page.wait_for_selector(".row mark")
+    assert {text.lower() for text in page.locator("mark").all_inner_texts() if text != "equivox"} == {"yoga"}
+    assert page.evaluate("document.activeElement.id") == "search"
+    page.keyboard.press("Escape")
+    page.keyboard.press("x")
+    assert tally(page) == "96 of 96 answers"
+    page.fill("#search", "nothing says this")
+    page.wait_for_selector(".rows .quiet")
+    assert page.inner_text(".rows") == "No answer fits."
+
+
+def test_keys(opened: Opened) -> None:
+    page = opened("answers?task=vibe_gender:advisory")
+    tally(page)
+    page.wait_for_selector(".row")
+    rows = page.locator(".rows > .row").count()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Row 2"
+    page.keyboard.press("k")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Row 1"
+    page.keyboard.press("o")
+    page.wait_for_selector(".row.current details[open] .facts")
+    for _ in range(rows):
+        page.keyboard.press("j")
+    until(page, f"document.activeElement.getAttribute('aria-label') === 'Row {rows + 1}'")
+    page.keyboard.press("p")
+    until(page, "document.querySelector('.where').textContent.startsWith('Page 1 ')")
+    page.keyboard.press("?")
+    assert page.is_visible("#help")
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#help")
+    page.keyboard.press("]")
+    assert page.input_value("#task") == "vibe_gender:story"
+    page.keyboard.press("3")
+    assert page.inner_text("nav a[aria-current]") == "Unreadable"
+
+
+def test_a_recording_is_heard(opened: Opened) -> None:
+    page = opened("answers?task=vibe_gender:advisory")
+    tally(page)
+    page.wait_for_selector(".row")
+    page.keyboard.press("j")
+    page.keyboard.press(" ")
+    until(page, "document.getElementById('audio').currentTime > 0.2")
+    assert page.locator(".play[aria-pressed=true]").count() == 1
+    page.keyboard.press(" ")
+    until(page, "document.getElementById('audio').paused")
+
+
+def test_what_could_not_be_read_with_the_annotators_words(opened: Opened) -> None:
+    page = opened("unreadable?task=vibe_gender:advisory")
+    found = int(tally(page).split()[0])
+    page.wait_for_selector(".row")
+    statuses = set(page.locator(".row .cell").evaluate_all("cells => cells.map((cell) => cell.dataset.status)"))
+    assert statuses <= {"failed", "refused", "unparsed"} and found >= len(statuses) > 1
+    assert "raw <img src=x" in page.inner_text(".raw")
+    page.click(".chip:has-text('refused')")
+    assert int(tally(page).split()[0]) < found
+
+
+def test_two_runs_and_what_changed(opened: Opened) -> None:
+    page = opened("changes?task=vibe_gender:advisory")
+    assert "answers differ, of 96" in tally(page)
+    page.wait_for_selector(".row .differs")
+    assert page.locator(".row >> nth=0").locator(".cell").count() == 2
+    page.wait_for_selector(".verdict .answer")
+    page.select_option("#changed", "status")
+    assert int(tally(page).split()[0]) < 20
+
+
+def test_a_hostile_answer_stays_text(opened: Opened) -> None:
+    for task in ("advisory", "story"):
+        page = opened(f"answers?task=vibe_gender:{task}&search=onerror")
+        tally(page)
+        if page.locator(".row").count():
+            break
+    page.wait_for_selector(".row .words")
+    assert "<script>document.title" in page.inner_text(".row .words")
+    assert page.locator("main img, main script, main b:not(.heading b)").count() == 0
+    assert page.title() != "gone"
+
+
+def test_a_phone(opened: Opened, chromium: Any) -> None:
+    phone = chromium.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, device_scale_factor=2
+    )
+    page = opened("verdict", within=phone)
+    for screen in ("verdict", "answers", "unreadable", "changes", "live"):
+        page.evaluate(f"location.hash = '#/{screen}'")
+        until(page, f"document.querySelector('nav a[aria-current]').hash.includes('{screen}')")
+        until(page, "document.querySelector('main .row, main table') !== null")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, screen
+    page.evaluate("location.hash = '#/answers'")
+    page.wait_for_selector(".answers .row")
+    # Groups stand below one another, each under its name.
+    first, second = (page.locator(".row >> nth=0").locator(".cell").nth(n).bounding_box() for n in (0, 1))
+    assert second["y"] >= first["y"] + first["height"]
+    assert page.locator(".cell .group >> nth=0").is_visible()
+    phone.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_screen_readers_and_contrast(chromium: Any, opened: Opened, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    within = chromium.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": 1280, "height": 900})
+    page = opened("verdict", within=within)
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(251, 251, 250)" if scheme == "light" else "rgb(20, 23, 27)"
+    )
+    screens = ("verdict", "answers?attribute=hobby&value=yoga", "unreadable", "changes", "live")
+    for screen in screens if scheme == "light" else screens[1:3]:
+        page.evaluate(f"location.hash = '#/{screen}'")
+        until(page, "document.querySelector('main .row, main table') !== null")
+        found = Axe().run(page).response["violations"]
+        assert [(v["id"], v["nodes"][0]["html"]) for v in found if v["impact"] in {"serious", "critical"}] == [], screen
+    within.close()
+
+
+def test_a_folder_on_any_web_server(opened: Opened, two: list[Path], tmp_path: Path) -> None:
+    write_static(two, tmp_path / "page", media=2)
+    handler = functools.partial(Quiet, directory=str(tmp_path / "page"))
+    # It answers no parts of files, as some servers do.
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = opened("answers?task=vibe_gender:advisory", address=f"http://127.0.0.1:{server.server_address[1]}/")
+        assert tally(page) == "96 of 96 answers"
+        assert "Progress" not in page.inner_text("#screens")
+        page.wait_for_selector(".play")
+        page.locator(".play").first.click()
+        until(page, "document.getElementById('audio').currentTime > 0.1")
+        page.close()
+        server.shutdown()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+def test_a_run_under_way_until_it_is_scored(opened: Opened, two: list[Path], tmp_path: Path) -> None:
+    import shutil
+
+    folder = shutil.copytree(two[1], tmp_path / "run")
+    scores = (folder / "scores.json").read_bytes()
+    (folder / "scores.json").unlink()
+    (tmp_path / "scratch").mkdir()
+    server = Served([folder], tmp_path / "scratch")
+    try:
+        with noting(folder, lambda stage, done, total: None) as note:
+            note(Stage("generate", failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}), 0, 192)
+            time.sleep(0.01)
+            note(Stage("generate", failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}), 192, 192)
+            page = opened(address=server.address)
+            assert page.inner_text("nav a[aria-current]") == "Progress"
+            page.wait_for_selector("progress")
+            said = page.inner_text("main")
+            assert "The run is under way." in said and "192 of 192" in said and "4,000" in said and "0.50" in said
+        (folder / "scores.json").write_bytes(scores)
+        until(page, "document.querySelector('main').textContent.includes('done and scored')")
+        page.click("nav a >> nth=0")
+        assert page.inner_text(".verdict h2").startswith("Does simulated:biased")
+        page.close()
+    finally:
+        server.close()

@@ -1,0 +1,247 @@
+"""What the explorer's page reads: tables of answers, pairs of runs, the document, a folder that tells no secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from equivox.core.scores import ScoringOptions
+from equivox.report.view.answers import RunTables, answers_table, joined_known
+from equivox.report.view.build import build
+from equivox.report.view.pairs import paired
+from equivox.report.view.static import write_static
+from equivox.run.file_hashes import hashes_of
+from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.pipeline import RunSpec, execute, run_tasks
+from equivox.run.store import Store, annotation_schema
+from equivox.tasks.registry import resolve_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+TASK = "vibe_gender:advisory"
+
+
+def make(folder: Path, model: str = "planted?shift=0.3&refusal=0.05&fail=0.05") -> Path:
+    spec = RunSpec(
+        model=f"simulated:{model}",
+        tasks=resolve_tasks(TASK),
+        data="sample",
+        limit=96,
+        output=folder,
+        options=ScoringOptions(n_resamples=99),
+    )
+    execute(spec)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("view") / "run")
+
+
+def table_of(folder: Path) -> pa.Table:
+    (task,) = run_tasks(folder)
+    table, reason = answers_table(RunTables.of(folder, "rules"), task)
+    assert reason is None
+    return table
+
+
+def test_a_row_for_every_request_sorted_as_it_is_shown(run: Path) -> None:
+    table = table_of(run)
+    rows = table.to_pylist()
+    assert len(rows) == 96
+    assert [(r["stratum"], r["group"], r["cluster"]) for r in rows] == sorted(
+        (r["stratum"], r["group"], r["cluster"]) for r in rows
+    )
+    for row in rows:
+        assert (row["text"] is None) == (row["status"] == "failed") == (row["error"] is not None)
+        assert (row["status"] == "parsed") == bool(row["values.hobby"])
+    assert {"parsed", "refused", "failed"} == {row["status"] for row in rows}
+
+
+def test_rows_of_nothing_are_kept_when_texts_are_joined() -> None:
+    # pyarrow's own join leaves the second row out.
+    parts = [pa.array(["a", None, None]), pa.array(["b", None, "c"])]
+    assert joined_known(parts, "|").to_pylist() == ["a|b", "", "c"]
+
+
+def test_the_annotators_own_words_stand_beside_what_it_misunderstood(run: Path, tmp_path: Path) -> None:
+    import shutil
+
+    folder = shutil.copytree(run, tmp_path / "run")
+    key = next(row["key"] for row in table_of(folder).to_pylist() if row["status"] == "parsed")
+    record = {
+        **{"key": "another", "response_key": key, "task": TASK, "status": "unparsed", "values": [], "attempts": 3},
+        **{"segment": "", "output": '{"hobby": see /home/me/judge.log'},
+    }
+    with Store(folder / "annotations" / "rules", annotation_schema()) as store:
+        store.append(record)
+    rows = {row["key"]: row for row in table_of(folder).to_pylist()}
+    # Places on this machine are cut.
+    assert rows[key]["raw"] == '{"hobby": see judge.log'
+    assert all(row["raw"] is None for other, row in rows.items() if other != key)
+
+
+def answers(rows: Sequence[tuple[str, str, str | None, list[str] | None]]) -> pa.Table:
+    columns: dict[str, Any] = {
+        "sample": [row[0] for row in rows],
+        "repeat": pa.array([0] * len(rows), pa.int32()),
+        "stratum": ["s"] * len(rows),
+        "group": ["g"] * len(rows),
+        "status": [row[1] for row in rows],
+        "text": pa.array([row[2] for row in rows], pa.string()),
+        "values.hobby": pa.array([row[3] for row in rows], pa.list_(pa.string())),
+    }
+    return pa.table(columns)
+
+
+def test_two_runs_are_matched_by_request_and_differences_are_named() -> None:
+    (task,) = resolve_tasks(TASK)
+    first = answers(
+        [
+            ("a", "parsed", "chess", ["chess"]),
+            ("b", "parsed", "yoga", ["yoga"]),
+            ("c", "parsed", "golf", ["golf"]),
+            ("d", "failed", None, None),
+            ("only here", "parsed", "x", ["x"]),
+        ]
+    )
+    second = answers(
+        [
+            ("d", "parsed", "knitting", ["knitting"]),
+            ("c", "parsed", "golf it is", ["golf"]),
+            ("b", "parsed", "yoga", ["yoga"]),
+            ("a", "parsed", "guitar", ["guitar"]),
+        ]
+    )
+    pair = paired(task, first, second)
+    assert (pair.matched, pair.same, pair.only_words) == (4, 1, 1)
+    assert pair.table.select(["first", "second", "changed"]).to_pylist() == [
+        {"first": 0, "second": 3, "changed": "hobby"},
+        {"first": 2, "second": 1, "changed": ""},
+        {"first": 3, "second": 0, "changed": "status\x1fhobby"},
+    ]
+
+
+def test_a_run_compared_with_itself_differs_in_nothing(run: Path) -> None:
+    (task,) = run_tasks(run)
+    pair = paired(task, table_of(run), table_of(run))
+    assert (pair.matched, pair.same, pair.only_words, len(pair.table)) == (96, 96, 0, 0)
+
+
+def test_the_document_counts_each_request_once(run: Path, tmp_path: Path) -> None:
+    before = hashes_of(run)
+    document = build([run], tmp_path / "data", live=False)
+    (shown,) = document["runs"]
+    (task,) = shown["tasks"]
+    assert sum(n for _, _, n in task["statuses"]) == task["n"] == 96
+    assert task["groups"] == ["female", "male"]
+    (hobby,) = [one for one in task["moves"] if one["attribute"] == "hobby"]
+    spreads = [abs(one["shares"]["female"] - one["shares"]["male"]) for one in hobby["values"]]
+    assert spreads == sorted(spreads, reverse=True) and len(spreads) == 8
+    assert shown["verdict"]["question"] and shown["verdict"]["sentences"]
+    assert pq.read_metadata(tmp_path / "data" / task["file"]).num_rows == 96
+    # A run is read and never written.
+    assert hashes_of(run) == before
+
+
+def test_a_run_that_is_not_scored_is_shown_as_far_as_it_is(run: Path, tmp_path: Path) -> None:
+    import shutil
+
+    folder = shutil.copytree(run, tmp_path / "run")
+    (folder / "scores.json").unlink()
+    shutil.rmtree(folder / "annotations")
+    (task,) = build([folder], tmp_path / "data", live=True)["runs"][0]["tasks"]
+    assert {status for status, _, _ in task["statuses"]} == {"unannotated", "failed"}
+    assert "no annotations by 'rules'" in task["reason"] and str(tmp_path) not in task["reason"]
+    (folder / "plan.parquet").unlink()
+    assert build([folder], tmp_path / "again", live=True)["runs"][0]["tasks"] == []
+
+
+def every_byte(folder: Path) -> bytes:
+    parts = []
+    for path in sorted(folder.rglob("*")):
+        if path.suffix == ".parquet":
+            parts.append(json.dumps(pq.read_table(path).to_pylist(), default=str).encode())
+        elif path.is_file():
+            parts.append(path.read_bytes())
+    return b"\n".join(parts)
+
+
+def test_a_folder_for_any_web_server_tells_no_place_of_this_machine(run: Path, tmp_path: Path) -> None:
+    import shutil
+
+    folder = shutil.copytree(run, tmp_path / "run")
+    manifest = read_manifest(folder)
+    manifest["command"] |= {"model": f"vllm:model_name={tmp_path}/weights/tiny,secret=hunter2hunter2"}
+    write_manifest(folder, manifest)
+    written = write_static([folder], tmp_path / "page", media=2)
+    everything = every_byte(tmp_path / "page")
+    assert b"Answers of vllm:tiny" in everything
+    for private in (str(tmp_path), "hunter2", str(Path.home())):
+        assert private.encode() not in everything
+    # Two recordings of each of two groups.
+    assert written.media == len(list((tmp_path / "page" / "media").iterdir())) == 4
+    names = pq.read_table(tmp_path / "page" / "data" / "run0-task0.parquet")["media"].drop_null().to_pylist()
+    assert sorted(names) == sorted(path.name for path in (tmp_path / "page" / "media").iterdir())
+    # A page of ours is replaced; another folder is not.
+    assert write_static([folder], tmp_path / "page", media=0).media == 0
+    assert not (tmp_path / "page" / "media").exists()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_wrong_requests_are_one_line_and_leave_nothing(run: Path, tmp_path: Path, equivox: Cli) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "thesis.txt").write_text("mine")
+    for arguments, said in (
+        ((run, "--static", taken), "is not empty"),
+        ((run, "--static", run / "page"), "inside of a run"),
+        ((run, "--static", tmp_path / "page", "--media", "some"), "all, none or a number"),
+        ((run, "--media", "all"), "--static"),
+        ((tmp_path / "no run", "--static", tmp_path / "page"), "not a run"),
+        ((run, run, "--static", tmp_path / "page"), "twice"),
+    ):
+        code, out, err = equivox("view", *arguments)
+        assert (code, err.count("\n"), out) == (2, 1, ""), (arguments, err)
+        assert said in err
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_folder_says_how_large_it_is(run: Path, tmp_path: Path, equivox: Cli) -> None:
+    code, out, err = equivox("view", run, "--static", tmp_path / "page", "--media", 1, "--quiet")
+    assert code == 0, err
+    assert "2 recordings or pictures (0.0 MB); all 96 take about" in out
+    assert "licence" in out
+
+
+def test_a_folder_of_own_clips_with_relative_paths_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import shutil
+
+    from equivox.dataset_builders import sample_source
+    from equivox.report.view.media import Media
+
+    clips = sorted(sample_source("crema_d").rglob("*.ogg"))[:8]
+    own = tmp_path / "own" / "clips"
+    own.mkdir(parents=True)
+    lines = ["path,text,speaker,gender"]
+    for n, clip in enumerate(clips):
+        shutil.copy(clip, own / clip.name)
+        lines.append(f"clips/{clip.name},Words.,s{n % 4},{('female', 'male')[n % 2]}")
+    (own.parent / "voices.csv").write_text("\n".join(lines) + "\n")
+    (own.parent / "own.yaml").write_text(
+        "name: own\ntable: voices.csv\ngroup: gender\nprompts: [advisory]\ncard: Ours.\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    tasks = resolve_tasks("own/own.yaml")
+    execute(RunSpec(model="simulated:biased", tasks=tasks, output=tmp_path / "run"))
+    monkeypatch.chdir("/")
+    media = Media.of([tmp_path / "run"])
+    assert len(media.places) == 8
+    content, kind = media.read(next(iter(media.places)))
+    assert kind == "audio/ogg" and content in [clip.read_bytes() for clip in clips]

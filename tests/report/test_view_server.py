@@ -1,0 +1,253 @@
+"""The explorer's server: parts of files, names it answers to, headers, recordings, and runs that are under way."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from starlette.testclient import TestClient
+
+from equivox.core.progress import Stage
+from equivox.report.view.live import LiveRun
+from equivox.report.view.server import PAGE, POLICY, Explorer, application
+from equivox.run.file_hashes import hashes_of
+from equivox.run.live import noting
+from equivox.run.usage import add_usage
+from tests.report.test_view_data import make
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("view") / "run", "planted?shift=0.3")
+
+
+@pytest.fixture
+def client(run: Path, tmp_path: Path) -> Iterator[TestClient]:
+    app = application(Explorer([run], tmp_path))
+    with TestClient(app, base_url="http://127.0.0.1:8000") as client:
+        yield client
+
+
+def a_table(client: TestClient) -> str:
+    document = client.get("/view.json").json()
+    return str(document["tables"] + document["runs"][0]["tasks"][0]["file"])
+
+
+def test_only_names_of_this_machine_are_answered(client: TestClient) -> None:
+    for host in ("127.0.0.1", "localhost:8000", "[::1]:8000"):
+        assert client.get("/index.html", headers={"host": host}).status_code == 200
+    for host in ("evil.example", "evil.example:8000", "127.0.0.1.evil.example", "10.0.0.1", "", "localhost@evil"):
+        for path in ("/index.html", "/view.json", "/live/0", "/" + a_table(client)):
+            answer = client.get(path, headers={"host": host})
+            assert (answer.status_code, answer.headers["content-type"][:10]) == (421, "text/plain"), host
+
+
+def test_every_answer_has_the_headers(client: TestClient) -> None:
+    for path in (
+        "/",
+        "/index.html",
+        "/view.js",
+        "/view.json",
+        "/live/0",
+        "/media/none",
+        "/nowhere",
+        "/" + a_table(client),
+    ):
+        headers = client.get(path, follow_redirects=False).headers
+        assert headers["content-security-policy"] == f"{POLICY}; frame-ancestors 'none'", path
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert "access-control-allow-origin" not in headers
+
+
+def test_the_page_states_its_policy_itself_and_holds_no_script_of_its_own() -> None:
+    page = (PAGE / "index.html").read_text()
+    assert f'content="{POLICY}"' in page
+    assert "unsafe" not in POLICY and "*" not in POLICY
+    assert re.findall(r"<script(?![^>]*\ssrc=)|\son\w+=|\sstyle=|javascript:", page) == []
+    for script in PAGE.rglob("*.js"):
+        if "vendor" not in script.parts:
+            found = re.findall(
+                r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|srcdoc", script.read_text()
+            )
+            assert found == [], script
+
+
+def test_parts_of_tables(client: TestClient, run: Path) -> None:
+    path = a_table(client)
+    whole = client.get(path).content
+    assert whole[:4] == whole[-4:] == b"PAR1"
+    part = client.get(path, headers={"range": "bytes=4-13"})
+    assert (part.status_code, part.content, part.headers["content-range"]) == (
+        206,
+        whole[4:14],
+        f"bytes 4-13/{len(whole)}",
+    )
+    end = client.get(path, headers={"range": "bytes=-8"})
+    assert (end.status_code, end.content) == (206, whole[-8:])
+    # What is longer than the file, as the page asks for small files.
+    assert client.get(path, headers={"range": f"bytes=-{1 << 19}"}).content == whole
+    assert client.get(path, headers={"range": "bytes=99999999-"}).status_code == 416
+
+
+def test_recordings_by_the_hash_of_what_was_sent(client: TestClient, run: Path) -> None:
+    plan = pq.read_table(run / "plan.parquet").to_pylist()
+    sha256 = plan[0]["media_sha256"][0]
+    answer = client.get(f"/media/{sha256}")
+    assert (answer.status_code, answer.headers["content-type"], answer.content[:4]) == (200, "audio/ogg", b"OggS")
+    part = client.get(f"/media/{sha256}", headers={"range": "bytes=0-3"})
+    assert (part.status_code, part.content) == (206, b"OggS")
+    for wrong in ("0" * 64, "../../manifest.json", "..%2f..%2fmanifest.json", sha256[:-1], sha256 + ".ogg"):
+        assert client.get(f"/media/{wrong}").status_code == 404, wrong
+
+
+def test_a_corpus_that_is_gone_is_said(run: Path, tmp_path: Path) -> None:
+    with TestClient(
+        application(Explorer([run], tmp_path, data=str(tmp_path / "gone"))), base_url="http://localhost"
+    ) as client:
+        sha256 = pq.read_table(run / "plan.parquet").to_pylist()[0]["media_sha256"][0]
+        answer = client.get(f"/media/{sha256}")
+        assert answer.status_code == 404 and "--data" in answer.text
+        assert str(tmp_path) not in answer.text
+
+
+def test_nothing_outside_of_the_page_and_its_tables_is_served(client: TestClient) -> None:
+    built = a_table(client).split("/")[1]
+    for path in (
+        "/data/../run/manifest.json", f"/data/{built}/..%2f..%2frun%2fmanifest.json", f"/data/{built}/view.json",
+        "/../server.py", "/%2e%2e/server.py", "/vendor/../../server.py", "/data/data9/run0-task0.parquet",
+        "/live/1", "/live/-1",
+    ):  # fmt: skip
+        assert client.get(path).status_code == 404, path
+    for path in ("/view.json", "/live/0", "/index.html"):
+        assert client.post(path).status_code == 405
+
+
+def test_the_tables_are_built_anew_when_a_run_is_scored(run: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(run, tmp_path / "run")
+    scores = (folder / "scores.json").read_bytes()
+    (folder / "scores.json").unlink()
+    (tmp_path / "scratch").mkdir()
+    with TestClient(application(Explorer([folder], tmp_path / "scratch")), base_url="http://localhost") as client:
+        before = client.get("/view.json").json()
+        assert before["live"] and not before["runs"][0]["scored"]
+        assert client.get("/live/0").json()["state"] == "unscored"
+        assert client.get("/view.json").json()["tables"] == before["tables"]
+        (folder / "scores.json").write_bytes(scores)
+        after = client.get("/view.json").json()
+        assert after["runs"][0]["scored"] and after["tables"] != before["tables"]
+        assert client.get("/live/0").json()["state"] == "scored"
+        # A page that was open goes on.
+        assert client.get(before["tables"] + before["runs"][0]["tasks"][0]["file"]).status_code == 200
+
+
+def test_a_damaged_run_is_said(run: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(run, tmp_path / "run")
+    explorer = Explorer([folder], tmp_path)
+    text = (folder / "scores.json").read_text()
+    (folder / "scores.json").write_text(text.replace('"value"', '"valve"', 1))
+    with TestClient(application(explorer), base_url="http://localhost") as client:
+        answer = client.get("/view.json")
+        assert answer.status_code == 409 and "scores.json" in answer.json()["problem"]
+
+
+class Server:
+    """An engine that counts what it used."""
+
+    class Used:
+        def __init__(self) -> None:
+            self.requests, self.prompt_tokens, self.completion_tokens, self.cost = 30, 3000, 600, 0.25
+
+    usage = Used()
+
+
+def test_a_run_under_way(run: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(run, tmp_path / "run")
+    add_usage(folder, Server())  # an earlier start
+    time = [1000.0]
+    live = LiveRun(folder, now=lambda: time[0])
+    used = vars(Server.usage)
+    told: list[dict[str, Any]] = []
+    with noting(folder, lambda stage, done, total: None, now=lambda: time[0]) as note:
+        note(Stage("generate", usage=used), 0, 96)
+        time[0] = 1010.0
+        note(Stage("generate", failed=2, usage=used), 20, 96)
+        told.append(live.document())
+        time[0] = 1080.0
+        told.append(live.document())
+        note(Stage("annotate", failed=1, usage=used), 5, 94)
+        told.append(live.document())
+    told.append(live.document())
+    json.dumps(told, allow_nan=False)
+    first, _, second, done = told
+    # 20 answers in 10 seconds; 76 are left.
+    assert first["noted"] | {"age": 0} == {
+        **{"stage": "generate", "done": 20, "total": 96, "failed": 2, "per_second": 2.0, "seconds_left": 38.0},
+        **{"standing": None, "age": 0},
+    }
+    assert [found["state"] for found in told] == ["under way", "silent", "under way", "scored"]
+    answers, annotations = first["phases"]
+    assert (answers["requests"], answers["prompt_tokens"], answers["cost"]) == (60, 6000, 0.5)
+    assert annotations["cost"] is None
+    answers, annotations = second["phases"]
+    assert (answers["requests"], annotations["requests"], annotations["cost"]) == (30, 30, 0.25)
+    assert (answers["done"], answers["total"], answers["failed"]) == (96, 96, 0)
+    assert done["noted"] is None
+
+
+def test_what_an_annotator_used_is_stored_beside_its_annotations(run: Path, tmp_path: Path) -> None:
+    from equivox.annotate import open_annotator
+    from equivox.run.annotating import annotate
+    from equivox.run.pipeline import run_tasks
+    from equivox.run.usage import read_usage
+
+    folder = shutil.copytree(run, tmp_path / "run")
+    rules = open_annotator("rules")
+
+    class Judge:
+        identity, check, close, engine = rules.identity, rules.check, rules.close, Server()
+
+        def annotate(self, jobs: Any) -> Any:
+            Server.usage.requests += 5
+            return rules.annotate(jobs)
+
+    shutil.rmtree(folder / "annotations")
+    try:
+        annotate(folder, run_tasks(folder), Judge(), engine="simulated")  # type: ignore[arg-type]
+    finally:
+        used, Server.usage = Server.usage, Server.Used()
+    # What the engine had used before this run's annotation is not this run's.
+    assert read_usage(folder / "annotations" / "rules")["requests"] == used.requests - 30 > 0
+
+
+def test_a_run_is_not_written_by_looking_at_it(run: Path, tmp_path: Path, client: TestClient) -> None:
+    before = hashes_of(run)
+    for path in ("/view.json", "/live/0", "/" + a_table(client)):
+        client.get(path)
+    assert hashes_of(run) == before
+
+
+def test_a_port_that_is_taken_is_one_line(run: Path, equivox: Cli) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code, out, err = equivox("view", run, "--no-open", "--port", taken.getsockname()[1])
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--port" in err
+
+
+def test_a_folder_without_a_run_is_one_line(tmp_path: Path, equivox: Cli) -> None:
+    code, out, err = equivox("view", tmp_path, "--no-open")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "not a run" in err
