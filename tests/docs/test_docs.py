@@ -40,13 +40,18 @@ QUICKLY = {
 }
 
 
+def serves(words: list[str]) -> bool:
+    """Return whether a command answers until it is interrupted; it has tests of its own."""
+    return words[0] == "view" and "--static" not in words
+
+
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT / "docs").as_posix()
 
 
 def can_run(words: list[str]) -> bool:
     """Return whether all that a command needs is here: simulated models, the sample, runs made before on the page."""
-    if any(mark in f"{' '.join(words)} " for mark in ELSEWHERE):
+    if serves(words) or any(mark in f"{' '.join(words)} " for mark in ELSEWHERE):
         return False
     runs = [word for word in words[1:] if re.match(r"(runs|hub)/", word) and not _is_output(words, word)]
     if words[0] == "run":
@@ -100,7 +105,7 @@ def test_worked_pages(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pyt
                 exec(compile(block, str(page), "exec", dont_inherit=True), namespace)
                 done += 1
             for words in commands_in(block) if language == "console" else []:
-                if any(mark in f"{' '.join(words)} " for mark in ELSEWHERE):
+                if serves(words) or any(mark in f"{' '.join(words)} " for mark in ELSEWHERE):
                     continue
                 code, out, error = equivox(*words, *QUICKLY.get(words[0], ()))
                 assert code == 0, f"{words}: {error}"

@@ -23,7 +23,7 @@ VALUES, METADATA = "values.", "metadata."
 NEXT_VALUE, NEXT_ATTRIBUTE, NEXT_SEGMENT = "\x1f", "\x1e", "\x1d"
 """What separates values, attributes and segments in the column `segments`."""
 
-ROWS = 4096
+ROWS = 1024
 """Rows of a row group: the page reads one or two of them to show a screen."""
 
 
@@ -191,7 +191,7 @@ def joined_known(parts: Sequence[Any], separator: str) -> Any:
 
 
 def write_answers(path: Path, table: pa.Table) -> None:
-    """Write a table so that the page can read parts of it: zstd, small row groups, an index of pages."""
+    """Write a table so that the page can read parts of it: zstd, and small row groups."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -204,8 +204,7 @@ def write_answers(path: Path, table: pa.Table) -> None:
         compression="zstd",
         compression_level=6,
         row_group_size=ROWS,
-        data_page_size=64 * 1024,
         use_dictionary=[*few, *(f"{name}.list.element" for name in listed)],
-        write_page_index=True,
+        write_statistics=["stratum", "group"],
         store_schema=False,
     )

@@ -6,17 +6,22 @@ that points its name at this machine gets nothing), and lets no other origin rea
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import json
 import os
 import re
+import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +30,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from equivox.core.errors import EquivoxError, RequestError
@@ -182,19 +186,53 @@ def _missing() -> Response:
     return PlainTextResponse("there is nothing here", status_code=404)
 
 
-async def _index(request: Request) -> Response:
-    return RedirectResponse("index.html")
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+}
+"""The types of the page's files, the same on every machine."""
+
+
+@cache
+def page_files() -> dict[str, tuple[bytes, str, str]]:
+    """Return the files of the page by their paths: content, type and tag. They are small, and read once."""
+    found = {}
+    waiting: list[tuple[str, Traversable]] = [("", PAGE)]
+    while waiting:
+        path, place = waiting.pop()
+        for entry in place.iterdir():
+            name = f"{path}{entry.name}"
+            if entry.is_dir():
+                waiting.append((f"{name}/", entry))
+            else:
+                content = entry.read_bytes()
+                kind = TYPES.get(Path(name).suffix, "text/plain; charset=utf-8")
+                found[name] = (content, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+    return found
+
+
+async def _file(request: Request) -> Response:
+    found = page_files().get(request.path_params["path"] or "index.html")
+    if found is None:
+        return _missing()
+    content, kind, tag = found
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers={"etag": tag})
+    return Response(content, media_type=kind, headers={"etag": tag})
 
 
 ROUTES: list[BaseRoute] = [
-    Route("/", _index),
     Route(f"/{DOCUMENT}", _document),
     Route(f"/{PAIR}", _pair),
     Route("/data/{built}/{file}", _table),
     Route("/media/{sha256}", _medium),
     Route("/live/{run:int}", _live),
+    Route("/{path:path}", _file),
 ]
-"""What is answered beside the files of the page. All of it is read; nothing changes a run."""
+"""What is answered, the files of the page last. All of it is read; nothing changes a run."""
 
 
 class _Guard:
@@ -264,8 +302,7 @@ def application(explorer: Explorer, *, host: str = "127.0.0.1", started: Callabl
             started()
         yield
 
-    files = Mount("/", StaticFiles(directory=str(PAGE)))
-    app = Starlette(routes=[*ROUTES, files], middleware=[Middleware(_Guard, known=knows(host))], lifespan=lifespan)
+    app = Starlette(routes=ROUTES, middleware=[Middleware(_Guard, known=knows(host))], lifespan=lifespan)
     app.state.explorer = explorer
     return app
 
@@ -303,6 +340,9 @@ def serve(
         named = f"[{host}]" if ":" in host else "127.0.0.1" if host in {"0.0.0.0", ""} else host
         address = f"http://{named}:{opened.getsockname()[1]}/"
         app = application(explorer, host=host, started=lambda: ready(address))
+        if threading.current_thread() is threading.main_thread():
+            # Ended by SIGTERM, too, the server removes what it has built.
+            signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, lifespan="on", ws="none"
         )

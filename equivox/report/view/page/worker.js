@@ -121,6 +121,9 @@ const needed = (filter) => [
 ];
 
 let latest = 0;
+let reading = 0; // rows that are to be shown go before the search for further ones
+
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** Send the rows of the screen that fit, stratum by stratum: for each the row number of every group, -1 for none. */
 const query = async ({ id, url, groups, filter, single }) => {
@@ -163,10 +166,12 @@ const query = async ({ id, url, groups, filter, single }) => {
       matches[at] += 1;
     }
     if (performance.now() - shown > 80 || (sent === 0 && strata.length > 40)) {
+      const first = sent === 0;
       send(false, from + columns.stratum.length);
-      shown = performance.now();
-      await new Promise((resolve) => setTimeout(resolve)); // a newer question is heard
+      await pause(first ? 25 : 0); // what the page now asks for is heard
+      while (reading) await pause(2);
       if (latest !== id) return;
+      shown = performance.now();
     }
   }
   emit();
@@ -193,7 +198,14 @@ const rows = async ({ url, numbers, columns }) => {
 addEventListener("message", async ({ data }) => {
   try {
     if (data.kind === "query") await query(data);
-    else postMessage({ id: data.id, rows: await rows(data) });
+    else {
+      reading += 1;
+      try {
+        postMessage({ id: data.id, rows: await rows(data) });
+      } finally {
+        reading -= 1;
+      }
+    }
   } catch (error) {
     postMessage({ id: data.id, problem: error.message });
   }
