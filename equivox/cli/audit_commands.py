@@ -35,17 +35,11 @@ def export_sheet(
     studio: Annotated[bool, typer.Option("--label-studio", help="Write tasks and a page for Label Studio.")] = False,
 ) -> None:
     """Write a blind sheet (CSV, and a page with the recordings), and the key that maps its rows to responses."""
-    from equivox.core.errors import RequestError
-    from equivox.report.blind_sheet import draw, drawn_counts, export, export_label_studio
-    from equivox.report.stage_sheet import draw_stage
+    from equivox.report.blind_sheet import drawn_counts, export, export_label_studio
+    from equivox.report.stage_sheet import draw_sheet
 
     chosen = [part.strip() for part in per.split(",") if part.strip()]
-    if judge and stage is None:
-        raise RequestError("`--judge` is about one stage of an annotation; give `--stage`, or leave it out")
-    if stage is None:
-        drawn = draw(runs, n=n, per=chosen, seed=seed, annotator=annotator)
-    else:
-        drawn = draw_stage(runs, stage, n=n, per=chosen, seed=seed, annotator=annotator, judge=judge)
+    drawn = draw_sheet(runs, stage, n=n, per=chosen, seed=seed, annotator=annotator, judge=judge)
     write = export_label_studio if studio else export
     *pages, key = write(drawn, output, data=data, media=media)
     for (model, group), count in sorted(drawn_counts(drawn).items()):
@@ -61,6 +55,51 @@ def export_sheet(
     sheet, page = pages
     echo(f"\nGive {page} or {sheet} to people who label; {blind}.")
     echo(f"Keep {key}: it tells which response is which. Labels come back with `equivox audit score {output} …`.")
+
+
+@app.command("label")
+def label_answers(
+    places: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or one label folder to go on with.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The label folder; RUN-labels beside the run by default.")
+    ] = None,
+    n: Annotated[int, typer.Option("--n", min=1, help="Responses of each combination of --per.")] = 10,
+    per: Annotated[
+        str, typer.Option(help="Spread over any of model, task, condition, group. Scores need all but condition.")
+    ] = "model,task,group",
+    seed: Annotated[int, typer.Option(help="Draws other responses.")] = 0,
+    annotator: AnnotatorOption = None,
+    stage: Annotated[
+        str | None, typer.Option(help="One stage of an annotation in stages, such as narrative; see the benchmark.")
+    ] = None,
+    judge: Annotated[
+        bool,
+        typer.Option("--judge", help="With --stage: show the annotator's lists, and ask for precision and recall."),
+    ] = False,
+    data: Annotated[str | None, typer.Option("--data", "--data-dir", help="Where the recordings are now.")] = None,
+    media: Annotated[
+        bool, typer.Option("--media/--no-media", help="Let people hear the recordings if they ask.")
+    ] = True,
+    adjudicate: Annotated[
+        bool, typer.Option("--adjudicate", help="Decide what people say differently, without their names.")
+    ] = False,
+    host: Annotated[
+        str, typer.Option(help="Listen at this address; 0.0.0.0 lets others on the network label.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Listen on this port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open a browser.")] = True,
+) -> None:
+    """Label answers in the browser, one a screen: saved at once, by several people without sight of each other."""
+    from equivox.cli.label_command import Wish, label
+
+    chosen = [part.strip() for part in per.split(",") if part.strip()]
+    wish = Wish(
+        places=places, output=output, n=n, per=chosen, seed=seed, annotator=annotator, stage=stage, judge=judge,
+        data=data, media=media, adjudicate=adjudicate, host=host, port=port, browser=browser,
+    )  # fmt: skip
+    label(wish)
 
 
 @app.command("score")

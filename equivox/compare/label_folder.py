@@ -32,7 +32,7 @@ class Asked:
     """One question about an item: an attribute, what it asks, and the values to choose from (none: any text).
 
     `count` is the number of values that are asked for one by one; more than one are separated by `;`. `many` says that
-    one field takes a list.
+    one field takes a list, and `share` that a number from 0 to 1 is asked for.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Asked:
     options: tuple[str, ...] = ()
     count: int = 1
     many: bool = False
+    share: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +162,8 @@ class LabelFolder:
         offered = {option.casefold(): option for option in asked.options}
         if offered and (wrong := [value for value in values if value.casefold() not in offered]):
             raise RequestError(f"{name} is one of {', '.join(asked.options)}, got {wrong[0]!r}")
+        if asked.share and values and not _is_share(values[0]):
+            raise RequestError(f"{name} is a number from 0 to 1, got {label!r}")
         if len(values) > 1 and asked.count == 1 and not asked.many:
             raise RequestError(f"{name} takes one value, got {len(values)}")
         return "; ".join(offered.get(value.casefold(), value) for value in values)
@@ -209,6 +212,13 @@ def _items(folder: Path) -> tuple[Item, ...]:
 def _compared(label: str, asked: Asked) -> tuple[str, ...]:
     values = [value.strip() for value in label.split(";")]
     return tuple(sorted(values)) if asked.options else comparable(values)
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return 0 <= float(text) <= 1
+    except ValueError:
+        return False
 
 
 def _read(file: Path) -> dict[str, dict[str, str]]:

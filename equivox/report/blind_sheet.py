@@ -264,6 +264,7 @@ def items_of(drawn: Sequence[Drawn], media: Mapping[str, str]) -> list[Item]:
                     options=_choices(attribute),
                     count=attribute.count if attribute.at_least is None else 1,
                     many=attribute.at_least is not None,
+                    share=one.judged,
                 )
                 for attribute in one.attributes
             ),

@@ -27,6 +27,24 @@ if TYPE_CHECKING:
 _STATUS = "status."
 
 
+def draw_sheet(
+    folders: Sequence[Path],
+    stage: str | None,
+    *,
+    n: int,
+    per: Sequence[str],
+    seed: int = 0,
+    annotator: str | None = None,
+    judge: bool = False,
+) -> list[Drawn]:
+    """Return responses as `draw` does, or what the annotator saw at a stage as `draw_stage` does."""
+    if stage is not None:
+        return draw_stage(folders, stage, n=n, per=per, seed=seed, annotator=annotator, judge=judge)
+    if judge:
+        raise RequestError("`--judge` is about one stage of an annotation; give `--stage`, or leave it out")
+    return draw(folders, n=n, per=per, seed=seed, annotator=annotator)
+
+
 def draw_stage(
     folders: Sequence[Path],
     stage: str,

@@ -273,3 +273,46 @@ def test_what_was_decided_counts_in_place_of_what_people_said(run: Path, tmp_pat
     assert (entry.split, entry.n, entry.agreement) == (len(of_job) - 4, 4, 100)
     # Who decides is no further person.
     assert settled.raters == ["Ana", "Ben"]
+
+
+def test_labelling_is_begun_and_gone_on_with(
+    run: Path, tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[tuple[Path, bool, int]] = []
+
+    def serve(desk: Any, *, host: str, port: int, ready: Callable[[str], None]) -> None:
+        served.append((desk.labels.folder, desk.adjudicate, len(desk.labels.items)))
+        ready("http://127.0.0.1:1/")
+        if not desk.adjudicate:
+            item = desk.labels.items[0]
+            desk.labels.save(f"p{len(served)}", item.item, {"refusal": "yes" if len(served) == 1 else "no"})
+
+    monkeypatch.setattr("equivox.report.label.server.serve", serve)
+    folder = tmp_path / "run-labels"
+    first = ("audit", "label", run, "--n", 6, "--no-open")
+    code, out, err = equivox(*first)
+    assert (code, err) == (0, ""), err
+    assert "female: 6 answers" in out and f"saved in {folder}" in out and "p1: 0 of 12 answers" in out
+    assert len(list((folder / "media").iterdir())) == 12
+    code, _, err = equivox("audit", "label", folder, "--adjudicate", "--no-open")
+    assert code == 2 and "needs the labels of two people" in err
+    code, out, _ = equivox(*first)
+    assert code == 0 and "Going on with the labels" in out
+    assert "People differ on 1 answer, 0 are decided" in out
+    assert equivox("audit", "label", folder, "--adjudicate", "--no-open")[0] == 0
+    assert served == [(folder, False, 12), (folder, False, 12), (folder, True, 12)]
+    for arguments, words in (
+        ([folder, "--output", tmp_path / "x"], "leave it out"),
+        ([tmp_path / "nothing"], "nothing"),
+        ([run, "--per", "speaker"], "got 'speaker'"),
+        ([run, "--judge"], "--stage"),
+    ):
+        shutil.rmtree(tmp_path / "new", ignore_errors=True)
+        code, _, err = equivox(
+            "audit", "label", *arguments, *(["--output", tmp_path / "new"] if arguments[0] == run else [])
+        )
+        assert (code, err.count("\n")) == (2, 1) and words in err, err
+        assert not (tmp_path / "new").exists()
+    other = shutil.copytree(run, tmp_path / "other")
+    code, _, err = equivox("audit", "label", other, "--output", folder)
+    assert code == 2 and "holds labels of other runs" in err

@@ -19,7 +19,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -295,6 +295,13 @@ def _is_address(name: str) -> bool:
 
 def application(explorer: Explorer, *, host: str = "127.0.0.1", started: Callable[[], None] | None = None) -> Starlette:
     """Return the application that shows the runs of `explorer`; `started` is called once it listens."""
+    app = guarded(ROUTES, host, started)
+    app.state.explorer = explorer
+    return app
+
+
+def guarded(routes: Sequence[BaseRoute], host: str, started: Callable[[], None] | None) -> Starlette:
+    """Return an application that answers to its own names alone, with headers that let nothing in from elsewhere."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -302,9 +309,7 @@ def application(explorer: Explorer, *, host: str = "127.0.0.1", started: Callabl
             started()
         yield
 
-    app = Starlette(routes=ROUTES, middleware=[Middleware(_Guard, known=knows(host))], lifespan=lifespan)
-    app.state.explorer = explorer
-    return app
+    return Starlette(routes=routes, middleware=[Middleware(_Guard, known=knows(host))], lifespan=lifespan)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -317,7 +322,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         opened.close()
         raise RequestError(
-            f"`view` cannot listen on {host}:{port}: {str(error.strerror or error).lower()}; give another `--port` "
+            f"cannot listen on {host}:{port}: {str(error.strerror or error).lower()}; give another `--port` "
             "(0 takes a free one) or `--host`"
         ) from error
     return opened
@@ -332,18 +337,26 @@ def serve(
     ready: Callable[[str], None],
 ) -> None:
     """Serve the page of the runs in `folders` until it is interrupted; `ready` is called with its address."""
-    import uvicorn
-
     with tempfile.TemporaryDirectory(prefix="equivox-view-") as scratch, listen(host, port) as opened:
         explorer = Explorer(folders, Path(scratch), data)
         explorer.ready()  # what cannot be shown is said before anything is opened
-        named = f"[{host}]" if ":" in host else "127.0.0.1" if host in {"0.0.0.0", ""} else host
-        address = f"http://{named}:{opened.getsockname()[1]}/"
-        app = application(explorer, host=host, started=lambda: ready(address))
-        if threading.current_thread() is threading.main_thread():
-            # Ended by SIGTERM, too, the server removes what it has built.
-            signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, lifespan="on", ws="none"
-        )
-        uvicorn.Server(config).run(sockets=[opened])
+        serve_until_ended(partial(application, explorer, host=host), opened, host, ready)
+
+
+def serve_until_ended(
+    make: Callable[..., Starlette], opened: socket.socket, host: str, ready: Callable[[str], None]
+) -> None:
+    """Serve the application that `make` returns on a socket until it is interrupted or ended.
+
+    `make` takes `started`, the function that is called once it listens; `ready` is then called with its address.
+    """
+    import uvicorn
+
+    named = f"[{host}]" if ":" in host else "127.0.0.1" if host in {"0.0.0.0", ""} else host
+    address = f"http://{named}:{opened.getsockname()[1]}/"
+    app = make(started=lambda: ready(address))
+    if threading.current_thread() is threading.main_thread():
+        # Ended by SIGTERM, too, the server removes what it has built.
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="on", ws="none")
+    uvicorn.Server(config).run(sockets=[opened])

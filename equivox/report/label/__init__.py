@@ -1,0 +1,1 @@
+"""People label answers in the browser: one answer a screen, saved at once, without sight of each other."""
