@@ -17,6 +17,7 @@ from equivox.core.progress import Stage
 from equivox.core.scores import ScoringOptions
 from equivox.report.view.server import Explorer, application, listen
 from equivox.report.view.static import write_static
+from equivox.run.annotating import plan_rows
 from equivox.run.live import noting
 from equivox.run.pipeline import RunSpec, execute, reread
 from equivox.run.store import Store, annotation_schema, response_schema
@@ -45,12 +46,14 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("view")
     first, second = made(folder / "one", "planted?shift=0.3&refusal=0.05&fail=0.03"), made(folder / "two", "biased")
     with Store(first / "responses", response_schema()) as store:
-        records = list(store.records())
+        asked = {row["key"] for row in plan_rows(first) if row["task"] == "vibe_gender:advisory"}
+        records = [one for one in store.records() if one["key"] in asked]
         record = next(one for one in records if one["text"] and "I'm sorry" not in one["text"])
         store.append({**record, "text": HOSTILE})
     reread(first, annotator="rules", options=ScoringOptions(n_resamples=99))
     with Store(first / "annotations" / "rules", annotation_schema()) as store:
-        found = next(one for one in store.records() if one["status"] == "refused")
+        refused = (one for one in store.records() if one["status"] == "refused" and one["response_key"] in asked)
+        found = next(refused)
         store.append({**found, "key": "raw", "status": "unparsed", "values": [], "output": f"raw {HOSTILE}"})
     return [first, second]
 
@@ -241,11 +244,8 @@ def test_two_runs_and_what_changed(opened: Opened) -> None:
 
 
 def test_a_hostile_answer_stays_text(opened: Opened) -> None:
-    for task in ("advisory", "story"):
-        page = opened(f"answers?task=vibe_gender:{task}&search=onerror")
-        tally(page)
-        if page.locator(".row").count():
-            break
+    page = opened("answers?task=vibe_gender:advisory&search=onerror")
+    assert tally(page).startswith("1 of 96")
     page.wait_for_selector(".row .words")
     assert "<script>document.title" in page.inner_text(".row .words")
     assert page.locator("main img, main script, main b:not(.heading b)").count() == 0

@@ -107,7 +107,7 @@ const fits = (filter, columns) => {
   }
   if (filter.pattern) {
     tests.push((n) => filter.pattern.test(columns.text[n] ?? "") || filter.pattern.test(columns.error?.[n] ?? "")
-      || filter.pattern.test(columns.raw?.[n] ?? ""));
+      || (filter.raw && filter.pattern.test(columns.raw?.[n] ?? "")));
   }
   return (n) => tests.every((test) => test(n));
 };
@@ -117,7 +117,7 @@ const needed = (filter) => [
   ...(filter.statuses ? ["status", "ended", ...(filter.statuses.includes("in part") ? ["segments"] : [])] : []),
   ...(filter.attribute ? [`values.${filter.attribute}`] : []),
   ...(filter.changed !== undefined ? ["changed"] : []),
-  ...(filter.pattern ? ["text", "error", "raw"] : []),
+  ...(filter.pattern ? ["text", "error", ...(filter.raw ? ["raw"] : [])] : []),
 ];
 
 let latest = 0;

@@ -19,7 +19,7 @@ export const show = (app) => {
   const list = new Pages({
     size: 20,
     group: false,
-    ask: () => ({ url, groups: task.groups, single: true, filter: { statuses: asked.length ? asked : UNREAD, pattern } }),
+    ask: () => ({ url, groups: task.groups, single: true, filter: { statuses: asked.length ? asked : UNREAD, pattern, raw: true } }),
     read: (numbers) => read(url, numbers, [...BASE, ...task.columns]),
     draw: (cells) => cells.filter(Boolean).map((row) => answer(task, row, {
       raw: true, pattern, head: [...new Set([row.group, row.cluster, row.stratum])].filter(Boolean).join(", "),
