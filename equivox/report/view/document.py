@@ -46,6 +46,15 @@ def run_document(run: ComparedRun, verdict: Mapping[str, Any] | None) -> dict[st
     return dict(without_places(document))
 
 
+def _by_people(run: ComparedRun, score: Score) -> str:
+    """Return the score as people's labels correct it, with its interval; empty without labels."""
+    found = run.corrected(score)
+    if found is None:
+        return ""
+    interval = score_interval(found.ci_low, found.ci_high, score.unit)
+    return f"{score_value(found.corrected, score.unit)} ({interval})"
+
+
 def _score(run: ComparedRun, score: Score) -> dict[str, Any]:
     measure = run.measure(score)
     target = score.target if math.isnan(score.estimate) else 0.0
@@ -55,6 +64,7 @@ def _score(run: ComparedRun, score: Score) -> dict[str, Any]:
         "name": score.name,
         "headline": score_value(score.headline, score.unit) + marked(score),
         "interval": score_interval(score.ci_low, score.ci_high, score.unit),
+        "by_people": _by_people(run, score),
         "q": p_value(score.q),
         "used": share(score.coverage.used, score.coverage.requested),
         "undefined": score.undefined,

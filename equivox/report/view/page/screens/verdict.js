@@ -30,15 +30,17 @@ const scores = (app, family, own) => [...new Set(own.map((score) => score.name))
   const rows = own.filter((score) => score.name === name);
   const numbers = rows.flatMap((score) => score.numbers).filter((number) => number !== null);
   const scale = [Math.min(0, ...numbers), Math.max(...numbers, 0)];
-  return table(`${name}, ${family}`, ["task", "estimate", "", "interval", "q", "used", ""], rows.map((score) => {
+  const labelled = rows.some((score) => score.by_people);
+  return table(`${name}, ${family}`, ["task", "estimate", "", "interval", ...(labelled ? ["with people's labels"] : []), "q", "used", ""], rows.map((score) => {
     const task = app.run.tasks.find((one) => one.name === score.task);
     const short = score.task.includes(":") ? score.task.slice(score.task.indexOf(":") + 1) : "all tasks";
     return [
       task ? el("a", { href: app.link("answers", { task: task.name }) }, short) : short,
-      score.undefined ? "—" : score.headline, line(score, scale), score.interval, score.q, score.used,
+      score.undefined ? "—" : score.headline, line(score, scale), score.interval,
+      ...(labelled ? [score.by_people || "—"] : []), score.q, score.used,
       el("span", { class: "why" }, score.undefined ? `undefined: ${score.undefined}` : score.cannot_tell ? `this design cannot tell: ${score.cannot_tell}` : ""),
     ];
-  }), [1, 3, 4, 5]);
+  }), labelled ? [1, 3, 4, 5, 6] : [1, 3, 4, 5]);
 });
 
 const most = (app) => {
