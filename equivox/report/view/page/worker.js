@@ -5,7 +5,7 @@ import { decompress } from "./vendor/fzstd/index.js";
 
 const UNREAD = /(?:^|\x1d)[^\x1d\x1e]*\x1e\x1e/; // a segment that was not understood
 const TAIL = 1 << 19; // the end of a file holds its index; small files are read whole
-const MOST = 600; // parts of columns that are kept
+const MOST = 1500; // parts of columns that are kept
 
 const compressors = { ZSTD: (input, length) => decompress(input, new Uint8Array(length)) };
 
@@ -120,6 +120,8 @@ const needed = (filter) => [
   ...(filter.pattern ? ["text", "error", ...(filter.raw ? ["raw"] : [])] : []),
 ];
 
+const TOGETHER = 12; // row groups that are read at a time: their parts come side by side
+
 let latest = 0;
 let reading = 0; // rows that are to be shown go before the search for further ones
 
@@ -152,6 +154,10 @@ const query = async ({ id, url, groups, filter, single }) => {
   };
   let shown = performance.now();
   for (const [number, [from]] of table.groups.entries()) {
+    if (number % TOGETHER === 1) {
+      const together = [...table.groups.keys()].slice(number, number + TOGETHER);
+      await Promise.all(together.map((one) => columnsOf(table, one, needed(filter))));
+    }
     const columns = await columnsOf(table, number, needed(filter));
     if (latest !== id) return;
     const fit = fits(filter, columns);
