@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
+from test_view_data import make
 
 from equivox.core.progress import Stage
 from equivox.report.view.live import LiveRun
@@ -19,7 +20,6 @@ from equivox.report.view.server import PAGE, POLICY, Explorer, application
 from equivox.run.file_hashes import hashes_of
 from equivox.run.live import noting
 from equivox.run.usage import add_usage
-from tests.report.test_view_data import make
 
 Cli = Callable[..., tuple[int, str, str]]
 
