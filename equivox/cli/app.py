@@ -507,7 +507,9 @@ def cohort(
 
 @app.command(rich_help_panel=PREPARE)
 def power(
-    task: Annotated[str | None, typer.Option(help="The task whose design is used.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="The task whose design is used; in a file, voices.yaml:story.")
+    ] = None,
     data: Annotated[str | None, typer.Option(help="Count the clusters there; published numbers by default.")] = None,
     shift: Annotated[
         float | None, typer.Option(help="Instead, estimate the clusters that detect this shift, in percent.")
@@ -560,7 +562,12 @@ def _runs_of(file: str) -> Path:
 
 @app.command(rich_help_panel=PREPARE)
 def plan(
-    file: RunFileArgument,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A packaged run file (vibe) or a YAML file; or tasks or a task file, with --models."
+        ),
+    ],
     data: Annotated[
         str | None, typer.Option("--data", "--data-dir", help="Count the samples there; published numbers by default.")
     ] = None,

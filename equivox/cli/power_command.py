@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import RequestError, nearest
 from equivox.core.task import Task
 from equivox.run.design import Design, task_design
 
@@ -97,9 +98,18 @@ def _design(wish: Wish) -> tuple[Design, dict[int, list[str]]]:
 def _one_task(name: str) -> Task:
     from equivox.tasks.registry import resolve_tasks
 
-    tasks = resolve_tasks(name)
+    in_file = re.fullmatch(r"(.+\.(?:ya?ml|py)):([^:/]+)", name)
+    tasks = resolve_tasks(in_file[1] if in_file else name)
+    known = [task.name.partition(":")[2] or task.name for task in tasks]
+    if in_file:
+        tasks = [task for task, short in zip(tasks, known, strict=True) if in_file[2] in (short, task.name)]
+        if not tasks:
+            raise RequestError(
+                f"{in_file[1]} has no task {in_file[2]!r}{nearest(in_file[2], known)}; it has {', '.join(known)}"
+            )
     if len(tasks) != 1:
-        raise RequestError(f"`--task` names {len(tasks)} tasks, got {name!r}; name one, for example {tasks[0].name}")
+        example = f"{name}:{known[0]}" if name.endswith((".yaml", ".yml", ".py")) else tasks[0].name
+        raise RequestError(f"`--task` names {len(tasks)} tasks, got {name!r}; name one, for example {example}")
     if not any(measure.power for measure in tasks[0].metric.measures):
         raise RequestError(f"`power` estimates what {_measure()} can detect, and {name} is not scored by {_measure()}")
     return tasks[0]

@@ -254,14 +254,23 @@ class AskedFile:
     ray_address: str | None = None
     side_by_side: int | None = None
 
-    def open(self) -> tuple[RunFile, list[Setting]]:
-        """Return the run file and its settings."""
-        from equivox.run.run_files import open_run_file, settings_of, split_models
+    def open(self, *, or_tasks: bool = False) -> tuple[RunFile, list[Setting]]:
+        """Return the run file and its settings; with `or_tasks`, the name may be that of tasks, for the `models`."""
+        from equivox.run.run_files import is_run_file, open_run_file, run_file_of, settings_of, split_models
         from equivox.tasks.registry import resolve_tasks
 
         named = [name.strip() for name in (self.annotators or "").split(",") if name.strip()]
+        models = split_models(self.models or "")
+        if or_tasks and not is_run_file(self.name):
+            tasks = resolve_tasks(self.name)
+            if not models:
+                raise RequestError(
+                    f"{self.name} is no run file but tasks: name the models that they ask with `--models`"
+                )
+            file = run_file_of(self.name, models, data=self.data, limit=self.limit, annotators=named)
+            return file, settings_of(file, lambda _: tasks)
         file = open_run_file(self.name, data=self.data, limit=self.limit, annotators=named or None)
-        return file, settings_of(file, resolve_tasks, models=split_models(self.models or ""), tasks=self.tasks)
+        return file, settings_of(file, resolve_tasks, models=models, tasks=self.tasks)
 
     def places(self, file: RunFile, settings: Sequence[Setting]) -> tuple[Workers, int]:
         """Return the workers and how many runs stand side by side; those of the file are at most what fits."""
@@ -282,7 +291,7 @@ def plan(asked: AskedFile, output: Path) -> int:
     from equivox.report.table import print_tables
     from equivox.run.cost import estimate
 
-    file, settings = asked.open()
+    file, settings = asked.open(or_tasks=True)
     workers, _ = asked.places(file, settings)
     print_tables(console(), [estimate_table(estimate(settings, output, workers=workers.total))])
     return EXIT_DONE

@@ -19,7 +19,7 @@ from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars, shared_bars
 from equivox.report.score_tables import attribute_tables, task_tables
 from equivox.report.table import Table, print_tables
-from equivox.run.annotating import annotators_of, count_annotation_failures
+from equivox.run.annotating import annotations_folder, annotators_of, count_annotation_failures
 from equivox.run.live import SILENT_S, Live, read_live
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import count_failures
@@ -70,15 +70,20 @@ def show_opening(out: Console, first: Opening) -> None:
 
 
 def _show_usage(out: Console, folder: Path) -> None:
-    usage = read_usage(folder)
-    if usage:
+    """Print what the servers of the model and of each annotator were asked for, and what all of it cost."""
+    used = [("the model", read_usage(folder))]
+    used += [(f"the annotator {name}", read_usage(annotations_folder(folder, name))) for name in annotators_of(folder)]
+    told = [(who, usage) for who, usage in used if usage]
+    for who, usage in told:
         cost = f", cost {usage['cost']:.2f}" if usage["cost"] else ""
         asked = how_many(round(usage["requests"]), "time")
         out.print(
-            f"  the server was asked {asked}: {usage['prompt_tokens']:.0f} prompt and "
+            f"  the server of {who} was asked {asked}: {usage['prompt_tokens']:.0f} prompt and "
             f"{usage['completion_tokens']:.0f} completion tokens{cost}",
             markup=False,
         )
+    if len(told) > 1 and (total := sum(usage["cost"] for _, usage in told)):
+        out.print(f"  cost of all: {total:.2f}", markup=False)
 
 
 def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:

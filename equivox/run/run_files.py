@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import yaml
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from equivox.annotate import RULES
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import load_yaml
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, scoring_options
 from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, DECLARED, parse_conditions, parse_group, vary
@@ -161,6 +163,24 @@ def open_run_file(
         given |= {"annotators": list(annotators), "evaluations": 1}
     settings = {own: fields.model_copy(update=given) for own, fields in declared.settings.items()}
     return declared.model_copy(update={**given, "settings": settings})
+
+
+def is_run_file(name: str) -> bool:
+    """Return whether `name` is a packaged run file or a YAML file with a run file's fields; task files have others."""
+    if not name.endswith((".yaml", ".yml")):
+        return name in config_names("runs")
+    try:
+        found = load_yaml(Path(name).read_text("utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return True  # what is wrong with it is said when it is opened
+    return not isinstance(found, dict) or not {"name", "table", "prompts", "questions"} & set(found)
+
+
+def run_file_of(
+    tasks: str, models: Sequence[str], *, data: str | None, limit: int | None, annotators: Sequence[str]
+) -> RunFile:
+    """Return a run file that asks `models` these tasks, everything else as usual."""
+    return RunFile(models=list(models), tasks=tasks, annotators=list(annotators) or [RULES], data=data, limit=limit)
 
 
 def settings_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import importlib.util
 import io
+import re
 import sys
 import threading
 import wave
@@ -139,7 +140,7 @@ def test_a_run_stops_unless_the_function_hears(start: Start, equivox: Cli, tmp_p
     if hears:
         # All answers are alike, so there is no score; but all were used.
         assert "a constant answer shows no difference and no fairness" in out and "100 %" in out
-        assert "the server was asked 12 times" in out + err
+        assert "the server of the model was asked 12 times" in out + err
     else:
         assert code != 0 and "mine used 0 of 1 media items" in err + out
 
@@ -205,3 +206,19 @@ def test_the_first_example_answers(start: Start) -> None:
     (response,) = ask(start(echo.answer, SETTINGS=echo.SETTINGS), request(seconds=1.5))
     # A header of 44 bytes and 24,000 samples of two.
     assert (response.text, response.media_tokens) == ("I hear 1.5 seconds in 48044 bytes.", 38)
+
+
+def test_the_cost_of_model_and_annotator_is_told(
+    chat_server: Callable[..., str], equivox: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    address = chat_server(lambda body: (200, "You might enjoy chess."))
+    model = f"model_name=m,base_url=http://{address}/v1,prompt_price=1000000,max_retries=0"
+    judge = f"endpoint:model_name=j,base_url=http://{address}/v1,prompt_price=2000000,max_retries=0"
+    options = ("--data", "sample", "--limit", 4, "--resamples", 99, "--conditions", "text_only", "--annotator", judge)
+    _, out, err = equivox("endpoint", model, "vibe_gender:advisory", *options, "--output", tmp_path / "run")
+    told = re.findall(r"the server of (the \w+)[^:]*: .* cost (\d+\.\d\d)$", out, re.MULTILINE)
+    (total,) = re.findall(r"cost of all: (\d+\.\d\d)", out)
+    assert [who for who, _ in told] == ["the model", "the annotator"], (out, err)
+    assert float(total) == pytest.approx(sum(float(cost) for _, cost in told), abs=0.011)
+    assert float(told[1][1]) > 0
+    assert f"cost of all: {total}" in equivox("status", tmp_path / "run")[1]

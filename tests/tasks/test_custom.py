@@ -263,3 +263,20 @@ def test_the_real_spoken_stereoset_clips_run_with_the_vibe_prompts(
         assert score["value"] == pytest.approx(100)
         assert score["coverage"]["requested"] == score["coverage"]["used"] == 24
         assert score["n_clusters"] == 17
+
+
+def test_what_a_task_file_takes_and_what_it_can_find(clip_corpus: Corpus, equivox: Cli) -> None:
+    file = clip_corpus()
+    code, _, err = equivox("plan", file)
+    assert (code, err.count("\n")) == (2, 1) and "name the models that they ask with `--models`" in err
+    code, out, err = equivox("plan", file, "--models", "simulated:biased,qwen2-audio-7b-instruct")
+    assert code == 0, err
+    assert "qwen2-audio" in out and "simulated:biased" in out
+    code, _, err = equivox("power", "--task", file)
+    assert code == 2 and f"for example {file}:story" in err
+    code, _, err = equivox("power", "--task", f"{file}:candidat")
+    assert code == 2 and "has no task 'candidat'" in err
+    code, out, err = equivox("power", "--task", f"{file}:candidate", "--simulations", 200)
+    assert code == 0, err
+    # The corpus of the file has its own number of speakers.
+    assert "8 clusters x 6 responses, 2 groups" in out
