@@ -62,7 +62,7 @@ KIND = st.sampled_from(
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(status=STATUS, body=BODY, kind=KIND)
 def test_any_answer_of_a_server_is_a_response(

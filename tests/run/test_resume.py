@@ -83,7 +83,7 @@ def test_killed_anywhere_the_run_ends_the_same(tmp_path: Path) -> None:
     assert calls > 400  # each of 192 responses and as many annotations
     expected = final_state(tmp_path / "whole")
     # One random moment in each part of the run, so that every stage of it is cut short.
-    rng, parts = random.Random(20), 8
+    rng, parts = random.Random(20), 5
     edges = [1 + part * calls // parts for part in range(parts + 1)]
     points = [(rng.randrange(low, high), rng.choice(["before", "torn", "after"])) for low, high in pairwise(edges)]
     for number, (kill_at, when) in enumerate(points):

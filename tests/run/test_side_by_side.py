@@ -71,7 +71,8 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-@pytest.mark.parametrize(("workers", "side_by_side"), [(2, 1), pytest.param(3, 3, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("workers", "side_by_side"), [(2, 1), (3, 3)])
 def test_the_scores_are_those_of_one_after_the_other(
     connected: None, alone: tuple[Path, dict[str, Finished]], tmp_path: Path, workers: int, side_by_side: int
 ) -> None:
