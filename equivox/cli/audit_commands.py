@@ -12,6 +12,15 @@ from equivox.cli.output import echo
 
 app = typer.Typer(help="Check an annotator against people: blind sheets out, labels back.", no_args_is_help=True)
 
+CountOption = Annotated[int, typer.Option("--n", min=1, help="Responses of each combination of --per.")]
+SeedOption = Annotated[int, typer.Option(help="Draws other responses.")]
+StageOption = Annotated[
+    str | None, typer.Option(help="One stage of an annotation in stages, such as narrative; see the benchmark.")
+]
+JudgeOption = Annotated[
+    bool, typer.Option("--judge", help="With --stage: show the annotator's lists, and ask for precision and recall.")
+]
+DataOption = Annotated[str | None, typer.Option("--data", "--data-dir", help="Where the recordings are now.")]
 AnnotatorOption = Annotated[str | None, typer.Option(help="The annotator to check; the run's annotator by default.")]
 
 
@@ -19,18 +28,13 @@ AnnotatorOption = Annotated[str | None, typer.Option(help="The annotator to chec
 def export_sheet(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="A new folder for the sheet and its key.")],
-    n: Annotated[int, typer.Option("--n", min=1, help="Responses of each combination of --per.")] = 10,
+    n: CountOption = 10,
     per: Annotated[str, typer.Option(help="Spread over any of model, task, condition, group.")] = "model,group",
-    seed: Annotated[int, typer.Option(help="Draws other responses.")] = 0,
+    seed: SeedOption = 0,
     annotator: AnnotatorOption = None,
-    stage: Annotated[
-        str | None, typer.Option(help="One stage of an annotation in stages, such as narrative; see the benchmark.")
-    ] = None,
-    judge: Annotated[
-        bool,
-        typer.Option("--judge", help="With --stage: show the annotator's lists, and ask for precision and recall."),
-    ] = False,
-    data: Annotated[str | None, typer.Option("--data", "--data-dir", help="Where the recordings are now.")] = None,
+    stage: StageOption = None,
+    judge: JudgeOption = False,
+    data: DataOption = None,
     media: Annotated[bool, typer.Option("--media/--no-media", help="Put the recordings into the page.")] = True,
     studio: Annotated[bool, typer.Option("--label-studio", help="Write tasks and a page for Label Studio.")] = False,
 ) -> None:
@@ -65,20 +69,15 @@ def label_answers(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The label folder; RUN-labels beside the run by default.")
     ] = None,
-    n: Annotated[int, typer.Option("--n", min=1, help="Responses of each combination of --per.")] = 10,
+    n: CountOption = 10,
     per: Annotated[
         str, typer.Option(help="Spread over any of model, task, condition, group. Scores need all but condition.")
     ] = "model,task,group",
-    seed: Annotated[int, typer.Option(help="Draws other responses.")] = 0,
+    seed: SeedOption = 0,
     annotator: AnnotatorOption = None,
-    stage: Annotated[
-        str | None, typer.Option(help="One stage of an annotation in stages, such as narrative; see the benchmark.")
-    ] = None,
-    judge: Annotated[
-        bool,
-        typer.Option("--judge", help="With --stage: show the annotator's lists, and ask for precision and recall."),
-    ] = False,
-    data: Annotated[str | None, typer.Option("--data", "--data-dir", help="Where the recordings are now.")] = None,
+    stage: StageOption = None,
+    judge: JudgeOption = False,
+    data: DataOption = None,
     media: Annotated[
         bool, typer.Option("--media/--no-media", help="Let people hear the recordings if they ask.")
     ] = True,

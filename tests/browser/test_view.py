@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
+from serving import Served
 
 from equivox.core.progress import Stage
 from equivox.core.scores import ScoringOptions
-from equivox.report.view.server import Explorer, application, listen
+from equivox.report.view.server import Explorer, application
 from equivox.report.view.static import write_static
 from equivox.run.annotating import plan_rows
 from equivox.run.live import noting
@@ -58,25 +58,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [first, second]
 
 
-class Served:
-    """A server in a thread of this process."""
-
-    def __init__(self, folders: list[Path], scratch: Path) -> None:
-        socket = listen("127.0.0.1", 0)
-        self.address = f"http://127.0.0.1:{socket.getsockname()[1]}/"
-        app = application(Explorer(folders, scratch))
-        self._server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, ws="none"))
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [socket]}, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.should_exit = True
-        self._thread.join(10)
-
-
 @pytest.fixture(scope="module")
 def served(two: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    server = Served(two, tmp_path_factory.mktemp("scratch"))
+    server = Served(application(Explorer(two, tmp_path_factory.mktemp("scratch"))))
     yield server.address
     server.close()
 
@@ -317,7 +301,7 @@ def test_a_run_under_way_until_it_is_scored(opened: Opened, two: list[Path], tmp
     scores = (folder / "scores.json").read_bytes()
     (folder / "scores.json").unlink()
     (tmp_path / "scratch").mkdir()
-    server = Served([folder], tmp_path / "scratch")
+    server = Served(application(Explorer([folder], tmp_path / "scratch")))
     try:
         with noting(folder, lambda stage, done, total: None) as note:
             note(Stage("generate", failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}), 0, 192)
