@@ -61,8 +61,10 @@ class Stage(str):
 
     `usage` is what a server was asked for since this start: requests, tokens, cost; empty without one.
 
-    >>> Stage("generate", failed=2) == "generate", Stage("generate", failed=2).note
-    (True, '2 failed')
+    >>> Stage("generate", failed=2) == "generate"
+    True
+    >>> Stage("generate", failed=2, usage={"requests": 90, "retries": 3, "cost": 0.042}).note
+    '2 failed, 3 sent again, cost 0.04'
     """
 
     failed: int
@@ -84,6 +86,9 @@ class Stage(str):
 
     @property
     def note(self) -> str:
-        """What is beside the count, in words; empty if nothing failed and there is no pool."""
+        """What is beside the count, in words: the pool, failures, requests sent again, cost; without what is zero."""
         words = [str(self.standing)] if self.standing is not None else []
-        return ", ".join([*words, *([f"{self.failed} failed"] if self.failed else [])])
+        words += [f"{self.failed} failed"] if self.failed else []
+        words += [f"{self.usage['retries']:.0f} sent again"] if self.usage.get("retries") else []
+        words += [f"cost {self.usage['cost']:.2f}"] if self.usage.get("cost") else []
+        return ", ".join(words)

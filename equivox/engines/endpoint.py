@@ -90,9 +90,13 @@ class EndpointSettings:
 
 @dataclass
 class Usage:
-    """Usage of an endpoint by a run; `cost` is in the currency of the prices, 0 if none are given."""
+    """Usage of an endpoint by a run; `cost` is in the currency of the prices, 0 if none are given.
+
+    `retries` counts requests that were sent again because the server was busy, failed or did not answer.
+    """
 
     requests: int = 0
+    retries: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
@@ -195,12 +199,24 @@ class EndpointEngine:
             raise RequestError(
                 'endpoints need the OpenAI client; install it with `pip install "equivox[endpoint]"`'
             ) from None
-        self._client = openai.OpenAI(
+        count_retry = self._count_retry
+
+        class Counting(openai.OpenAI):
+            def _prepare_request(self, request: Any) -> None:
+                count_retry(request)
+
+        self._client = Counting(
             base_url=self.settings.base_url,
             api_key=os.environ.get(self.settings.api_key_env, "none"),
             timeout=self.settings.timeout_s,
             max_retries=self.settings.max_retries,
         )
+
+    def _count_retry(self, request: Any) -> None:
+        """Count a request that the client sends again by itself, which it says in a header."""
+        if request.headers.get("x-stainless-retry-count", "0") != "0":
+            with self._lock:
+                self.usage.retries += 1
 
     def _greet(self) -> None:
         import openai
@@ -281,6 +297,9 @@ class EndpointEngine:
         """Send a request, and again if the returned body is not a completion; the client retries all other errors."""
         for attempt in range(3):
             self._wait_for_turn()
+            if attempt:
+                with self._lock:
+                    self.usage.retries += 1
             try:
                 completion = self._client.chat.completions.create(**body, extra_body=extra or None)
                 if completion.choices:

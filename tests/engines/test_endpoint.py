@@ -154,9 +154,11 @@ def clip() -> bytes:
 @pytest.mark.parametrize("fault", ["429", "500", "503", "truncated", "empty", "reset", "slow"])
 def test_a_passing_fault_is_overcome(server: Server, fault: str) -> None:
     server.faults = {"ask": [fault]}
-    (response,) = engine(server).generate([request("ask")])
+    opened = engine(server)
+    (response,) = opened.generate([request("ask")])
     assert (response.text, response.error) == (ANSWER, None)
     assert server.asked["ask"] == 2
+    assert opened.usage.retries == 1
 
 
 @pytest.mark.parametrize(

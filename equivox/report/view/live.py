@@ -114,7 +114,7 @@ class LiveRun:
                 "done": answered,
                 "total": sum(task["requested"] for task in tasks),
                 "failed": sum(task["failed"] for task in tasks),
-                "again": given_back if stage == "generate" else 0,
+                "again": model.get("retries", 0) + (given_back if stage == "generate" else 0),
                 **_told(model),
             },
             {
@@ -123,7 +123,7 @@ class LiveRun:
                 "done": counted["annotated"],
                 "total": None,
                 "failed": counted["annotations"].get("failed", 0),
-                "again": counted["again"],
+                "again": judge.get("retries", 0) + counted["again"],
                 **_told(judge),
             },
         ]
