@@ -49,6 +49,8 @@ MARKS = ("undefined", "low-coverage", "modified-data")
 """Marks under which a run is submitted that would be refused otherwise."""
 
 RESULTS = ".eval_results"
+LEAST_HUB = "1.4"
+"""The first version of huggingface_hub that writes entries of a leaderboard."""
 
 _LEAST_COVERAGE = 0.8
 
@@ -119,6 +121,7 @@ def write_submission(wish: Wish) -> Submission:
     """
     from equivox.integrations.hub.remote import check_repo
 
+    _refuse_old_hub()
     if unknown := sorted(wish.marks - set(MARKS)):
         raise RequestError(f"`mark` is one of {', '.join(MARKS)}, got {unknown[0]!r}{nearest(unknown[0], MARKS)}")
     check_repo(wish.model_repo)
@@ -186,6 +189,17 @@ def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, Benchmark]:
     for repo in repos.values():
         check_repo(repo)
     return {corpus: Benchmark(repo, _published(wish, repo)) for corpus, repo in repos.items()}
+
+
+def _refuse_old_hub() -> None:
+    """Raise RequestError if the installed huggingface_hub cannot write entries of a leaderboard."""
+    import huggingface_hub
+
+    if not hasattr(huggingface_hub, "EvalResultEntry"):
+        raise RequestError(
+            f"`submit` needs huggingface_hub {LEAST_HUB} or newer, this is {huggingface_hub.__version__}; submit from "
+            "another environment"
+        )
 
 
 def _submittable(tasks: Mapping[str, Task], scores: Sequence[Score]) -> dict[str, Score]:

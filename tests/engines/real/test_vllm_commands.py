@@ -95,6 +95,7 @@ def test_the_identity_of_a_local_model_is_its_content(
 ) -> None:
     run = tmp_path / "run"
     command = ["vllm", arguments(model("qwen2audio")), TASKS.partition(",")[0], "--data", "sample", "--limit", "4"]
+    command += ["--annotator", "rules"]
     cli.run([*command, "--output", str(run)])
     identity = json.loads((run / "manifest.json").read_text())["identity"]["model"]
     assert len(identity["revision"]) >= 12
