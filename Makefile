@@ -84,7 +84,7 @@ dist: $(VENV)/.uv
 	cd .venv-dist && bin/equivox demo
 
 test-browser: $(VENV)/.installed-dev
-	$(BIN)/pytest tests/browser
+	$(BIN)/pytest tests/browser -m 'not long'
 
 $(VENV)/.uv:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"equivox needs Python 3.11 or newer, $(PYTHON) is {v.major}.{v.minor}; set PYTHON=...")'
@@ -120,7 +120,7 @@ endif
 ENGINE_TESTS := tests/engines/real tests/metrics/genres/test_genres_images.py
 
 test-long: $(VENV)/.installed-dev $(ENGINE)/.installed
-	$(BIN)/pytest -m long --ignore=tests/browser --ignore=tests/engines/real
+	$(BIN)/pytest -m long --ignore=tests/engines/real
 	$(ENGINE)/bin/python -m pytest $(ENGINE_TESTS) -W ignore -m long
 
 $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engines/real/cpu_torch_extras.py

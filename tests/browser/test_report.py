@@ -273,15 +273,15 @@ def test_nothing_single_is_shown_unless_asked_for(
     assert troubles == []
 
 
-def test_screen_readers_and_keyboards(browser: Any, report: Path) -> None:
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
+def test_screen_readers_and_keyboards(browser: Any, report: Path, scheme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    for scheme in ("light", "dark"):
-        page, _ = open_page(browser, report, bypass_csp=True, color_scheme=scheme)
-        page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-        found = Axe().run(page)
-        serious = [v["id"] for v in found.response["violations"] if v["impact"] in {"serious", "critical"}]
-        assert serious == []
+    page, _ = open_page(browser, report, bypass_csp=True, color_scheme=scheme)
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    found = Axe().run(page)
+    serious = [v["id"] for v in found.response["violations"] if v["impact"] in {"serious", "critical"}]
+    assert serious == []
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "To the results"
 

@@ -38,6 +38,7 @@ def phi(model: Callable[[str], str]) -> Iterator[VLLMEngine]:
         opened.close()
 
 
+@pytest.mark.long
 def test_speech_and_images_arrive_through_their_adapters(phi: VLLMEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [request(0), request(1, "Who?", audio(tone(2.0))), request(2, "Who?", image(448, 448)), request(3)]
     phi.check(requests)

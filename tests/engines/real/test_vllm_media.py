@@ -246,6 +246,7 @@ def test_gemma_3_sees(engine: Callable[..., Any]) -> None:
     assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 4), (2, 8)]
 
 
+@pytest.mark.long
 def test_a_model_that_vllm_does_not_run_is_sent_to_transformers(model: Callable[[str], str]) -> None:
     from asking import SMALL
 

@@ -155,6 +155,7 @@ def test_two_hundred_annotations_are_two_hundred_times_valid(engine: Callable[..
         assert response.finish_reason == "stop"
 
 
+@pytest.mark.long
 def test_system_prompt_and_template_reach_the_prompt(engine: Callable[..., Any]) -> None:
     plain = answers(engine("llama"), request(0))[0]
     # <|im_start|>system\n…<|im_end|>\n in front: with BPE over single letters here, "Be brief." is at most 9 tokens.
