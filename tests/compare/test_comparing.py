@@ -220,6 +220,6 @@ def test_the_warning_comes_before_the_model_answers(
         raise RunError("stopped here")
 
     monkeypatch.setattr("equivox.run.pipeline.execute", begins)
-    _, _, err = equivox("run", model, task, "--data", "sample", "--output", "nowhere", "-q")
+    _, _, err = equivox("run", model, task, "--data", "sample", "--output", "nowhere", "-q", "--annotator", "rules")
     assert err.count("warning: the answers of endpoint:m will be read by `rules`") == warned
     assert "stopped here" in err

@@ -261,7 +261,7 @@ def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_pa
         ranks = list(csv.DictReader(file))
     assert sum(r["task"] == "vibe_gender:advisory" for r in ranks) == 3
     assert sorted(path.name for path in (tmp_path / "tex").iterdir()) == [
-        "correlations.tex", "paired_tests.tex", "ranks.tex", "scores.tex",
+        "correlations.tex", "impact.tex", "paired_tests.tex", "ranks.tex", "scores.tex",
     ]  # fmt: skip
     (tmp_path / "file").write_text("")
     for option in ("--csv", "--latex"):

@@ -222,7 +222,7 @@ def test_the_example_of_the_page_works_as_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, equivox: Cli
 ) -> None:
     page = (Path(__file__).parents[2] / "docs" / "benchmarks" / "spoken_stereoset.md").read_text("utf-8")
-    section = page.split("## A domain of one's own")[1].split("## What was shown")[0]
+    section = page.split("## A custom domain")[1].split("## What was shown")[0]
     texts, voices = re.findall(r"```csv\n(.*?)```", section, flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)
     Path("texts.csv").write_text(texts)

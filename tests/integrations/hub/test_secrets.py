@@ -90,12 +90,14 @@ def test_no_secret_is_written_anywhere(
     monkeypatch.chdir(tmp_path)
     said = []
     common = ("vibe_gender:story", "--data", "sample", "--limit", 96, "--resamples", 99, "--min-coverage", 0.01)
-    said.append(equivox("run", model, *common, "-o", "runs/file"))
+    said.append(equivox("run", model, *common, "--annotator", "rules", "-o", "runs/file"))
     inline = ",".join(
         f"{name}={json.dumps(value).replace(chr(34), '')}" for name, value in arguments.items() if name != "base_url"
     )
     address = server.replace(URL["password"], quote(URL["password"], safe=""))
-    said.append(equivox("endpoint", f"{inline},base_url={address}", *common, "-o", "runs/inline"))
+    said.append(
+        equivox("endpoint", f"{inline},base_url={address}", *common, "--annotator", "rules", "-o", "runs/inline")
+    )
     said.append(equivox("annotate", "runs/file", "--annotator", judge))
     said.append(equivox("status", "runs/file"))
     said.append(equivox("report", "runs/file", "runs/inline", "-o", "out/report.html"))
@@ -129,7 +131,7 @@ def test_arguments_that_are_not_written_down_still_tell_runs_apart(server: str, 
         arguments = f"model_name=m,base_url={address},{body},max_retries=0,trust_media=true"
         return equivox(
             "endpoint", arguments, "vibe_gender:story", "--data", "sample", "--limit", 8, "-o", tmp_path / "run",
-            "--resamples", 99, "--stop-after", 0,
+            "--annotator", "rules", "--resamples", 99, "--stop-after", 0,
         )  # fmt: skip
 
     assert run("fast")[0] == 1
