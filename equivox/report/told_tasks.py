@@ -269,7 +269,7 @@ def words_moved(run: ComparedRun, score: Score) -> list[str]:
         f"{_clipped(group)} {'more often ' if not place else ''}{', '.join(_clipped(value) for value in values)}"
         for place, (group, values) in enumerate(said.items())
     )
-    return [f"In {most.attribute}, {told}."]
+    return [f"In {str(most.attribute).replace('_', ' ')}, {told}."]
 
 
 def moved(shares: Sequence[ValueShares]) -> dict[str, list[str]]:
