@@ -7,6 +7,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,13 +18,19 @@ import equivox as ex
 from equivox.compare.label_folder import Asked, Item, LabelFolder, label_files, person_name, write_label_folder
 from equivox.compare.label_studio import exported_labels, labelling_page, tasks_of
 from equivox.compare.labels import comparable, score_labels
+from equivox.compare.runs import compared_run
 from equivox.compare.stored_audits import stored_audits
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import ScoringOptions
+from equivox.integrations.hub.submission import notes_of
+from equivox.report.opening import opening
+from equivox.report.score_tables import task_tables
 from equivox.run.annotating import stored_annotations
 from equivox.run.file_hashes import state_hashes
+from equivox.run.manifest import read_manifest
 from equivox.run.scoring import read_scores
+from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 JOB = Asked(name="job", asks="the job", options=("nurse", "engineer", "other", "unstated"))
@@ -217,6 +224,16 @@ def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) ->
     assert corrected.corrected == pytest.approx(whole.estimate, abs=0.5)
     assert (audit.name, audit.raters, audit.n_responses) == ("answers", 1, 80)
     assert set(audit.agreement.values()) == {100.0}
+    # It stands beside the headline in the tables, on the first screen of a real model, and in what is submitted.
+    shown = replace(compared_run("org/model", run, read_scores(run)), read_by_rules=False)
+    (table,) = [table for tables in task_tables([shown]) for table in tables]
+    assert table.columns[-2:] == ["with labels", "interval"]
+    assert table.rows[0][-2] == f"{corrected.corrected:.2f}"
+    assert any("annotator rules checked by 1 person on 80 responses; it agrees on 100 %" in one for one in shown.marks)
+    assert any("checked by 1 person" in one.text and one.mark == "good" for one in opening([shown]).trust)
+    (task,) = resolve_tasks("vibe_gender:candidate")
+    notes = notes_of(whole, task, read_manifest(run), {}, compared=True, audits=[audit])
+    assert f"with people's labels {corrected.corrected:.2f}, interval" in notes and "not audited" not in notes
     assert equivox("verify", run, "--data", "sample", "--quiet")[0] == 0
     changed = read_document(kept / "audit.json")
     changed["scores"][0]["corrected"] = 5.0
