@@ -17,6 +17,8 @@ from equivox.core.task import Task
 if TYPE_CHECKING:
     import pandas
 
+    from equivox.report.notebook import Plots
+
 Table = Literal["scores", "responses"]
 """The tables of `Result.to_pandas`."""
 
@@ -76,6 +78,19 @@ class Result:
             for score in self.scores
             if score.is_whole and score.undefined is not None
         }
+
+    @property
+    def plot(self) -> Plots:
+        """The run's figures: `result.plot.forest()`, `.shares(task, attribute)`, `.heat(task)` and others."""
+        from equivox.report.notebook import Plots
+
+        return Plots(self.folder)
+
+    def _repr_html_(self) -> str:
+        """Return the opening of the run and its scores, as a notebook shows them."""
+        from equivox.report.notebook import run_html
+
+        return run_html(self.folder)
 
     def to_pandas(self, table: Table = "scores") -> pandas.DataFrame:
         """Return a table of the run.

@@ -102,6 +102,29 @@ def test_what_raises_is_a_failed_response(tmp_path: Path) -> None:
     assert result.undefined
 
 
+def test_a_result_shows_and_draws_itself(tmp_path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    task = replace(equivox.load_task("vibe_gender:candidate"), name="vibe_gender:<script>alert(1)")
+    result = equivox.measure("simulated:biased", [task], data="sample", limit=24, output=tmp_path / "run", options=FEW)
+    shown = result._repr_html_()
+    assert "answer female and male speakers differently?" in shown and "Trust:" in shown
+    assert "<script>" not in shown and "interval" in shown and "100 %" in shown
+    figure = result.plot.forest()
+    assert isinstance(figure, Figure) and figure.axes[0].get_yticklabels()
+    assert isinstance(result.plot.shares(task.name, "competency"), Figure)
+    with pytest.raises(equivox.RequestError, match="there are shares:"):
+        result.plot.shares(task.name, "nothing")
+
+
+def test_a_task_whose_name_no_file_can_have_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    for name in ("a/b:story", "..", ".hidden"):
+        task = replace(equivox.load_task("vibe_gender:story"), name=name)
+        with pytest.raises(equivox.RequestError, match="no file can be called after the task"):
+            equivox.measure("simulated:biased", task, data="sample", limit=4, output=tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
 def test_names(tmp_path: Path) -> None:
     assert "vibe_gender:story" in equivox.list_tasks()
     with pytest.raises(equivox.RequestError, match="is 5 tasks"):

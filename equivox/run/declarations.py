@@ -29,11 +29,27 @@ FILE_MODULE = "equivox_task_files"
 
 
 def write_tasks(folder: Path, tasks: Sequence[Task]) -> None:
-    """Write the tasks of a run; RequestError, naming the code, for code that another process could not import."""
+    """Write the tasks of a run; RequestError as `refuse_unstorable`."""
+    write_document(folder / TASKS_FILE, _document(folder, tasks))
+
+
+def refuse_unstorable(folder: Path, tasks: Sequence[Task]) -> None:
+    """Raise RequestError for tasks that cannot be stored with a run in `folder`.
+
+    Those are tasks whose name no file can have, and tasks with code that another process could not import or that lies
+    in the folder itself.
+    """
+    _document(folder, tasks)
+
+
+def _document(folder: Path, tasks: Sequence[Task]) -> dict[str, Any]:
+    for task in tasks:
+        if _has_no_file_name(task.name):
+            raise RequestError(f"no file can be called after the task {task.name!r}; name it without slashes")
     files: dict[str, dict[str, str]] = {}
-    document = {"tasks": [encode(task, files) for task in tasks]}
+    encoded = [encode(task, files) for task in tasks]
     _refuse_code_inside(folder, files)
-    write_document(folder / TASKS_FILE, document | {"files": files})
+    return {"tasks": encoded, "files": files}
 
 
 def read_tasks(folder: Path) -> list[Task]:
@@ -50,7 +66,8 @@ def read_tasks(folder: Path) -> list[Task]:
     try:
         _refuse_code_inside(folder, document.get("files", {}))
         for entry in document["tasks"]:
-            _refuse_no_file_name(path, str(entry["name"]))
+            if _has_no_file_name(name := str(entry["name"])):
+                raise damaged(path, f"no file can be called after its task {name!r}")
         return [decode(entry, document.get("files", {})) for entry in document["tasks"]]
     except (KeyError, TypeError, AttributeError) as error:
         raise RequestError(
@@ -70,10 +87,9 @@ def _refuse_code_inside(folder: Path, files: Mapping[str, Mapping[str, str]]) ->
             )
 
 
-def _refuse_no_file_name(path: Path, name: str) -> None:
-    """Raise DamageError if no file can be called after the task `name`, or only one in another folder."""
-    if not name or name.startswith(".") or any(sign in name for sign in "/\\\0"):
-        raise damaged(path, f"no file can be called after its task {name!r}")
+def _has_no_file_name(name: str) -> bool:
+    """Return whether no file can be called after the task `name`, or only one in another folder."""
+    return not name or name.startswith(".") or any(sign in name for sign in "/\\\0")
 
 
 def encode(value: Any, files: dict[str, dict[str, str]]) -> Any:

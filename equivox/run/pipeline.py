@@ -35,7 +35,7 @@ from equivox.engines import Engine, Request, Response, Workers, current_name, op
 from equivox.engines.arguments import refuse_overrides
 from equivox.engines.pool import PoolEngine, take_over
 from equivox.run.annotating import annotate, annotators_of
-from equivox.run.declarations import TASKS_FILE, encode, read_tasks, write_tasks
+from equivox.run.declarations import TASKS_FILE, read_tasks, refuse_unstorable, write_tasks
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.live import noting, stage_of
 from equivox.run.manifest import MANIFEST_FILE, differences, new_manifest, read_manifest, run_identity, write_manifest
@@ -164,7 +164,7 @@ def checked(
     with nullcontext() if given else closing(engine):
         opened = open_corpora(tasks, spec.data, {} if corpora is None else corpora)
         refuse_patches(tasks, engine)
-        encode(tasks, {})  # refuses tasks that cannot be stored, before anything is written
+        refuse_unstorable(spec.output, tasks)
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
         identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
         _check_same_run(spec.output, identity)
