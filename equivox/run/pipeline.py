@@ -34,7 +34,7 @@ from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, Workers, current_name, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
 from equivox.engines.pool import PoolEngine, take_over
-from equivox.run.annotating import annotate, annotators_of
+from equivox.run.annotating import SIMULATED, annotate, annotators_of
 from equivox.run.declarations import TASKS_FILE, encode, read_tasks, write_tasks
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.live import noting, stage_of
@@ -46,13 +46,18 @@ from equivox.run.store import Store, response_schema
 
 IMPORTED = "imported"
 """The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
+CALIBRATION = "calibration"
+"""The entry of a manifest that says which calibration model answered, and how it was made."""
 PATCHING = ("simulated", "transformers", IMPORTED)
 """The engines that accept tasks with a patch; simulated and imported models need no hidden states for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """Settings of a run: the model's name, the tasks as declared, and the variants to run."""
+    """Settings of a run: the model's name, the tasks as declared, and the variants to run.
+
+    `about` holds further entries of the manifest.
+    """
 
     model: str
     tasks: Sequence[Task]
@@ -68,6 +73,7 @@ class RunSpec:
     retry_failed: bool = False
     stop_after: int = STOP_AFTER
     workers: Workers = field(default_factory=Workers, compare=False)
+    about: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 def execute(
@@ -208,7 +214,9 @@ def read_responses(
     progress: Progress = no_progress,
 ) -> None:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings."""
-    engine = str(read_manifest(folder)["identity"]["model"]["engine"])
+    manifest = read_manifest(folder)
+    # A calibration model was taught the answers of a simulated one, so it is read like one.
+    engine = SIMULATED if CALIBRATION in manifest else str(manifest["identity"]["model"]["engine"])
     with noting(folder, progress) as noted:
         annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=noted)
         follow_up(folder, tasks, annotator, options, progress=noted)
@@ -487,7 +495,7 @@ def begin(
             "annotator": annotator,
         }
         manifest = new_manifest(identity, command)
-        write_manifest(folder, manifest | {"samples_without_group": left_out})
+        write_manifest(folder, manifest | {"samples_without_group": left_out} | dict(spec.about))
     forget_hashes(folder)
     if not (folder / TASKS_FILE).exists():
         write_tasks(folder, tasks)
