@@ -6,7 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from equivox.calibration.direct import DirectEngine
@@ -143,28 +145,24 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
     )
     measured = execute(spec, engine=engine, progress=progress)
     direct = DirectEngine(model.folder)
-    reference = replace(
-        spec,
-        model=f"direct:{model.folder.name}",
-        tasks=[calibration_task(settings.task, repeats=settings.drawn)],
-        output=folder / "direct",
-        annotator=RULES,
-    )
-    own = execute(reference, engine=direct, progress=progress)
-    told = replace(reference, model=as_share(shift), output=folder / "simulated", about={})
-    planted = None if asked.simulate is None else execute(told, progress=progress)
+    references = _references(settings, replace(spec, model=f"direct:{model.folder.name}", annotator=RULES), folder)
+    own = [execute(reference, engine=direct, progress=progress) for reference in references]
+    planted = None
+    if asked.simulate is not None:
+        told = [replace(one, model=as_share(shift), output=_beside(one.output, "simulated")) for one in references]
+        planted = [execute(replace(one, about={}), progress=progress) for one in told]
     tasks = vary([asked], group=None, conditions=settings.conditions)
-    chain = _Chain(spec, reference, tasks, engine, direct)
+    chain = _Chain(spec, references, tasks, engine, direct)
     lines = []
     for task in tasks:
         told_score = 0.0 if task.condition != asked.condition else shift
         if planted is not None:
-            told_score = _estimate(planted, task.name).value
-        own_score, found = _estimate(own, task.name), _estimate(measured, task.name)
+            told_score = _spread(planted, task.name).value
+        own_score, found = _spread(own, task.name), _estimate(measured, task.name)
         control = task.condition != asked.condition
         findings = [*chain.findings(task), scored(found, own_score, control=control)]
         if not control:
-            findings.insert(0, taught(told_score, own_score))
+            findings.append(taught(told_score, own_score))
         lines.append(
             Line(
                 shift=shift,
@@ -184,7 +182,33 @@ def _estimate(scores: Sequence[Score], task: str) -> Estimate:
     found = next((score for score in scores if score.task == task and score.is_whole), None)
     if found is None or not found.defined:
         return Estimate(value=NAN)
-    return Estimate(value=found.headline, low=found.ci_low, high=found.ci_high, p=found.p)
+    low, high = (found.headline if isnan(end) else end for end in (found.ci_low, found.ci_high))
+    return Estimate(value=found.headline, low=low, high=high, p=found.p)
+
+
+def _references(settings: Settings, spec: RunSpec, folder: Path) -> list[RunSpec]:
+    """Return the direct runs: one of more answers where a shift has its number in any design, else several alike.
+
+    Scores of tasks with simulated answers of their own may grow with the number of answers, as counts do.
+    """
+    if settings.task.simulate is None:
+        task = calibration_task(settings.task, settings.drawn)
+        return [replace(spec, tasks=[task], output=folder / "direct")]
+    seeds = range(settings.seed + 1, settings.seed + 1 + settings.drawn)
+    return [replace(spec, seed=seed, output=folder / f"direct-{seed}") for seed in seeds]
+
+
+def _beside(folder: Path, name: str) -> Path:
+    return folder.with_name(folder.name.replace("direct", name))
+
+
+def _spread(runs: Sequence[Sequence[Score]], task: str) -> Estimate:
+    """Return the score of one run; of several their mean, and where nearly all such runs lie (two deviations)."""
+    found = [_estimate(scores, task) for scores in runs]
+    if len(found) == 1:
+        return found[0]
+    centre, deviation = fmean(one.value for one in found), stdev(one.value for one in found)
+    return Estimate(value=centre, low=centre - 2 * deviation, high=centre + 2 * deviation)
 
 
 @dataclass(frozen=True)
@@ -201,17 +225,25 @@ class _Chain:
     """The two runs of one calibration model, and the comparisons between them."""
 
     def __init__(
-        self, measured: RunSpec, reference: RunSpec, tasks: Sequence[Task], engine: Engine, direct: DirectEngine
+        self,
+        measured: RunSpec,
+        references: Sequence[RunSpec],
+        tasks: Sequence[Task],
+        engine: Engine,
+        direct: DirectEngine,
     ) -> None:
-        self.measured, self.reference, self.tasks = measured, reference, tasks
+        self.measured, self.tasks = measured, tasks
         self.engine, self.direct = engine, direct
         corpora = open_corpora(tasks, SAMPLE, {})
         self.asked = make_plan(tasks, corpora, engine.identity, limit=measured.limit, seed=measured.seed)
-        repeated = vary(reference.tasks, group=None, conditions=reference.conditions)
-        self.drawn = make_plan(repeated, corpora, direct.identity, limit=reference.limit, seed=reference.seed)
         self.responses = stored_responses(measured.output)
         self.answers = self._answers(self.asked, self.responses)
-        self.own = self._answers(self.drawn, stored_responses(reference.output))
+        self.own: dict[str, list[_Answer]] = {}
+        for reference in references:
+            repeated = vary(reference.tasks, group=None, conditions=reference.conditions)
+            drawn_plan = make_plan(repeated, corpora, direct.identity, limit=reference.limit, seed=reference.seed)
+            for name, answers in self._answers(drawn_plan, stored_responses(reference.output)).items():
+                self.own.setdefault(name, []).extend(answers)
 
     def _answers(self, plan: Plan, responses: Mapping[str, Mapping[str, Any]]) -> dict[str, list[_Answer]]:
         """Return the answers of each task that are there."""

@@ -124,7 +124,7 @@ class DirectEngine:
         (whole,) = self.embedded([request])
         text = self._tokenizer.apply_chat_template(message(request), add_generation_prompt=True, tokenize=False)
         written = self._tokenizer.encode(text, add_special_tokens=False)
-        return len(whole) - len(written) + text.count(AUDIO)
+        return len(whole) - len(written) + int(text.count(AUDIO))
 
     def prompt_tokens(self, request: Request) -> int:
         """Return how many tokens a request's prompt has, media included."""

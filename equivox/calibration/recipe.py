@@ -14,7 +14,6 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.task import Sampling, Task
-from equivox.core.variants import conditions_of
 
 VERSION = "1"
 """Raised whenever a recipe makes other weights."""
@@ -22,6 +21,7 @@ TEACHER = "simulated:planted"
 LONGEST_ANSWER = 192
 """Tokens of the student's own vocabulary."""
 MOST_SHIFT = 100.0
+MOST_REPEATS = 5
 _LIBRARIES = ("tokenizers", "torch", "transformers")
 
 
@@ -82,7 +82,7 @@ def recipe_of(
     return Recipe(
         task=tasks[0].name,
         taught=digest(taught),
-        shift=shift,
+        shift=float(shift),
         seed=seed,
         effort=effort or Effort(),
         libraries=libraries(),
@@ -122,21 +122,18 @@ def parse_shifts(text: str) -> tuple[float, ...]:
     return tuple(shifts)
 
 
-def calibration_task(task: Task, repeats: int = 1) -> Task:
+def calibration_task(task: Task, times: int = 1) -> Task:
     """Return `task` as calibration models answer it: every token drawn from the model's own probabilities.
 
-    RequestError for a task that no calibration model can be taught.
+    A sample is asked `times` times as often as a calibration asks it: once, or `MOST_REPEATS` times at most where the
+    task repeats itself. RequestError for a task that no calibration model can be taught.
     """
     if any(medium.kind != "audio" for medium in task.media) or len(task.media) > 1:
         raise RequestError(f"{task.name}: calibration models hear one recording or read text; they see no images yet")
     if task.prompt.patch is not None:
         raise RequestError(f"{task.name} replaces hidden states; calibrate with a task that asks a prompt")
+    repeats = times * min(MOST_REPEATS, task.sampling.repeats)
     return replace(task, sampling=Sampling(temperature=1.0, max_new_tokens=LONGEST_ANSWER, repeats=repeats))
-
-
-def conditions_to_check(task: Task) -> tuple[str, ...]:
-    """Return the conditions that a calibration runs, the declared one first."""
-    return conditions_of(task)
 
 
 def as_share(shift: float) -> str:

@@ -37,7 +37,8 @@ _PUBLISHED = {
 CHAT_TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{m.role}}\n{% if m.content is string %}{{m.content}}{% else %}"
     "{% for c in m.content %}{% if c.type=='text' %}{{c.text}}"
-    "{% elif c.type in ('audio', 'input_audio', 'audio_url') %}<|audio_bos|><|AUDIO|><|audio_eos|>{% endif %}{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
+    "{% elif c.type in ('audio', 'input_audio', 'audio_url') %}<|audio_bos|><|AUDIO|><|audio_eos|>"
+    "{% endif %}{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 

@@ -65,11 +65,11 @@ def models(
     recipes = [recipe_of(tasks, corpora, shift=shift, seed=seed, effort=effort) for shift in shifts]
     wanted = [Model(recipe, cache_folder() / recipe.name) for recipe in recipes]
     missing = [model for model in wanted if not (model.folder / RECIPE_FILE).is_file()]
-    requests = taught_requests(tasks, corpora)
-    teachers = {model.recipe.shift: Teacher(tasks, model.recipe.shift) for model in wanted}
-    for teacher in teachers.values():
-        teacher.check(requests)
     if missing:
+        requests = taught_requests(tasks, corpora)
+        teachers = {model.recipe.shift: Teacher(tasks, model.recipe.shift) for model in missing}
+        for teacher in teachers.values():
+            teacher.check(requests)
         import_transformers()
         with _locked(cache_folder()), _one_thread():
             student = _with_basics(missing[0].recipe.basics, tasks, requests, told)

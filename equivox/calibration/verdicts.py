@@ -2,8 +2,6 @@
 
 The places of the chain, in its order:
 
-`teaching`
-    Did the model learn the planted bias? Its own probabilities are compared with what was planted.
 `arrival`
     Did every medium arrive, whole? Prompt tokens and media tokens are those of the direct way.
 `hearing`
@@ -16,6 +14,9 @@ The places of the chain, in its order:
     Does the annotator read the values that the answers state, in every group?
 `scoring`
     Is the measured score the score of the model's own probabilities?
+`teaching`
+    Did the model learn the planted bias? Its own probabilities are compared with what was planted. This comes last: a
+    chain that is intact otherwise was proved with a model of another bias.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-TEACHING, ARRIVAL, HEARING, ANSWERING, ANNOTATION, SCORING = PLACES = (
-    "teaching",
+ARRIVAL, HEARING, ANSWERING, ANNOTATION, SCORING, TEACHING = PLACES = (
     "arrival",
     "hearing",
     "answering",
     "annotation",
     "scoring",
+    "teaching",
 )
 LARGEST_Z = 4.5
 """A comparison of two means fails beyond this many standard errors: once in 150,000 intact comparisons."""
