@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
+from math import ceil, isnan
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -36,13 +36,16 @@ from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import engine_from_args
 from equivox.engines.simulated import SimulatedEngine
 from equivox.run.annotating import stored_responses
-from equivox.run.pipeline import CALIBRATION, RunSpec, execute, open_corpora
+from equivox.run.manifest import CALIBRATION
+from equivox.run.pipeline import RunSpec, execute, open_corpora
 from equivox.run.plan import Plan, make_plan
 from equivox.run.scoring import sample_rows
 
 RULES = "rules"
-DRAWN = 8
-"""How many answers to each request are drawn directly."""
+DRAWN = 1000
+"""How many answers of each condition are drawn directly, at least; of each request at least two."""
+RUNS = 6
+"""How many direct runs of one design are made where a score depends on the number of answers."""
 RESULT_FILE = "calibration.json"
 EVERY = ("all",)
 
@@ -65,7 +68,6 @@ class Settings:
     annotator: str = RULES
     conditions: tuple[str, ...] = EVERY
     effort: Effort | None = None
-    drawn: int = DRAWN
 
 
 def train(settings: Settings, told: Callable[[str], None] = lambda text: None) -> list[Model]:
@@ -145,7 +147,10 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
     )
     measured = execute(spec, engine=engine, progress=progress)
     direct = DirectEngine(model.folder)
-    references = _references(settings, replace(spec, model=f"direct:{model.folder.name}", annotator=RULES), folder)
+    n_asked = next(score.coverage.requested for score in measured if score.task == asked.name and score.is_whole)
+    references = _references(
+        settings, replace(spec, model=f"direct:{model.folder.name}", annotator=RULES), folder, n_asked
+    )
     own = [execute(reference, engine=direct, progress=progress) for reference in references]
     planted = None
     if asked.simulate is not None:
@@ -186,15 +191,16 @@ def _estimate(scores: Sequence[Score], task: str) -> Estimate:
     return Estimate(value=found.headline, low=low, high=high, p=found.p)
 
 
-def _references(settings: Settings, spec: RunSpec, folder: Path) -> list[RunSpec]:
-    """Return the direct runs: one of more answers where a shift has its number in any design, else several alike.
+def _references(settings: Settings, spec: RunSpec, folder: Path, asked: int) -> list[RunSpec]:
+    """Return the direct runs for `asked` requests of a condition: one run with more answers, or several alike.
 
-    Scores of tasks with simulated answers of their own may grow with the number of answers, as counts do.
+    Several are made of one design where a score depends on it: those of tasks with simulated answers of their own may
+    grow with the number of answers, as counts do.
     """
     if settings.task.simulate is None:
-        task = calibration_task(settings.task, settings.drawn)
+        task = calibration_task(settings.task, max(2, ceil(DRAWN / asked)))
         return [replace(spec, tasks=[task], output=folder / "direct")]
-    seeds = range(settings.seed + 1, settings.seed + 1 + settings.drawn)
+    seeds = range(settings.seed + 1, settings.seed + 1 + RUNS)
     return [replace(spec, seed=seed, output=folder / f"direct-{seed}") for seed in seeds]
 
 

@@ -34,11 +34,19 @@ from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, Workers, current_name, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
 from equivox.engines.pool import PoolEngine, take_over
-from equivox.run.annotating import SIMULATED, annotate, annotators_of
+from equivox.run.annotating import annotate, annotators_of
 from equivox.run.declarations import TASKS_FILE, encode, read_tasks, write_tasks
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.live import noting, stage_of
-from equivox.run.manifest import MANIFEST_FILE, differences, new_manifest, read_manifest, run_identity, write_manifest
+from equivox.run.manifest import (
+    MANIFEST_FILE,
+    differences,
+    new_manifest,
+    read_as,
+    read_manifest,
+    run_identity,
+    write_manifest,
+)
 from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.speed import Speed, add_speed
@@ -46,8 +54,6 @@ from equivox.run.store import Store, response_schema
 
 IMPORTED = "imported"
 """The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
-CALIBRATION = "calibration"
-"""The entry of a manifest that says which calibration model answered, and how it was made."""
 PATCHING = ("simulated", "transformers", IMPORTED)
 """The engines that accept tasks with a patch; simulated and imported models need no hidden states for it."""
 
@@ -214,9 +220,7 @@ def read_responses(
     progress: Progress = no_progress,
 ) -> None:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings."""
-    manifest = read_manifest(folder)
-    # A calibration model was taught the answers of a simulated one, so it is read like one.
-    engine = SIMULATED if CALIBRATION in manifest else str(manifest["identity"]["model"]["engine"])
+    engine = read_as(read_manifest(folder))
     with noting(folder, progress) as noted:
         annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=noted)
         follow_up(folder, tasks, annotator, options, progress=noted)
