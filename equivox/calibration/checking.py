@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from equivox.calibration.verdicts import (
     taught,
 )
 from equivox.core.files import write_document
+from equivox.core.plain import as_plain
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine, Request
 from equivox.core.scores import NAN, Score
@@ -124,7 +124,7 @@ def result(settings: Settings, made: Sequence[Model], lines: Sequence[Line]) -> 
         "limit": settings.limit,
         "annotator": settings.annotator,
         "models": [{"shift": model.recipe.shift, "folder": model.folder.name, **model.about} for model in made],
-        "lines": json.loads(json.dumps([line.as_dict() for line in lines])),
+        "lines": [as_plain(line.as_dict()) for line in lines],
         "passed": passed,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -37,8 +38,9 @@ Decode = Callable[..., Any]
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Models are made anew, unless the caller names a cache."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EQUIVOX_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("EQUIVOX_CACHE", os.environ.get("EQUIVOX_CACHE") or str(tmp_path_factory.mktemp("cache")))
         yield
 
 
