@@ -264,7 +264,7 @@ def _optimise(parameters: list[Any], rate: float, steps: int, loss_of: Callable[
     if not steps:
         return math.nan
     optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=0.1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=max(0.1, 3 / steps))
     losses = []
     for step in range(steps):
         loss = loss_of(step)
