@@ -40,8 +40,8 @@ LEAST_AGREEMENT = 0.95
 """The share of values that an annotator must read in every group."""
 BEYOND = 0.75
 """How far a number may lie outside an interval, as a share of the distance from the estimate to that end."""
-TAUGHT_WITHIN = 8.0
-"""How far from the planted bias, in points, the model's own bias may lie: what training leaves."""
+TAUGHT_WITHIN, TAUGHT_SHARE = 5.0, 0.15
+"""How far from the planted bias the model's own may lie, in its unit or as a share of it: what training leaves."""
 SLACK = 2.0
 """Points by which two estimates may differ although an interval is a point, such as one clipped at zero."""
 
@@ -56,7 +56,9 @@ class Estimate:
     p: float = math.nan
 
     def __str__(self) -> str:
-        return f"{self.value:.1f} [{self.low:.1f}, {self.high:.1f}]" if math.isfinite(self.value) else "undefined"
+        if not math.isfinite(self.value):
+            return "undefined"
+        return f"{self.value:.1f}" + (f" [{self.low:.1f}, {self.high:.1f}]" if self.low < self.high else "")
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,12 @@ def taught(planted: float, own: Estimate) -> Finding:
     """
     if math.isnan(own.value):
         return Finding(TEACHING, None, "the model's own score is undefined")
-    near = abs(own.value - planted) <= TAUGHT_WITHIN or own.low <= planted <= own.high
+    within = max(TAUGHT_WITHIN, TAUGHT_SHARE * planted)
+    near = abs(own.value - planted) <= within or own.low <= planted <= own.high
     return Finding(
         TEACHING,
         near,
-        f"the model itself has {own}, planted were {planted:g}"
+        f"the model itself has {own}, planted were {planted:.1f}"
         + ("" if near else "; train another with --seed, the engine is not at fault"),
     )
 
