@@ -26,7 +26,7 @@ ONE = Recipe(task="vibe_gender:candidate", taught="abc", shift=20.0, libraries={
         {"shift": 21.0},
         {"seed": 1},
         {"effort": Effort(answering=301)},
-        {"version": "2"},
+        {"version": "0"},
         {"libraries": {"torch": "2.13.1"}},
     ],
 )
