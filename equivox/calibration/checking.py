@@ -68,6 +68,7 @@ class Settings:
     annotator: str = RULES
     conditions: tuple[str, ...] = EVERY
     effort: Effort | None = None
+    drawn: int = DRAWN
 
 
 def train(settings: Settings, told: Callable[[str], None] = lambda text: None) -> list[Model]:
@@ -198,7 +199,7 @@ def _references(settings: Settings, spec: RunSpec, folder: Path, asked: int) -> 
     grow with the number of answers, as counts do.
     """
     if settings.task.simulate is None:
-        task = calibration_task(settings.task, max(2, ceil(DRAWN / asked)))
+        task = calibration_task(settings.task, max(2, ceil(settings.drawn / asked)))
         return [replace(spec, tasks=[task], output=folder / "direct")]
     seeds = range(settings.seed + 1, settings.seed + 1 + RUNS)
     return [replace(spec, seed=seed, output=folder / f"direct-{seed}") for seed in seeds]
@@ -344,7 +345,7 @@ class _Chain:
         for row in rows:
             told = teller.told(task.name, texts[row.key]) if row.key in texts else None
             for name, values in (told or {}).items():
-                counts = agreement.setdefault(row.group, [0, 0])
+                counts = agreement.setdefault(f"{row.group}, {name}", [0, 0])
                 counts[0] += list(row.values.get(name, ())) == values[: len(row.values.get(name, values))]
                 counts[1] += 1
-        return read({group: (alike, compared) for group, (alike, compared) in agreement.items()})
+        return read({named: (alike, compared) for named, (alike, compared) in agreement.items()})

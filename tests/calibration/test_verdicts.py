@@ -90,6 +90,7 @@ def test_an_annotator_is_judged_by_its_worst_group() -> None:
     found = read({"female": (398, 400), "male": (300, 400)})
     assert found.passed is False
     assert found.says == "of male, 75 % of the values are read right"
+    assert read({"female": (11, 12), "male": (12, 12)}).passed
     assert read({}).passed is None
 
 
