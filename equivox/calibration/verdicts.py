@@ -37,9 +37,7 @@ ARRIVAL, HEARING, ANSWERING, ANNOTATION, SCORING, TEACHING = PLACES = (
 LARGEST_Z = 4.5
 """A comparison of two means fails beyond this many standard errors: once in 150,000 intact comparisons."""
 LEAST_AGREEMENT, FEWEST_WRONG = 0.95, 3
-"""The share of values that an annotator must read, of every attribute in every group, and how many may be wrong less one.
-
-A tiny model now and then writes a sentence that was never taught."""
+"""The share of values that an annotator must read of every attribute in every group; fewer wrong ones are no fault."""
 BEYOND = 0.75
 """How far a number may lie outside an interval, as a share of the distance from the estimate to that end."""
 TAUGHT_WITHIN, TAUGHT_SHARE = 5.0, 0.15
