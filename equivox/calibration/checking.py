@@ -14,6 +14,7 @@ from equivox.calibration.direct import DirectEngine
 from equivox.calibration.recipe import Effort, as_share, calibration_task
 from equivox.calibration.training import Model, models
 from equivox.calibration.verdicts import (
+    ARRIVAL,
     Estimate,
     Finding,
     Line,
@@ -25,6 +26,7 @@ from equivox.calibration.verdicts import (
     scored,
     taught,
 )
+from equivox.core.errors import RunError
 from equivox.core.files import write_document
 from equivox.core.plain import as_plain
 from equivox.core.progress import Progress, no_progress
@@ -36,7 +38,7 @@ from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import engine_from_args
 from equivox.engines.simulated import SimulatedEngine
 from equivox.run.annotating import stored_responses
-from equivox.run.manifest import CALIBRATION
+from equivox.run.manifest import CALIBRATION, read_manifest
 from equivox.run.pipeline import RunSpec, execute, open_corpora
 from equivox.run.plan import Plan, make_plan
 from equivox.run.scoring import sample_rows
@@ -146,9 +148,18 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
         annotator=settings.annotator,
         about=about,
     )
-    measured = execute(spec, engine=engine, progress=progress)
+    try:
+        measured = execute(spec, engine=engine, progress=progress)
+    except RunError as error:  # such as media that the engine did not use
+        nothing = Estimate(value=NAN)
+        finding = Finding(ARRIVAL, False, str(error))
+        return [
+            Line(
+                shift=shift, condition=asked.condition, planted=shift, own=nothing, measured=nothing, findings=[finding]
+            )
+        ]
     direct = DirectEngine(model.folder)
-    n_asked = next(score.coverage.requested for score in measured if score.task == asked.name and score.is_whole)
+    n_asked = next(score.coverage.requested for score in measured if score.is_whole)
     references = _references(
         settings, replace(spec, model=f"direct:{model.folder.name}", annotator=RULES), folder, n_asked
     )
@@ -220,10 +231,9 @@ def _spread(runs: Sequence[Sequence[Score]], task: str) -> Estimate:
 
 @dataclass(frozen=True)
 class _Answer:
-    """One answer with its request, and the request of another group about the same."""
+    """One answer with its request. `ended`: the model ended it by itself."""
 
     request: Request
-    group: str
     text: str
     ended: bool
 
@@ -240,6 +250,8 @@ class _Chain:
         direct: DirectEngine,
     ) -> None:
         self.measured, self.tasks = measured, tasks
+        self.declared = measured.tasks[0].condition
+        self.annotator = str(read_manifest(measured.output)["command"]["annotator"])
         self.engine, self.direct = engine, direct
         corpora = open_corpora(tasks, SAMPLE, {})
         self.asked = make_plan(tasks, corpora, engine.identity, limit=measured.limit, seed=measured.seed)
@@ -259,7 +271,7 @@ class _Chain:
             response = responses.get(planned.request.key)
             if response is not None and response["text"]:
                 ended = response["finish_reason"] == "stop"
-                found[planned.task].append(_Answer(planned.request, planned.group, response["text"], ended))
+                found[planned.task].append(_Answer(planned.request, response["text"], ended))
         return found
 
     def findings(self, task: Task) -> list[Finding]:
@@ -308,7 +320,7 @@ class _Chain:
             ]
 
         found = [drawn(*pairs(mine, own_mine))] if kept else []
-        if kept and task.media and task.condition == self.tasks[0].condition:
+        if kept and task.media and task.condition == self.declared:
             told = [a - b for a, b in zip(mine, other, strict=True)]
             own_told = [a - b for a, b in zip(own_mine, own_other, strict=True)]
             found.insert(0, heard(*pairs(told, own_told)))
@@ -341,7 +353,7 @@ class _Chain:
         teller = SimulatedEngine.from_spec("random", [self.measured.tasks[0]])
         texts = {answer.request.key: answer.text for answer in self.answers[task.name]}
         agreement: dict[str, list[int]] = {}
-        rows = sample_rows(self.measured.output, [task], self.measured.annotator)[task.name]
+        rows = sample_rows(self.measured.output, [task], self.annotator)[task.name]
         for row in rows:
             told = teller.told(task.name, texts[row.key]) if row.key in texts else None
             for name, values in (told or {}).items():

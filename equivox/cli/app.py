@@ -526,9 +526,10 @@ def calibrate(
     shift: Annotated[str, typer.Option(help="Planted biases in percent, separated by commas.")] = "0,20,60",
     seed: Annotated[int, typer.Option(min=0, help="The seed of the training and of the requests.")] = 0,
     limit: Annotated[int | None, typer.Option(min=4, help="Samples that are asked about; all by default.")] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the runs go, which are resumed.")] = Path(
-        "runs/calibration"
-    ),
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where the runs go, which are resumed; runs/calibration/ENGINE-TASK-SEED."),
+    ] = None,
     device: Annotated[str | None, typer.Option(help="Where transformers runs the models: cuda, cpu, mps.")] = None,
     annotator: Annotated[str, typer.Option(help="The annotator to be proved with the engine.")] = "rules",
     conditions: Annotated[str, typer.Option(help="declared, text_only, silence, shuffled, or all.")] = "all",

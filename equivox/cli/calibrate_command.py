@@ -29,7 +29,7 @@ class Wish:
     shift: str
     seed: int
     limit: int | None
-    output: Path
+    output: Path | None
     device: str | None
     annotator: str
     conditions: str
@@ -98,12 +98,21 @@ def settings_of(wish: Wish) -> Settings:
         arguments=arguments,
         task=chosen[0],
         shifts=shifts,
-        output=wish.output,
+        output=wish.output or Path("runs/calibration") / default_name([scheme, chosen[0].name, f"seed{wish.seed}"]),
         seed=wish.seed,
         limit=wish.limit,
         annotator=wish.annotator,
         conditions=parse_conditions(wish.conditions),
     )
+
+
+def default_name(parts: Sequence[str]) -> str:
+    """Return the name of the folder of a calibration's runs.
+
+    >>> default_name(["vllm", "vibe_gender:candidate", "seed0"])
+    'vllm-vibe_gender-candidate-seed0'
+    """
+    return "-".join(parts).replace(":", "-")
 
 
 def serve_first(wish: Wish, models: Sequence[Model]) -> str:
