@@ -27,6 +27,8 @@ _POSITIONS = 1500
 """Positions of the encoder that the architecture publishes: 30 s."""
 _BATCH = 32
 _NOISE = 0.1
+FIRST_RATE, LATER_RATE = 3e-3, 1e-3
+"""Rates of learning to answer: first, and with each shift, where a high rate would undo what was heard first."""
 # Names in transformers → names in published checkpoints, which vLLM expects.
 _PUBLISHED = {
     "model.audio_tower.": "audio_tower.",
@@ -160,7 +162,12 @@ class Student:
             self._heard = {clip: self._hear([clip])[0].clone() for clip in self._clips}
 
     def learn_to_answer(
-        self, teacher: Teacher, requests: Sequence[Request], steps: int, told: Callable[[str], None]
+        self,
+        teacher: Teacher,
+        requests: Sequence[Request],
+        steps: int,
+        told: Callable[[str], None],
+        rate: float = FIRST_RATE,
     ) -> None:
         """Learn to answer `requests` as `teacher` does; an eighth of the batches has no media.
 
@@ -182,7 +189,7 @@ class Student:
             return -torch.cat(self._log_probabilities(pairs)).mean()
 
         parameters = [p for p in self.model.parameters() if p.requires_grad]
-        told(f"learning to answer, shift {teacher.shift:g}: loss {_optimise(parameters, 3e-3, steps, loss):.2f}")
+        told(f"learning to answer, shift {teacher.shift:g}: loss {_optimise(parameters, rate, steps, loss):.2f}")
 
     def _prompt(self, request: Request) -> list[int]:
         named = (request.text, tuple(part.sha256 for part in request.media))
