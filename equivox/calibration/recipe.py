@@ -15,7 +15,7 @@ from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.task import Sampling, Task
 
-VERSION = "3"
+VERSION = "1"
 """Raised whenever a recipe makes other weights."""
 TEACHER = "simulated:planted"
 LONGEST_ANSWER = 192

@@ -27,8 +27,6 @@ _POSITIONS = 1500
 """Positions of the encoder that the architecture publishes: 30 s."""
 _BATCH = 32
 _NOISE = 0.1
-FIRST_RATE, LATER_RATE = 3e-3, 1e-3
-"""Rates of learning to answer: first, and with each shift, where a high rate would undo what was heard first."""
 # Names in transformers → names in published checkpoints, which vLLM expects.
 _PUBLISHED = {
     "model.audio_tower.": "audio_tower.",
@@ -162,34 +160,20 @@ class Student:
             self._heard = {clip: self._hear([clip])[0].clone() for clip in self._clips}
 
     def learn_to_answer(
-        self,
-        teacher: Teacher,
-        requests: Sequence[Request],
-        steps: int,
-        told: Callable[[str], None],
-        rate: float = FIRST_RATE,
+        self, teacher: Teacher, requests: Sequence[Request], steps: int, told: Callable[[str], None]
     ) -> None:
-        """Learn to answer `requests` as `teacher` does; an eighth of the batches has no media.
-
-        In a batch one request of each group gets an answer by the same random numbers: such answers differ only by
-        what is planted, so that the difference between groups is learnt with less noise.
-        """
+        """Learn to answer `requests` as `teacher` does; an eighth of the batches has no media."""
         import torch
 
-        kinds = [_by_group(requests, media=True), _by_group(requests, media=False)]
+        kinds = [[r for r in requests if r.media], [r for r in requests if not r.media]]
 
         def loss(step: int) -> Any:
-            groups = kinds[0] if kinds[0] and (step % 8 != 7 or not kinds[1]) else kinds[1]
-            pairs = []
-            for _ in range(_BATCH // len(groups)):
-                number = self.rng.random()
-                for own in groups:
-                    request = self.rng.choice(own)
-                    pairs.append((request, teacher.answer(request, random.Random(number)) + END))
-            return -torch.cat(self._log_probabilities(pairs)).mean()
+            own = kinds[0] and (step % 8 != 7 or not kinds[1])
+            batch = self.rng.choices(kinds[0] if own else kinds[1], k=_BATCH)
+            return -torch.cat(self._log_probabilities([(r, teacher.answer(r, self.rng) + END) for r in batch])).mean()
 
         parameters = [p for p in self.model.parameters() if p.requires_grad]
-        told(f"learning to answer, shift {teacher.shift:g}: loss {_optimise(parameters, rate, steps, loss):.2f}")
+        told(f"learning to answer, shift {teacher.shift:g}: loss {_optimise(parameters, 3e-3, steps, loss):.2f}")
 
     def _prompt(self, request: Request) -> list[int]:
         named = (request.text, tuple(part.sha256 for part in request.media))
@@ -248,15 +232,6 @@ class Student:
         weights = {_published(name): value.contiguous() for name, value in self.model.state_dict().items()}
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         self._set_positions(self._positions)
-
-
-def _by_group(requests: Sequence[Request], *, media: bool) -> list[list[Request]]:
-    """Return the requests with media, or those without, of each group."""
-    found: dict[str, list[Request]] = {}
-    for request in requests:
-        if bool(request.media) is media:
-            found.setdefault(request.labels.group, []).append(request)
-    return list(found.values())
 
 
 def _published(name: str) -> str:

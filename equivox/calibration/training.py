@@ -71,17 +71,13 @@ def models(
         for teacher in teachers.values():
             teacher.check(requests)
         import_transformers()
-        from equivox.calibration.student import LATER_RATE
-
         with _locked(cache_folder()), _one_thread():
             student = _with_basics(missing[0].recipe.basics, tasks, requests, told)
             begun = student.state()
             for model in missing:
                 student.go_on_from(begun)
                 recipe = model.recipe
-                student.learn_to_answer(
-                    teachers[recipe.shift], requests, recipe.effort.answering, told, rate=LATER_RATE
-                )
+                student.learn_to_answer(teachers[recipe.shift], requests, recipe.effort.answering, told)
                 with _whole(model.folder) as folder:
                     student.save(folder)
                     (folder / RECIPE_FILE).write_text(json.dumps(recipe.as_dict(), indent=1) + "\n", "utf-8")
