@@ -18,6 +18,7 @@ SAYS = {
     "api": "measure, open_run, load_task, list_tasks",
     "integrations": "the Hub, lighteval, flat results: other projects' formats",
     "report": "tables, figures, pages; renders results, computes none",
+    "calibration": "models of a known bias, for a whole chain",
     "compare": "paired tests, ranks, agreement, labels from people",
     "tasks": "declarations, and the registry of all tasks",
     "run": "plan, generate, annotate, score; store, manifest, resume",

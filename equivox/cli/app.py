@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from equivox.cli import audit_commands, data_commands, metric_commands, run_commands, task_commands
+from equivox.cli import audit_commands, calibrate_command, data_commands, metric_commands, run_commands, task_commands
 from equivox.cli.output import echo
 from equivox.cli.scoring import with_scoring_options
 from equivox.core.outage import STOP_AFTER
@@ -541,6 +541,47 @@ def power(
             power=power,
             simulations=simulations,
             seed=seed,
+        )
+    )
+
+
+@app.command(rich_help_panel=PREPARE)
+def calibrate(
+    engine: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENGINE",
+            help="vllm, transformers or endpoint; model arguments follow a colon: vllm:dtype=bfloat16.",
+        ),
+    ] = "vllm",
+    task: Annotated[str, typer.Option(help="The task that the models are taught.")] = "vibe_gender:candidate",
+    shift: Annotated[str, typer.Option(help="Planted biases in percent, separated by commas.")] = "0,20,60",
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the training and of the requests.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=4, help="Samples that are asked about; all by default.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where the runs go, which are resumed; runs/calibration/ENGINE-TASK-SEED."),
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="Where transformers runs the models: cuda, cpu, mps.")] = None,
+    annotator: Annotated[str, typer.Option(help="The annotator to be proved with the engine.")] = "rules",
+    conditions: Annotated[str, typer.Option(help="declared, text_only, silence, shuffled, or all.")] = "all",
+    json: Annotated[bool, typer.Option("--json", help="Print everything that was found as JSON.")] = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Prove an installation: run tiny models with a known bias through all of it; exit 0: passes, 1: fails."""
+    return calibrate_command.calibrate(
+        calibrate_command.Wish(
+            engine=engine,
+            task=task,
+            shift=shift,
+            seed=seed,
+            limit=limit,
+            output=output,
+            device=device,
+            annotator=annotator,
+            conditions=conditions,
+            json=json,
+            quiet=quiet,
         )
     )
 

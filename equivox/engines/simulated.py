@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from urllib.parse import parse_qsl
@@ -129,7 +130,7 @@ class SimulatedEngine:
             if rng.random() < self.settings.fail:
                 yield Response(key=request.key, text=None, error="planted failure")
                 continue
-            text = self._answer(request, rng)
+            text = self.answer(request, rng)
             yield Response(
                 key=request.key,
                 text=text,
@@ -153,7 +154,8 @@ class SimulatedEngine:
     def close(self) -> None:
         """Do nothing: there is nothing to free."""
 
-    def _answer(self, request: Request, rng: random.Random) -> str:
+    def answer(self, request: Request, rng: random.Random) -> str:
+        """Return one answer to `request` as its labels say, drawn by `rng`; `equivox.calibration` teaches from it."""
         declines = self.settings.refusal
         if request.labels.group == request.labels.groups[0]:
             declines += self.settings.refusal_gap
@@ -172,6 +174,30 @@ class SimulatedEngine:
                 name = attribute.name.replace("_", " ")
                 sentences.append(rng.choice(known).format(value=rng.choice(words[value]), name=name))
         return " ".join(sentences)
+
+    def told(self, name: str, text: str) -> dict[str, list[str]] | None:
+        """Return the values that an answer to the task `name` states in the sentences of `answer`, by attribute.
+
+        None where an attribute has no such sentence, and for a task with simulated answers of its own. Sentences are
+        found by their form, so this does not depend on how annotators match words.
+        """
+        task = self._tasks[declared_name(name)]
+        if task.simulate is not None:
+            return None
+        found: dict[str, list[str]] = {}
+        for attribute in task.attributes:
+            if attribute.role == "refusal":
+                continue
+            value_of = {word: value for value, words in self._vocabulary.of(attribute).words.items() for word in words}
+            words = "|".join(sorted(map(re.escape, value_of), key=len, reverse=True))
+            known = self._prose["sentences"].get(attribute.name, self._prose["any"])
+            forms = (form.replace("{name}", attribute.name.replace("_", " ")) for form in known)
+            pattern = "|".join(f"({words})".join(map(re.escape, form.split("{value}"))) for form in forms)
+            said = [next(filter(None, match.groups())) for match in re.finditer(pattern, text)]
+            if not said:
+                return None
+            found[attribute.name] = [value_of[word] for word in said]
+        return found
 
     def values(self, attribute: Attribute, labels: Labels, rng: random.Random) -> list[str]:
         """Draw the values of one attribute for one response."""

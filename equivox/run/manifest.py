@@ -21,6 +21,9 @@ from equivox.engines import model_label
 
 MANIFEST_FILE = "manifest.json"
 
+CALIBRATION = "calibration"
+"""The entry of a manifest that says which calibration model answered, and how it was made."""
+
 FORMAT = 2
 """Raised when the layout of a run directory changes."""
 
@@ -110,6 +113,15 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"use the equivox that made it: pip install equivox=={manifest.get('equivox')}"
         )
     return dict(manifest)
+
+
+def read_as(manifest: Mapping[str, Any]) -> str:
+    """Return the engine whose answers those of a run are like: a calibration model was taught those of a simulated one.
+
+    >>> read_as({"identity": {"model": {"engine": "vllm"}}}), read_as({"calibration": {"recipe_sha256": "…"}})
+    ('vllm', 'simulated')
+    """
+    return "simulated" if CALIBRATION in manifest else str(manifest["identity"]["model"]["engine"])
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:

@@ -38,7 +38,15 @@ from equivox.run.annotating import annotate, annotators_of
 from equivox.run.declarations import TASKS_FILE, read_tasks, refuse_unstorable, write_tasks
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.live import noting, stage_of
-from equivox.run.manifest import MANIFEST_FILE, differences, new_manifest, read_manifest, run_identity, write_manifest
+from equivox.run.manifest import (
+    MANIFEST_FILE,
+    differences,
+    new_manifest,
+    read_as,
+    read_manifest,
+    run_identity,
+    write_manifest,
+)
 from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.speed import Speed, add_speed
@@ -53,7 +61,10 @@ PATCHING = ("simulated", "transformers", IMPORTED)
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """Settings of a run: the model's name, the tasks as declared, and the variants to run."""
+    """Settings of a run: the model's name, the tasks as declared, and the variants to run.
+
+    `about` holds further entries of the manifest.
+    """
 
     model: str
     tasks: Sequence[Task]
@@ -69,6 +80,7 @@ class RunSpec:
     retry_failed: bool = False
     stop_after: int = STOP_AFTER
     workers: Workers = field(default_factory=Workers, compare=False)
+    about: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 def execute(
@@ -209,7 +221,7 @@ def read_responses(
     progress: Progress = no_progress,
 ) -> None:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings."""
-    engine = str(read_manifest(folder)["identity"]["model"]["engine"])
+    engine = read_as(read_manifest(folder))
     with noting(folder, progress) as noted:
         annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=noted)
         follow_up(folder, tasks, annotator, options, progress=noted)
@@ -470,7 +482,7 @@ def begin(
             "annotator": annotator,
         }
         manifest = new_manifest(identity, command)
-        write_manifest(folder, manifest | {"samples_without_group": left_out})
+        write_manifest(folder, manifest | {"samples_without_group": left_out} | dict(spec.about))
     forget_hashes(folder)
     if not (folder / TASKS_FILE).exists():
         write_tasks(folder, tasks)

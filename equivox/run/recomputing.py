@@ -24,7 +24,7 @@ from equivox.core.segments import Value, check_tools
 from equivox.core.task import Task
 from equivox.run.annotating import annotate, stored_annotations
 from equivox.run.declarations import TASKS_FILE
-from equivox.run.manifest import MANIFEST_FILE, read_manifest
+from equivox.run.manifest import MANIFEST_FILE, read_as, read_manifest
 from equivox.run.panel import PANEL, combine
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import follow_up
@@ -107,7 +107,7 @@ def annotate_again(
         combine(folder, tasks, [str(name) for name in annotator.settings["members"]])
         return
     check_tools(tasks)
-    engine = str(read_manifest(folder)["identity"]["model"]["engine"])
+    engine = read_as(read_manifest(folder))
     annotate(folder, tasks, annotator, engine=engine, progress=progress)
     follow_up(folder, tasks, annotator, options)
 

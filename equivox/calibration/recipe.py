@@ -1,0 +1,145 @@
+"""The recipe of a calibration model: everything that determines its weights, and where they are kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from equivox.core.errors import RequestError
+from equivox.core.hashing import digest
+from equivox.core.task import Sampling, Task
+
+VERSION = "1"
+"""Raised whenever a recipe makes other weights."""
+TEACHER = "simulated:planted"
+LONGEST_ANSWER = 192
+"""Tokens of the student's own vocabulary."""
+MOST_SHIFT = 100.0
+MOST_REPEATS = 5
+_LIBRARIES = ("tokenizers", "torch", "transformers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """Steps of the training: to tell the groups by ear, to answer with a shift of 100, and to answer with the shift."""
+
+    hearing: int = 80
+    basics: int = 100
+    answering: int = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Everything that determines the weights of one calibration model.
+
+    `shift` is the planted bias in percent. `task` is the name of the task, `taught` the digest of what is asked and of
+    the corpus that is asked about.
+    """
+
+    task: str
+    taught: str
+    shift: float
+    seed: int = 0
+    effort: Effort = Effort()
+    version: str = VERSION
+    libraries: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the recipe."""
+        return digest(self.as_dict())
+
+    @property
+    def basics(self) -> Recipe:
+        """The recipe of the model that all shifts begin with."""
+        return replace(self, shift=MOST_SHIFT, effort=replace(self.effort, answering=0))
+
+    @property
+    def name(self) -> str:
+        """The name of the checkpoint's folder.
+
+        >>> Recipe(task="vibe_gender:story", taught="", shift=20).name[:-12]
+        'planted-20-vibe_gender-story-seed0-'
+        """
+        return f"planted-{self.shift:g}-{re.sub(r'[^a-z0-9_]+', '-', self.task)}-seed{self.seed}-{self.digest[:12]}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the recipe as plain JSON values."""
+        return dataclasses.asdict(self) | {"libraries": dict(self.libraries), "teacher": TEACHER}
+
+
+def recipe_of(
+    tasks: Sequence[Task], corpora: Mapping[str, Any], *, shift: float, seed: int, effort: Effort | None = None
+) -> Recipe:
+    """Return the recipe of a model that is taught `shift` (percent) on `tasks`, the conditions of one task."""
+    taught = [[task.fingerprint for task in tasks], {name: corpus.fingerprint for name, corpus in corpora.items()}]
+    return Recipe(
+        task=tasks[0].name,
+        taught=digest(taught),
+        shift=float(shift),
+        seed=seed,
+        effort=effort or Effort(),
+        libraries=libraries(),
+    )
+
+
+def libraries() -> dict[str, str]:
+    """Return the versions of the libraries that determine weights; RequestError where one is missing."""
+    try:
+        return {name: metadata.version(name) for name in _LIBRARIES}
+    except metadata.PackageNotFoundError as missing:
+        raise RequestError(
+            f"calibration models are made with torch and transformers, and {missing.name or 'one'} is not installed; "
+            'pip install "equivox[transformers]"'
+        ) from None
+
+
+def cache_folder() -> Path:
+    """Return the folder that holds calibration models: `EQUIVOX_CACHE`, or else the user's cache folder."""
+    own = os.environ.get("EQUIVOX_CACHE")
+    root = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "equivox"
+    return root.expanduser() / "calibration"
+
+
+def parse_shifts(text: str) -> tuple[float, ...]:
+    """Return the shifts in percent that `text` names, ascending, each once.
+
+    >>> parse_shifts("60, 0,20")
+    (0.0, 20.0, 60.0)
+    """
+    try:
+        shifts = sorted({float(entry) for entry in text.split(",")})
+    except ValueError:
+        raise RequestError(f"`shift` is percents, separated by commas, such as 0,20,60; got {text!r}") from None
+    if not all(0 <= shift <= MOST_SHIFT for shift in shifts):
+        raise RequestError(f"`shift` lies between 0 and 100 percent, got {text}")
+    return tuple(shifts)
+
+
+def calibration_task(task: Task, times: int = 1) -> Task:
+    """Return `task` as calibration models answer it: every token drawn from the model's own probabilities.
+
+    A sample is asked `times` times as often as a calibration asks it: once, or `MOST_REPEATS` times at most where the
+    task repeats itself. RequestError for a task that no calibration model can be taught.
+    """
+    if any(medium.kind != "audio" for medium in task.media) or len(task.media) > 1:
+        raise RequestError(f"{task.name}: calibration models hear one recording or read text; they see no images yet")
+    if task.prompt.patch is not None:
+        raise RequestError(f"{task.name} replaces hidden states; calibrate with a task that asks a prompt")
+    repeats = times * min(MOST_REPEATS, task.sampling.repeats)
+    return replace(task, sampling=Sampling(temperature=1.0, max_new_tokens=LONGEST_ANSWER, repeats=repeats))
+
+
+def as_share(shift: float) -> str:
+    """Return the simulated model that is taught: its shift is a probability.
+
+    >>> as_share(20)
+    'simulated:planted?shift=0.2'
+    """
+    return f"{TEACHER}?shift={shift / 100:g}"

@@ -1,0 +1,41 @@
+"""The teacher: a simulated model that tells what to answer to each request, with the group or without it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from equivox.calibration.recipe import as_share
+from equivox.core.requests import Request
+from equivox.core.task import Task
+from equivox.core.variants import SENDS
+from equivox.engines.simulated import SimulatedEngine
+
+
+class Teacher:
+    """The simulated planted model with a shift in percent.
+
+    In a control condition the person cannot be known: there the teacher answers as for a group drawn by lot.
+    """
+
+    def __init__(self, tasks: Sequence[Task], shift: float) -> None:
+        self.shift = shift
+        self._engine = SimulatedEngine.from_spec(as_share(shift).removeprefix("simulated:"), tasks)
+
+    def answer(self, request: Request, rng: random.Random) -> str:
+        """Return what the student is to answer to `request`; another answer each time."""
+        labels = request.labels
+        if request.condition not in SENDS:
+            labels = replace(labels, group=rng.choice(labels.groups))
+        return self._engine.answer(replace(request, labels=labels), rng)
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Raise RequestError for a shift that cannot be planted on the requests' task."""
+        self._engine.check(requests)
+
+
+def group_heard(request: Request) -> int:
+    """Return the number of the group that a request's recording tells; the number of groups if it tells none."""
+    groups = request.labels.groups
+    return groups.index(request.labels.group) if request.condition in SENDS else len(groups)

@@ -1,0 +1,146 @@
+"""Make calibration models, or take them from the cache."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from equivox.calibration.recipe import Effort, Recipe, cache_folder, recipe_of
+from equivox.calibration.teacher import Teacher
+from equivox.core.errors import RequestError
+from equivox.core.requests import EngineIdentity, Request
+from equivox.core.task import Task
+from equivox.core.variants import SHUFFLED
+from equivox.engines.checkpoint import open_checkpoint
+from equivox.engines.transformers_loading import import_transformers
+from equivox.run.plan import make_plan
+
+RECIPE_FILE = "calibration.json"
+_MOST_TEXTS = 4000
+_NOBODY = EngineIdentity(engine="simulated", model="planted", revision="calibration", reads_labels=True)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A calibration model on this machine: its recipe and the folder of its checkpoint."""
+
+    recipe: Recipe
+    folder: Path
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the manifest of a run says about the model: recipe and hash of the weights."""
+        files = open_checkpoint(str(self.folder)).revision
+        return {"recipe": self.recipe.as_dict(), "recipe_sha256": self.recipe.digest, "checkpoint": files}
+
+
+def taught_requests(tasks: Sequence[Task], corpora: Mapping[str, Any], seed: int = 0) -> list[Request]:
+    """Return the requests of all conditions of a task, each sample once; shuffled ones ask nothing of their own."""
+    asked = [task for task in tasks if task.condition != SHUFFLED]
+    return [
+        planned.request for planned in make_plan(asked, corpora, _NOBODY, seed=seed).requests if not planned.problem
+    ]
+
+
+def models(
+    tasks: Sequence[Task],
+    corpora: Mapping[str, Any],
+    shifts: Sequence[float],
+    *,
+    seed: int = 0,
+    effort: Effort | None = None,
+    told: Callable[[str], None] = lambda text: None,
+) -> list[Model]:
+    """Return a calibration model for each shift in percent, trained or taken from the cache.
+
+    RequestError, before anything is trained, where torch or transformers is missing or a shift cannot be planted.
+    """
+    recipes = [recipe_of(tasks, corpora, shift=shift, seed=seed, effort=effort) for shift in shifts]
+    wanted = [Model(recipe, cache_folder() / recipe.name) for recipe in recipes]
+    missing = [model for model in wanted if not (model.folder / RECIPE_FILE).is_file()]
+    if missing:
+        requests = taught_requests(tasks, corpora)
+        teachers = {model.recipe.shift: Teacher(tasks, model.recipe.shift) for model in missing}
+        for teacher in teachers.values():
+            teacher.check(requests)
+        import_transformers()
+        with _locked(cache_folder()), _one_thread():
+            student = _with_basics(missing[0].recipe.basics, tasks, requests, told)
+            begun = student.state()
+            for model in missing:
+                student.go_on_from(begun)
+                recipe = model.recipe
+                student.learn_to_answer(teachers[recipe.shift], requests, recipe.effort.answering, told)
+                with _whole(model.folder) as folder:
+                    student.save(folder)
+                    (folder / RECIPE_FILE).write_text(json.dumps(recipe.as_dict(), indent=1) + "\n", "utf-8")
+                told(f"made {model.folder}")
+    return wanted
+
+
+def _with_basics(
+    recipe: Recipe, tasks: Sequence[Task], requests: Sequence[Request], told: Callable[[str], None]
+) -> Any:
+    """Return a student who hears, and answers with a shift of 100: all shifts begin there."""
+    from equivox.calibration.student import Student
+
+    teacher = Teacher(tasks, recipe.shift)
+    rng = random.Random(f"texts of {recipe.seed}")
+    asked = rng.choices(requests, k=_MOST_TEXTS)
+    texts = [request.text for request in asked[: _MOST_TEXTS // 3]]
+    even = Teacher(tasks, 0.0)
+    student = Student(requests, texts + [even.answer(request, rng) for request in asked], recipe.seed)
+    student.learn_to_hear(requests, recipe.effort.hearing, told)
+    student.learn_to_answer(teacher, requests, recipe.effort.basics, told)
+    return student
+
+
+@contextmanager
+def _whole(folder: Path) -> Iterator[Path]:
+    """Yield a folder that becomes `folder` when it is finished, so that no half-written model is ever taken."""
+    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        yield made
+        shutil.rmtree(folder, ignore_errors=True)
+        made.rename(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of the cache: of two trainings at a time one waits and then finds the models."""
+    from filelock import FileLock
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock")
+        lock.acquire()
+    except OSError as error:
+        raise RequestError(
+            f"cannot write to {folder}: {error.strerror or error}; name another folder by EQUIVOX_CACHE"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Train in one thread: a tiny model's matrices are not worth sharing, and results do not depend on the cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

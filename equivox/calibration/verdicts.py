@@ -1,0 +1,231 @@
+"""Where in the chain a calibration goes wrong: comparisons of plain numbers, each with its verdict.
+
+The places of the chain, in its order:
+
+`arrival`
+    Did every medium arrive, whole? Prompt tokens and media tokens are those of the direct way.
+`hearing`
+    Do the answers depend on the recording as the model's own probabilities do? Each answer's log-probability under its
+    own recording is compared with that under another group's recording.
+`answering`
+    Are the answers drawn from the model's own probabilities? Their log-probability is compared with that of answers
+    which were drawn directly.
+`annotation`
+    Does the annotator read the values that the answers state, in every group?
+`scoring`
+    Is the measured score the score of the model's own probabilities?
+`teaching`
+    Did the model learn the planted bias? Its own probabilities are compared with what was planted. This comes last: a
+    chain that is intact otherwise was proved with a model of another bias.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+ARRIVAL, HEARING, ANSWERING, ANNOTATION, SCORING, TEACHING = PLACES = (
+    "arrival",
+    "hearing",
+    "answering",
+    "annotation",
+    "scoring",
+    "teaching",
+)
+LARGEST_Z = 4.5
+"""A comparison of two means fails beyond this many standard errors: once in 150,000 intact comparisons."""
+LEAST_AGREEMENT, FEWEST_WRONG = 0.95, 3
+"""The share of values that an annotator must read of every attribute in every group; fewer wrong ones are no fault."""
+BEYOND = 0.75
+"""How far a number may lie outside an interval, as a share of the distance from the estimate to that end."""
+TAUGHT_WITHIN, TAUGHT_SHARE = 5.0, 0.15
+"""How far from the planted bias the model's own may lie, in its unit or as a share of it: what training leaves."""
+SLACK = 2.0
+"""Points by which two estimates may differ although an interval is a point, such as one clipped at zero."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A score in its unit with its interval and its p; NaN where undefined."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+
+    def __str__(self) -> str:
+        if not math.isfinite(self.value):
+            return "undefined"
+        return f"{self.value:.1f}" + (f" [{self.low:.1f}, {self.high:.1f}]" if self.low < self.high else "")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found at one place of the chain. `passed` is None where nothing could be told."""
+
+    place: str
+    passed: bool | None
+    says: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One calibration model in one condition: what was planted, what the model has of it, and what was measured."""
+
+    shift: float
+    condition: str
+    planted: float
+    own: Estimate
+    measured: Estimate
+    findings: Sequence[Finding] = field(default_factory=tuple)
+
+    @property
+    def first_fault(self) -> Finding | None:
+        """The first place of the chain where something is wrong; None if nothing is."""
+        wrong = [finding for finding in self.findings if finding.passed is False]
+        return min(wrong, key=lambda finding: PLACES.index(finding.place), default=None)
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong, and the score itself could be compared."""
+        return self.first_fault is None and any(
+            finding.place == SCORING and finding.passed for finding in self.findings
+        )
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words: `passes`, or the place where the chain first goes wrong and why."""
+        fault = self.first_fault
+        if fault is not None:
+            return f"fails at {fault.place}: {fault.says}"
+        return "passes" if self.passed else "cannot tell"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the line as plain values."""
+        return asdict(self) | {"verdict": self.verdict, "passed": self.passed}
+
+
+def taught(planted: float, own: Estimate) -> Finding:
+    """Compare what was planted with the model's own bias.
+
+    >>> [taught(60, Estimate(value=value, low=value - 4, high=value + 4)).passed for value in (44.1, 58.4)]
+    [False, True]
+    """
+    if math.isnan(own.value):
+        return Finding(TEACHING, None, "the model's own score is undefined")
+    within = max(TAUGHT_WITHIN, TAUGHT_SHARE * planted)
+    near = abs(own.value - planted) <= within or own.low <= planted <= own.high
+    return Finding(
+        TEACHING,
+        near,
+        f"the model itself has {own}, planted were {planted:.1f}"
+        + ("" if near else "; train another with --seed, the engine is not at fault"),
+    )
+
+
+def arrived(*, asked: int, failed: Mapping[str, int], compared: int, other: Mapping[str, int]) -> Finding:
+    """Return whether every request was answered with as many tokens as the direct way has.
+
+    `asked` counts the requests, `failed` those without an answer by their error; `other` counts, by a description, the
+    answers with other numbers of tokens among the `compared` ones.
+    """
+    if failed:
+        reason, count = max(failed.items(), key=lambda item: item[1])
+        return Finding(ARRIVAL, False, f"{sum(failed.values())} of {asked} requests have no answer, {count}: {reason}")
+    if other:
+        reason, count = max(other.items(), key=lambda item: item[1])
+        return Finding(
+            ARRIVAL, False, f"{sum(other.values())} of {compared} prompts have other tokens, {count}: {reason}"
+        )
+    if not compared:
+        return Finding(ARRIVAL, None, "the engine counts no tokens")
+    return Finding(ARRIVAL, True, f"the tokens of {compared} prompts are right")
+
+
+def heard(engine: Sequence[float], direct: Sequence[float]) -> Finding:
+    """Compare how much answers speak for their own recording, in nats per answer.
+
+    Each entry is one request: the log-probability of its answer under its own recording less that under another
+    group's; `direct` has the mean over answers that were drawn directly.
+    """
+    own = mean(direct)
+    if own < 0.02:
+        return Finding(HEARING, None, "the model's answers hardly depend on the recording, as planted")
+    z = paired_z(engine, direct)
+    share = f"{100 * mean(engine) / own:.0f} % of what the model hears directly shows in the answers"
+    return Finding(HEARING, z > -LARGEST_Z, f"{share} (z {z:+.1f})")
+
+
+def drawn(engine: Sequence[float], direct: Sequence[float]) -> Finding:
+    """Compare the log-probability of answers with that of answers that were drawn directly, request by request."""
+    z = paired_z(engine, direct)
+    difference = mean(engine) - mean(direct)
+    says = f"answers are {abs(difference):.2f} nats {'likelier' if difference > 0 else 'less likely'} than the model's"
+    if abs(z) <= LARGEST_Z:
+        return Finding(ANSWERING, True, f"answers are as likely as the model's own (z {z:+.1f})")
+    why = (
+        "; were they drawn at temperature 1 from all tokens?"
+        if difference > 0
+        else "; is the prompt or the model another?"
+    )
+    return Finding(ANSWERING, False, f"{says} own (z {z:+.1f}){why}")
+
+
+def read(agreement: Mapping[str, tuple[int, int]]) -> Finding:
+    """Return whether an annotator reads what answers state: group and attribute → values alike, values compared."""
+    told = {group: alike / compared for group, (alike, compared) in agreement.items() if compared}
+    if not told:
+        return Finding(ANNOTATION, None, "no answer has the form in which its values are known")
+    worst = min(told, key=lambda group: told[group])
+    says = f"of {worst or 'all'}, {100 * told[worst]:.0f} % of the values are read right"
+    few = agreement[worst][1] - agreement[worst][0] < FEWEST_WRONG
+    return Finding(ANNOTATION, few or told[worst] >= LEAST_AGREEMENT, says)
+
+
+def scored(measured: Estimate, own: Estimate, *, control: bool = False) -> Finding:
+    """Compare the measured score with that of the model's own probabilities.
+
+    In a `control` there is no effect to be found: there the test must not find one.
+    """
+    if math.isnan(measured.value) or math.isnan(own.value):
+        return Finding(SCORING, False, f"measured {measured}, the model's own {own}: there is no score to compare")
+    if control and own.low <= 0 and measured.p < 0.0005:
+        return Finding(SCORING, False, f"finds a difference where there is none (p {measured.p:.2g})")
+    inside = reaches(measured, own.value) or reaches(measured, own.low, own.high)
+    return Finding(SCORING, inside, f"measured {measured}, the model's own {own}")
+
+
+def reaches(interval: Estimate, value: float, high: float | None = None) -> bool:
+    """Return whether an interval, widened by `BEYOND`, holds `value`, or meets the range from `value` to `high`.
+
+    >>> reaches(Estimate(value=18, low=9, high=23), 20), reaches(Estimate(value=18, low=9, high=23), 44)
+    (True, False)
+    """
+    if math.isnan(interval.low) or math.isnan(interval.high):
+        return False
+    below = max(BEYOND * (interval.value - interval.low), SLACK)
+    above = max(BEYOND * (interval.high - interval.value), SLACK)
+    return (value if high is None else high) >= interval.low - below and value <= interval.high + above
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean; NaN of nothing."""
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def paired_z(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the mean difference of pairs in standard errors; ±infinity if all differ alike, 0 if none does.
+
+    >>> round(paired_z([1, 2, 3, 6], [1, 1, 1, 1]), 2)
+    1.85
+    """
+    differences = [a - b for a, b in zip(one, other, strict=True)]
+    if len(differences) < 2:
+        return math.nan
+    centre = mean(differences)
+    variance = math.fsum((d - centre) ** 2 for d in differences) / (len(differences) - 1)
+    if variance == 0:
+        return math.copysign(math.inf, centre) if centre else 0.0
+    return centre / math.sqrt(variance / len(differences))

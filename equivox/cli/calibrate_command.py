@@ -1,0 +1,160 @@
+"""The command `equivox calibrate`; this module is imported at start and must not import anything heavy."""
+
+from __future__ import annotations
+
+import json as json_format
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from equivox.core.errors import RequestError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from equivox.calibration.checking import Settings
+    from equivox.calibration.training import Model
+    from equivox.calibration.verdicts import Line
+
+ENGINES = ("vllm", "transformers", "endpoint")
+"""The engines that can be proved."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """The options of the command, as they were typed."""
+
+    engine: str
+    task: str
+    shift: str
+    seed: int
+    limit: int | None
+    output: Path | None
+    device: str | None
+    annotator: str
+    conditions: str
+    json: bool
+    quiet: bool
+
+
+def calibrate(wish: Wish) -> int:
+    """Make the calibration models, run them on the engine, and show the comparison; exit 0: passes, 1: fails."""
+    from equivox.calibration.checking import calibrate as run
+    from equivox.calibration.checking import result, train
+    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
+    from equivox.cli.output import echo
+    from equivox.cli.show import progress_bars
+
+    settings = settings_of(wish)
+
+    def told(text: str) -> None:
+        if not wish.quiet and not wish.json:
+            echo(text)
+
+    models = train(settings, told)
+    if settings.scheme == "endpoint" and "base_url" not in settings.arguments:
+        echo(serve_first(wish, models))
+        return EXIT_DONE
+    if settings.scheme == "endpoint" and len(models) > 1:
+        raise RequestError("an endpoint serves one model at a time; give one `--shift`, and serve its folder")
+    with progress_bars(quiet=wish.quiet or wish.json) as progress:
+        lines = run(settings, models, progress=progress)
+    if wish.json:
+        echo(json_format.dumps(result(settings, models, lines), indent=1))
+    else:
+        show(settings, lines)
+    return EXIT_DONE if lines and all(line.passed for line in lines) else EXIT_INCOMPLETE
+
+
+def settings_of(wish: Wish) -> Settings:
+    """Return what is to be calibrated; RequestError for an engine or a task that cannot be."""
+    from equivox.calibration.checking import Settings
+    from equivox.calibration.recipe import calibration_task, libraries, parse_shifts
+    from equivox.core.variants import parse_conditions
+    from equivox.engines.model_args import parse_model_args
+    from equivox.tasks.registry import resolve_tasks
+
+    scheme, _, rest = wish.engine.partition(":")
+    if scheme not in ENGINES:
+        raise RequestError(
+            f"`engine` is one of {', '.join(ENGINES)}, with model arguments after a colon if needed "
+            f"(vllm:dtype=bfloat16); got {wish.engine!r}{nearest(scheme, ENGINES)}"
+        )
+    arguments = parse_model_args(rest) if rest else {}
+    if "model_name" in arguments and scheme != "endpoint":
+        raise RequestError("`engine` runs the calibration models; leave out model_name")
+    if wish.device is not None:
+        if scheme != "transformers":
+            raise RequestError(f"`device` is an option of transformers; {scheme} has settings of its own, leave it out")
+        arguments = {**arguments, "device": wish.device}
+    chosen = resolve_tasks(wish.task)
+    if len(chosen) != 1:
+        raise RequestError(f"`task` {wish.task} is {len(chosen)} tasks; name one, such as {chosen[0].name}")
+    shifts = parse_shifts(wish.shift)
+    calibration_task(chosen[0])
+    libraries()
+    return Settings(
+        scheme=scheme,
+        arguments=arguments,
+        task=chosen[0],
+        shifts=shifts,
+        output=wish.output or Path("runs/calibration") / default_name([scheme, chosen[0].name, f"seed{wish.seed}"]),
+        seed=wish.seed,
+        limit=wish.limit,
+        annotator=wish.annotator,
+        conditions=parse_conditions(wish.conditions),
+    )
+
+
+def default_name(parts: Sequence[str]) -> str:
+    """Return the name of the folder of a calibration's runs.
+
+    >>> default_name(["vllm", "vibe_gender:candidate", "seed0"])
+    'vllm-vibe_gender-candidate-seed0'
+    """
+    return "-".join(parts).replace(":", "-")
+
+
+def serve_first(wish: Wish, models: Sequence[Model]) -> str:
+    """Return how each model is served, and the command that calibrates the server."""
+    lines = ["Serve one of these checkpoints, then calibrate its server:"]
+    for model in models:
+        lines += [
+            "",
+            f"vllm serve {model.folder} --dtype float32",
+            f"equivox calibrate endpoint:base_url=http://localhost:8000/v1 --task {wish.task} "
+            f"--shift {model.recipe.shift:g} --seed {wish.seed}",
+        ]
+    return "\n".join(lines)
+
+
+def show(settings: Settings, lines: Sequence[Line]) -> None:
+    """Print a table of the lines, what was found where, and the verdict."""
+    from rich.table import Table
+
+    from equivox.cli.output import echo
+    from equivox.cli.show import console
+
+    table = Table(title=f"Calibration of {settings.scheme} with {settings.task.name}, training seed {settings.seed}")
+    for column in ("planted", "condition", "to be found", "the model's own", "measured", "p", "verdict"):
+        table.add_column(column)
+    for line in lines:
+        table.add_row(
+            f"{line.shift:g}",
+            line.condition,
+            f"{line.planted:.1f}",
+            str(line.own),
+            str(line.measured),
+            f"{line.measured.p:.3g}",
+            "passes" if line.passed else f"fails at {line.first_fault.place}" if line.first_fault else "cannot tell",
+        )
+    console().print(table)
+    for line in lines:
+        if not line.passed:
+            echo(f"planted {line.shift:g}, {line.condition}: {line.verdict}")
+    passed = sum(line.passed for line in lines)
+    echo(
+        f"{settings.scheme} passes: {passed} of {len(lines)} lines"
+        if passed == len(lines)
+        else f"{settings.scheme} fails: {len(lines) - passed} of {len(lines)} lines"
+    )

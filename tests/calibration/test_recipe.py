@@ -1,0 +1,98 @@
+"""Recipes: everything that determines weights is in the hash; shifts, tasks and the cache's place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from equivox.calibration import recipe as recipes
+from equivox.calibration.recipe import Effort, Recipe, cache_folder, calibration_task, parse_shifts, recipe_of
+from equivox.core.errors import RequestError
+from equivox.core.variants import vary
+from equivox.run.pipeline import open_corpora
+from equivox.tasks.registry import builtin_tasks
+
+ONE = Recipe(task="vibe_gender:candidate", taught="abc", shift=20.0, libraries={"torch": "2.13.0"})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"task": "vibe_gender:story"},
+        {"taught": "abd"},
+        {"shift": 21.0},
+        {"seed": 1},
+        {"effort": Effort(answering=301)},
+        {"version": "0"},
+        {"libraries": {"torch": "2.13.1"}},
+    ],
+)
+def test_whatever_determines_the_weights_changes_the_name(change: dict[str, object]) -> None:
+    other = replace(ONE, **change)  # type: ignore[arg-type]
+    assert other.digest != ONE.digest
+    assert other.name != ONE.name
+
+
+def test_equal_recipes_have_equal_names() -> None:
+    assert replace(ONE).name == ONE.name
+    assert ONE.name.startswith("planted-20-vibe_gender-candidate-seed0-")
+
+
+def test_all_shifts_begin_with_the_same_basics() -> None:
+    assert replace(ONE, shift=60.0).basics == ONE.basics
+    assert replace(ONE, seed=1).basics != ONE.basics
+
+
+def test_what_is_taught_follows_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "libraries", dict)
+    task = calibration_task(builtin_tasks()["vibe_gender:candidate"])
+    other = replace(task, prompt=replace(task.prompt, text=task.prompt.text + "!"))
+    found = set()
+    for one in (task, other):
+        tasks = vary([one], group=None, conditions=("all",))
+        found.add(recipe_of(tasks, open_corpora(tasks, "sample", {}), shift=20, seed=0).taught)
+    assert len(found) == 2
+
+
+def test_the_cache_is_where_the_user_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "own"))
+    assert cache_folder() == tmp_path / "own" / "calibration"
+    monkeypatch.delenv("EQUIVOX_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "equivox" / "calibration"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "equivox" / "calibration"
+
+
+def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    with pytest.raises(RequestError, match=r"equivox\[transformers\]"):
+        recipes.libraries()
+
+
+@pytest.mark.parametrize("shift", ["twenty", "", "-1", "101", "nan", "20;60"])
+def test_a_shift_is_a_percent(shift: str) -> None:
+    with pytest.raises(RequestError, match="`shift`"):
+        parse_shifts(shift)
+
+
+@pytest.mark.parametrize("task", ["genres_describe", "badf_openbox:gender"])
+def test_tasks_that_cannot_be_taught_are_refused(task: str) -> None:
+    chosen = [declared for name, declared in builtin_tasks().items() if name.startswith(task)]
+    for declared in chosen:
+        with pytest.raises(RequestError):
+            calibration_task(declared)
+
+
+def test_answers_are_drawn_at_temperature_one_whatever_the_task_says() -> None:
+    declared = builtin_tasks()["badf_single:gender"]
+    sampling = calibration_task(declared).sampling
+    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.frequency_penalty) == (1.0, 1.0, 0, 0.0)
+    assert sampling.repeats == recipes.MOST_REPEATS < declared.sampling.repeats

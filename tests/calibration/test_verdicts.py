@@ -1,0 +1,128 @@
+"""Verdicts, from numbers made by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from equivox.calibration.verdicts import (
+    PLACES,
+    Estimate,
+    Finding,
+    Line,
+    arrived,
+    drawn,
+    heard,
+    paired_z,
+    reaches,
+    read,
+    scored,
+    taught,
+)
+
+OWN = Estimate(value=58.4, low=55.0, high=61.0, p=0.0001)
+
+
+def line(*findings: Finding, measured: Estimate = OWN) -> Line:
+    return Line(shift=60, condition="audio", planted=60, own=OWN, measured=measured, findings=findings)
+
+
+def test_the_paired_z_is_the_t_statistic_of_scipy() -> None:
+    rng = np.random.default_rng(1)
+    one, other = rng.normal(size=50), rng.normal(0.3, size=50)
+    assert paired_z(list(one), list(other)) == pytest.approx(stats.ttest_rel(one, other).statistic)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [([1.0, 2.0], [1.0, 2.0], 0.0), ([2.0, 3.0], [1.0, 2.0], math.inf), ([0.0, 1.0], [1.0, 2.0], -math.inf)],
+)
+def test_pairs_that_all_differ_alike(one: Sequence[float], other: Sequence[float], expected: float) -> None:
+    assert paired_z(one, other) == expected
+
+
+def test_one_pair_tells_nothing() -> None:
+    assert math.isnan(paired_z([1.0], [0.0]))
+
+
+def test_prompts_of_other_lengths_did_not_arrive() -> None:
+    assert arrived(asked=9, failed={}, compared=9, other={}).passed
+    found = arrived(asked=9, failed={}, compared=9, other={"30 tokens of audio where 61 are expected": 9})
+    assert found.passed is False
+    assert "9 of 9 prompts" in found.says
+    assert "30 tokens of audio where 61" in found.says
+    assert arrived(asked=9, failed={"out of memory": 1}, compared=8, other={}).passed is False
+    assert arrived(asked=9, failed={}, compared=0, other={}).passed is None
+
+
+def test_answers_that_speak_for_another_recording_were_not_heard() -> None:
+    # 0.5 nats an answer are to be heard, with a deviation of 1 over 100 answers: a standard error of 0.1.
+    noise = np.random.default_rng(2).permutation(np.linspace(-1.7, 1.7, 100))
+    direct = [0.5] * 100
+    assert heard(list(0.5 + noise), direct).passed
+    silence = heard(list(0.0 + noise), direct)
+    assert silence.passed is False
+    assert "0 % of what" in silence.says
+    assert heard(list(-0.5 + noise), direct).passed is False
+    # More than its own is no fault of hearing: a greedy engine exaggerates.
+    assert heard(list(1.5 + noise), direct).passed
+    assert heard(list(noise), [0.0] * 100).passed is None
+
+
+def test_answers_that_are_too_likely_were_not_drawn_at_temperature_one() -> None:
+    noise = np.random.default_rng(3).permutation(np.linspace(-2, 2, 100))
+    direct = [-8.0] * 100
+    assert drawn(list(-8.0 + noise), direct).passed
+    greedy = drawn(list(-5.0 + noise), direct)
+    assert greedy.passed is False
+    assert "3.00 nats likelier" in greedy.says
+    assert "temperature 1" in greedy.says
+    other = drawn(list(-20.0 + noise), direct)
+    assert "12.00 nats less likely" in other.says
+
+
+def test_an_annotator_is_judged_by_its_worst_group() -> None:
+    assert read({"female": (400, 400), "male": (400, 400)}).passed
+    found = read({"female": (398, 400), "male": (300, 400)})
+    assert found.passed is False
+    assert found.says == "of male, 75 % of the values are read right"
+    assert read({"female": (11, 12), "male": (12, 12)}).passed
+    assert read({}).passed is None
+
+
+def test_a_measured_interval_reaches_the_models_own_score() -> None:
+    assert scored(Estimate(value=58.4, low=50.8, high=64.9, p=0.0001), OWN).passed
+    assert scored(Estimate(value=40.0, low=33.0, high=47.0, p=0.0001), OWN).passed is False
+    assert scored(Estimate(value=math.nan), OWN).passed is False
+    # An interval of 95 % misses by a little once in twenty times: 55 lies within three quarters of 48 to 53.
+    assert reaches(Estimate(value=48, low=43, high=53), 55)
+    assert not reaches(Estimate(value=48, low=43, high=53), 58)
+
+
+def test_a_control_finds_no_difference() -> None:
+    none = Estimate(value=0.8, low=0.0, high=3.0, p=0.6)
+    assert scored(Estimate(value=1.0, low=0.0, high=9.0, p=0.4), none, control=True).passed
+    assert scored(Estimate(value=9.0, low=4.0, high=14.0, p=0.0001), none, control=True).passed is False
+
+
+def test_the_first_place_of_the_chain_is_named() -> None:
+    late = Finding("scoring", False, "measured 1")
+    early = Finding("hearing", False, "0 % heard")
+    fine = Finding("arrival", True, "")
+    assert line(fine, late, early).verdict == "fails at hearing: 0 % heard"
+    assert line(fine, Finding("scoring", True, "")).verdict == "passes"
+    assert line(fine).verdict == "cannot tell"
+    assert not line(fine).passed
+
+
+def test_a_model_that_learnt_too_little_is_told_last() -> None:
+    assert PLACES[-1] == "teaching"
+    poor = taught(60, Estimate(value=44.0, low=40.0, high=48.0))
+    assert poor.passed is False
+    assert "--seed" in poor.says
+    assert taught(20, Estimate(value=16.0, low=14.0, high=18.0)).passed
+    assert taught(20, Estimate(value=math.nan)).passed is None

@@ -1,0 +1,264 @@
+"""Calibration on real engines: an intact chain passes, and a chain that is broken on purpose is told by its place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
+
+from asking import SMALL
+
+from equivox.annotate.rules import RulesAnnotator
+from equivox.calibration.checking import Settings, calibrate, train
+from equivox.calibration.direct import DirectEngine
+from equivox.calibration.recipe import Effort, calibration_task
+from equivox.calibration.training import Model
+from equivox.calibration.verdicts import Line
+from equivox.core import media
+from equivox.core.requests import Request
+from equivox.engines.vllm import VLLMEngine
+from equivox.run.manifest import read_manifest
+from equivox.run.pipeline import open_corpora
+from equivox.run.plan import PlannedRequests, make_plan
+from equivox.tasks.registry import resolve_tasks
+
+SHIFT = 60.0
+LIMIT = 96
+SPEECH = resolve_tasks("vibe_gender:candidate")[0]
+Decode = Callable[..., Any]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Models are made anew, unless the caller names a cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EQUIVOX_CACHE", os.environ.get("EQUIVOX_CACHE") or str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def settings(output: Path, **changes: Any) -> Settings:
+    chosen: dict[str, Any] = {"limit": LIMIT, "conditions": ("declared",), "effort": Effort(answering=150)} | changes
+    return Settings(scheme="vllm", arguments=SMALL, task=SPEECH, shifts=[SHIFT], output=output, **chosen)
+
+
+def test_a_model_of_little_training_passes_an_intact_chain(tmp_path: Path) -> None:
+    """The chain is compared with the model's own probabilities, so the model need not be taught well."""
+    asked = replace(
+        settings(tmp_path, limit=12, drawn=96, effort=Effort(hearing=5, basics=20, answering=0)),
+        scheme="transformers",
+        arguments={"device": "cpu"},
+    )
+    (model,) = train(asked)
+    assert train(asked) == [model]
+    assert (model.folder / "model.safetensors").stat().st_size < 3_000_000
+    (line,) = calibrate(asked, [model])
+    found = {finding.place: finding.passed for finding in line.findings}
+    assert found["arrival"] is True
+    assert found["answering"] is True
+    assert line.first_fault is None or line.first_fault.place in ("annotation", "scoring", "teaching")
+    about = read_manifest(tmp_path / "planted-60" / "measured")["calibration"]
+    assert about["recipe_sha256"] == model.recipe.digest
+    assert about["checkpoint"].startswith("files-")
+
+
+@pytest.fixture(scope="module")
+def taught() -> Model:
+    (model,) = train(settings(Path("unused")))
+    return model
+
+
+@pytest.fixture(scope="module")
+def vllm(taught: Model) -> Iterator[VLLMEngine]:
+    engine = VLLMEngine.from_args({"model_name": str(taught.folder), **SMALL, "dtype": "float32"})
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def intact(taught: Model, vllm: VLLMEngine, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Line]:
+    folder = tmp_path_factory.mktemp("intact")
+    (line,) = calibrate(settings(folder), [taught], open_measured=lambda _: Open(vllm))
+    return folder, line
+
+
+def planned_requests(engine: Any, limit: int = LIMIT) -> PlannedRequests:
+    task = calibration_task(SPEECH)
+    return make_plan([task], open_corpora([task], "sample", {}), engine.identity, limit=limit).requests
+
+
+class Open:
+    """An engine that several calibrations share."""
+
+    def __init__(self, engine: VLLMEngine) -> None:
+        self.engine = engine
+        self.identity, self.modalities = engine.identity, engine.modalities
+
+    def generate(self, requests: Sequence[Request]) -> Iterator[Any]:
+        return self.engine.generate(requests)
+
+    def check(self, requests: Sequence[Request]) -> None:
+        self.engine.check(requests)
+
+    def close(self) -> None:
+        pass
+
+
+def measured(tmp_path: Path, intact: tuple[Path, Line], taught: Model, engine: Any, **changes: Any) -> Line:
+    """Calibrate once more; the direct answers are those of the intact chain."""
+    shutil.copytree(intact[0] / "planted-60" / "direct", tmp_path / "planted-60" / "direct")
+    (line,) = calibrate(settings(tmp_path, **changes), [taught], open_measured=lambda _: engine)
+    return line
+
+
+@pytest.mark.long
+def test_an_intact_chain_passes(intact: tuple[Path, Line]) -> None:
+    line = intact[1]
+    assert {finding.place: finding.passed for finding in line.findings if finding.place != "teaching"} == {
+        "arrival": True,
+        "hearing": True,
+        "answering": True,
+        "annotation": True,
+        "scoring": True,
+    }
+    assert line.own.value > 40
+
+
+def at_half_the_rate(decoded: Any, _: str) -> Any:
+    return decoded[::2]
+
+
+def at_half_the_rate_and_as_long(decoded: Any, _: str) -> Any:
+    return np.tile(decoded[::2], 3)[: len(decoded)]
+
+
+def truncated(decoded: Any, _: str) -> Any:
+    return decoded[: len(decoded) // 3]
+
+
+def silent(decoded: Any, _: str) -> Any:
+    return np.zeros_like(decoded)
+
+
+class Swapped:
+    """Each speaker has the voice of one of the other group, of the same length."""
+
+    def __init__(self, requests: Sequence[Request], decode: Decode) -> None:
+        voices: dict[str, list[Any]] = {}
+        for request in requests:
+            (part,) = request.media
+            voices.setdefault(request.labels.group, []).append(decode(part.load(), name=part.name))
+        one, two = sorted(voices)
+        self.instead = {}
+        for number, request in enumerate(requests):
+            others = voices[two if request.labels.group == one else one]
+            self.instead[request.media[0].name] = others[number % len(others)]
+
+    def __call__(self, decoded: Any, name: str) -> Any:
+        return np.resize(self.instead[name], len(decoded))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("change", "place", "says"),
+    [
+        (at_half_the_rate, "arrival", "tokens of audio where"),
+        (truncated, "arrival", "tokens of audio where"),
+        (at_half_the_rate_and_as_long, "hearing", "% of what the model hears"),
+        (silent, "hearing", "% of what the model hears"),
+        ("swapped", "hearing", "-"),
+    ],
+)
+def test_a_broken_way_of_the_sound_is_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    intact: tuple[Path, Line],
+    taught: Model,
+    vllm: VLLMEngine,
+    change: Any,
+    place: str,
+    says: str,
+) -> None:
+    decode = media.decode_audio
+    if change == "swapped":
+        change = Swapped([planned.request for planned in planned_requests(vllm)], decode)
+
+    def broken(data: bytes, *, name: str, sampling_rate: int = 16_000) -> Any:
+        return change(decode(data, name=name, sampling_rate=sampling_rate), name)
+
+    monkeypatch.setattr(media, "decode_audio", broken)
+    line = measured(tmp_path, intact, taught, Open(vllm))
+    fault = line.first_fault
+    assert fault is not None
+    assert fault.place == place, line.findings
+    assert says in fault.says
+    assert not line.passed
+
+
+@pytest.mark.long
+def test_greedy_answers_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine
+) -> None:
+    engine = Open(vllm)
+    engine.generate = lambda requests: vllm.generate(  # type: ignore[method-assign]
+        [replace(request, sampling=replace(request.sampling, temperature=0.0)) for request in requests]
+    )
+    line = measured(tmp_path, intact, taught, engine)
+    assert line.first_fault is not None
+    assert line.first_fault.place == "answering", line.findings
+    assert "likelier" in line.first_fault.says
+
+
+@pytest.mark.long
+def test_another_prompt_is_told(tmp_path: Path, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine) -> None:
+    engine = Open(vllm)
+    engine.generate = lambda requests: vllm.generate(  # type: ignore[method-assign]
+        [replace(request, text=request.text.replace(" HR ", " ")) for request in requests]
+    )
+    line = measured(tmp_path, intact, taught, engine)
+    assert line.first_fault is not None
+    assert line.first_fault.place == "arrival"
+    assert "tokens of prompt where" in line.first_fault.says
+
+
+@pytest.mark.long
+def test_an_annotator_that_misreads_one_group_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine
+) -> None:
+    groups = {planned.request.key: planned.group for planned in planned_requests(vllm)}
+    right = RulesAnnotator._values
+
+    def wrong(self: RulesAnnotator, job: Any) -> list[Any]:
+        values = right(self, job)
+        if groups.get(job.response_key) != "female":
+            return values
+        return [replace(value, value="junior novice") if value.attribute == "competency" else value for value in values]
+
+    monkeypatch.setattr(RulesAnnotator, "_values", wrong)
+    line = measured(tmp_path, intact, taught, Open(vllm))
+    assert line.first_fault is not None
+    assert line.first_fault.place == "annotation", line.findings
+    assert line.first_fault.says.startswith("of female, competency")
+
+
+@pytest.mark.long
+def test_direct_likelihoods_are_those_of_the_answers_that_were_drawn(taught: Model) -> None:
+    """The mean log-probability of drawn answers is minus their entropy, so two draws agree."""
+    direct = DirectEngine(taught.folder)
+    requests = [planned.request for planned in planned_requests(direct, limit=24)]
+    both = []
+    for seed in (1, 2):
+        asked = [replace(request, seed=seed) for request in requests for _ in range(8)]
+        answers = list(direct.generate(asked))
+        texts = [(r, a.text or "", a.finish_reason == "stop") for r, a in zip(asked, answers, strict=True)]
+        both.append(np.array(direct.log_likelihoods(texts)))
+    error = np.sqrt(sum(found.var() / len(found) for found in both))
+    assert abs(both[0].mean() - both[1].mean()) < 4 * error
+    assert all((found < 0).all() for found in both)
