@@ -47,7 +47,7 @@ def store_audit(folder: Path, files: Sequence[Path], audit: Audit, annotators: M
     written = []
     for run, annotator in annotators.items():
         place = run / AUDIT_FOLDER / (audit.stage or ANSWERS)
-        own = {item: {**entry, "run": "../.."} for item, entry in key.items() if Path(entry["run"]) == run}
+        own = {item: {**entry, "run": "../..", "model": ""} for item, entry in key.items() if Path(entry["run"]) == run}
         people = {
             name: [(item, attribute, label) for _, item, attribute, label in given if item in own]
             for name, given in by_person(files).items()
@@ -74,7 +74,7 @@ def compare_audits(run: Path, compared: Compared) -> None:
 def _document(audit: Audit, run: Path, annotator: str) -> dict[str, Any]:
     document = audit.as_dict() | {"annotator": annotator, "raters": len(audit.raters)}
     own = [one for one in document["scores"] if one["run"] == str(run)]
-    kept = [{name: value for name, value in one.items() if name not in ("run", *OF_THE_SCORE)} for one in own]
+    kept = [{name: value for name, value in one.items() if name not in ("run", "model", *OF_THE_SCORE)} for one in own]
     return document | {"scores": kept}
 
 

@@ -13,12 +13,13 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from equivox.compare.labels import ADJUDICATED, KEY_FILE, comparable, filled_in
 from equivox.core.errors import RequestError
-from equivox.core.files import write_text
+from equivox.core.files import write_text, write_whole
 
 SHEET_FILE = "sheet.json"
 """The items of a label folder as people see them."""
@@ -174,8 +175,7 @@ def write_label_folder(
 ) -> None:
     """Write the sheet, the key and the media of a new label folder; the sheet last, so that half a folder is none."""
     for name, content in media.items():
-        (folder / MEDIA_FOLDER).mkdir(parents=True, exist_ok=True)
-        (folder / MEDIA_FOLDER / name).write_bytes(content)
+        write_whole(folder / MEDIA_FOLDER / name, partial(Path.write_bytes, data=content))
     write_text(folder / KEY_FILE, json.dumps(key, indent=1, ensure_ascii=False) + "\n")
     sheet = [
         {

@@ -460,7 +460,7 @@ def _corrected(
         weights=[weight for _, _, weight in settled],
         min_count=min_count,
         min_labels=MIN_LABELS,
-        rng=np.random.default_rng(int(digest([score.model, score.task, score.attribute])[:16], 16)),
+        rng=np.random.default_rng(int(digest([score.task, score.attribute])[:16], 16)),
     )
     split = len(known) - len(settled)
     return replace(

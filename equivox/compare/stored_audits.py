@@ -115,7 +115,7 @@ def _audit(name: str, document: Mapping[str, Any]) -> StoredAudit:
     scores = []
     for one in document["scores"]:
         kept: dict[str, Any] = {n: NAN if v is None and n in _NUMBERS else v for n, v in one.items() if n in known}
-        kept |= dict.fromkeys(OF_THE_SCORE, NAN)
+        kept |= dict.fromkeys(OF_THE_SCORE, NAN) | {"model": ""}
         scores.append(AdjustedScore(**kept))
     return StoredAudit(
         name=name,

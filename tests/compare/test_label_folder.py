@@ -23,6 +23,7 @@ from equivox.compare.stored_audits import stored_audits
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import ScoringOptions
+from equivox.integrations.hub.run_folder import write_run
 from equivox.integrations.hub.submission import notes_of
 from equivox.report.opening import opening
 from equivox.report.score_tables import task_tables
@@ -249,6 +250,10 @@ def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) ->
     assert again.estimate != whole.estimate
     assert audit.of(again).corrected == corrected.corrected  # type: ignore[union-attr]
     assert equivox("verify", run, "--data", "sample", "--quiet")[0] == 0
+    # It goes with the run to others, who compute it again.
+    write_run(run, tmp_path / "pushed", repo="org/run")
+    assert equivox("verify", tmp_path / "pushed", "--data", "sample", "--quiet")[0] == 0
+    assert (tmp_path / "pushed" / "audit" / "answers" / "audit.json").is_file()
     # It is computed again from what is kept, and gives the same.
     before = read_document(kept / "audit.json")
     shutil.rmtree(sheet)

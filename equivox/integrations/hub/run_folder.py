@@ -31,10 +31,13 @@ _FILES = (
     "scores*.json",
     "responses/shard-*.parquet",
     "annotations/*/annotator.json",
+    "annotations/*/usage.json",
     "annotations/*/shard-*.parquet",
     "annotations/*/samples/*.parquet",
     "tables*/**/*.parquet",
     "tables*/**/*.csv",
+    "audit/*/*.json",
+    "audit/*/*.csv",
 )
 """The files of a run."""
 
