@@ -41,6 +41,7 @@ def test_crema_d_in_full_size(tmp_path: Path) -> None:
     assert all(item.columns["text"] for item in corpus.samples)
 
 
+@pytest.mark.long
 def test_crema_d_damage_is_found(tmp_path: Path) -> None:
     damage = make_crema_d(tmp_path / "CREMA-D", damage=True)
     report = build(open_builder("crema_d", tmp_path / "CREMA-D"), tmp_path / "data")

@@ -246,6 +246,11 @@ def test_without_usage_nothing_is_proven_unless_the_user_says_so(server: Server,
 
 
 def test_concurrency_is_bounded_and_used(server: Server) -> None:
+    def slowly(body: dict[str, Any]) -> dict[str, Any]:
+        time.sleep(0.1)
+        return {"content": ANSWER}
+
+    server.answer = slowly
     list(engine(server, max_concurrency=3).generate(request(f"r{n}") for n in range(30)))
     assert server.most_running == 3
 

@@ -50,7 +50,15 @@ WRONG = {
 def test_an_argument_out_of_its_range_is_one_line(argument: str, equivox: Cli, tmp_path: Path) -> None:
     output = tmp_path / "run"
     code, _, err = equivox(
-        "endpoint", f"{SERVER},{argument}", "vibe_gender:story", "--data", "sample", "--output", output
+        "endpoint",
+        f"{SERVER},{argument}",
+        "vibe_gender:story",
+        "--data",
+        "sample",
+        "--annotator",
+        "rules",
+        "--output",
+        output,
     )
     assert code == 2
     assert err.count("\n") == 1 and argument.partition("=")[0] in err and WRONG[argument] in err
@@ -112,7 +120,8 @@ def test_greedy_beside_arguments_that_sample_is_refused(argument: str, field: st
 
 def test_a_greedy_run_of_a_server_that_samples_is_one_line(equivox: Cli, tmp_path: Path) -> None:
     arguments = f"{SERVER},extra_body={{temperature: 1.0}}"
-    asked = ("vibe_gender:story", "--data", "sample", "--sampling", "greedy", "--output", tmp_path / "run")
+    asked = ("vibe_gender:story", "--data", "sample", "--sampling", "greedy", "--annotator", "rules")
+    asked = (*asked, "--output", tmp_path / "run")
     code, _, err = equivox("endpoint", arguments, *asked)
     assert code == 2
     assert err.count("\n") == 1 and "extra_body={temperature: 1.0}, which would take its place" in err

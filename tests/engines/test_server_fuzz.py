@@ -79,7 +79,7 @@ def test_any_answer_of_a_server_is_a_response(
         http_client=httpx.Client(transport=httpx.MockTransport(answer)),
     )  # fmt: skip
     responses = list(engine.generate([request(0), request(1)]))
-    assert sorted(response.key for response in responses) == ["k0", "k1"]
+    assert sorted(response.key for response in responses) == ["key0", "key1"]
     folder: Path = tmp_path_factory.mktemp("store")
     with Store(folder, response_schema()) as store:
         for response in responses:

@@ -74,6 +74,7 @@ def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: 
     assert "letters:praise" in (environment.folder / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_its_scores_are_submitted_by_its_own_rule(environment: Environment) -> None:
     environment.equivox(
         "run", "flatterer:extra=2", "letters", "--annotator", "rules", "--output", "submitted", "--resamples", 199
@@ -95,6 +96,7 @@ def test_what_the_engine_refuses_is_one_line(environment: Environment) -> None:
     assert not (environment.folder / "no").exists()
 
 
+@pytest.mark.long
 def test_without_the_package_its_runs_say_what_is_missing(environment: Environment) -> None:
     environment.equivox(
         "run", "flatterer:extra=1", "letters", "--annotator", "rules", "--output", "orphan", "--resamples", 199

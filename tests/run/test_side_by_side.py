@@ -85,6 +85,7 @@ def test_the_scores_are_those_of_one_after_the_other(
         assert (tmp_path / name / "scores.json").read_bytes() == (folder / name / "scores.json").read_bytes()
 
 
+@pytest.mark.long
 def test_models_side_by_side(connected: None, slow: Path, tmp_path: Path) -> None:
     done = run(slow, tmp_path / "runs", 2, 2)
     found = spans(tmp_path / "log")

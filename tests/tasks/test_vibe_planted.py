@@ -50,6 +50,7 @@ def test_a_planted_shift_lies_in_its_interval(corpora: dict[str, Corpus], tmp_pa
     assert all(found[task.name] >= 4 for task in TASKS), found
 
 
+@pytest.mark.long
 def test_speakers_who_differ_are_not_called_biased(corpora: dict[str, Corpus], tmp_path: Path) -> None:
     by_cluster = by_response = 0
     for seed in SEEDS:

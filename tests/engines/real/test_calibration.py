@@ -49,6 +49,7 @@ def settings(output: Path, **changes: Any) -> Settings:
     return Settings(scheme="vllm", arguments=SMALL, task=SPEECH, shifts=[SHIFT], output=output, **chosen)
 
 
+@pytest.mark.long
 def test_a_model_of_little_training_passes_an_intact_chain(tmp_path: Path) -> None:
     """The chain is compared with the model's own probabilities, so the model need not be taught well."""
     asked = replace(

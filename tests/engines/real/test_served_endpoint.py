@@ -27,6 +27,8 @@ from equivox.tasks.vibe import TASKS
 
 START_S = 180
 
+pytestmark = pytest.mark.long  # a server takes a minute to start
+
 
 def free_port() -> int:
     with socket.socket() as listening:

@@ -31,7 +31,7 @@ def prompts(name: str) -> list[Any]:
     return requests
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen2audio", "qwen25omni"])
+@pytest.mark.parametrize("name", [pytest.param("llama", marks=pytest.mark.long), "qwen2audio", "qwen25omni"])
 def test_greedy_tokens_are_those_of_vllm(model: Callable[[str], str], engine: Callable[..., Any], name: str) -> None:
     if name == "qwen25omni":
         need_torchvision()

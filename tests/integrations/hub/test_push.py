@@ -27,7 +27,10 @@ CORPORA = ("crema_d", "l2_arctic", "spoken_stereoset", "genres", "badf")
 Command = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture(scope="module", params=CORPORA)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.long) if name == "l2_arctic" else name for name in CORPORA],
+)
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     folder = tmp_path_factory.mktemp("hub") / request.param
     write_dataset(request.param, "sample", folder, repo=f"org/{request.param}")

@@ -67,6 +67,7 @@ def test_sums_without_a_nep_or_spread_are_no_score() -> None:
     assert one.shape == other.shape == (1, 5) and not other.any()
 
 
+@pytest.mark.long
 def test_the_scores_of_the_tests_are_the_stored_ones(runs: Sequence[Path], judged: Judged) -> None:
     stored = {
         (model, s.task, s.name): s.value
@@ -109,6 +110,7 @@ def test_the_total_bias_score_is_that_of_the_cohort(runs: Sequence[Path], judged
         assert 0 < score.ci_low < score.ci_high < 8 * math.sqrt(2)
 
 
+@pytest.mark.long
 def test_compare_names_the_cohort(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
     folders = ("--csv", tmp_path / "csv", "--latex", tmp_path / "tex")
     code, out, err = equivox("compare", *runs, *folders, "--resamples", 199)
