@@ -43,6 +43,7 @@ def clips(name: str, n: int, speakers: dict[str, str], group: str) -> Corpus:
         speaker, sentence = names[number % len(names)], f"s{number // len(names)}"
         columns = {
             "speaker": speaker,
+            "gender": ("female", "male")[number % len(names) % 2],
             group: speakers[speaker],
             "sentence": sentence,
             "emotion": "NEU",
