@@ -59,6 +59,8 @@ def label(wish: Wish) -> None:
 
 def _tell(labels: LabelFolder) -> None:
     """Print how far people are, and what comes next."""
+    from equivox.report.numbers import how_many
+
     folder, total = labels.folder, len(labels.items)
     people = labels.people()
     for person in people:
@@ -66,8 +68,7 @@ def _tell(labels: LabelFolder) -> None:
     if not people:
         return
     if (differing := len(labels.differing())) and len(people) > 1:
-        answers = "1 answer" if differing == 1 else f"{differing} answers"
-        echo(f"People differ on {answers}, {len(labels.decisions())} are decided.")
+        echo(f"People differ on {how_many(differing, 'answer')}, {len(labels.decisions())} are decided.")
         echo(f"Decide: `equivox audit label {folder} --adjudicate`")
     echo(f"Compare with the annotator: `equivox audit score {folder}`")
 

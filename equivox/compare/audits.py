@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from equivox.compare.label_folder import label_files
+from equivox.compare.label_folder import label_files, labels_csv
 from equivox.compare.labels import ADJUDICATED, KEY_FILE, Audit, Key, by_person, read_key, score_labels
 from equivox.compare.stage_labels import score_stage, stage_key
 from equivox.compare.stored_audits import ANSWERS, AUDIT_FILE, AUDIT_FOLDER, OF_THE_SCORE
@@ -43,14 +41,14 @@ def store_audit(folder: Path, files: Sequence[Path], audit: Audit, annotators: M
 
     `folder` is the label folder, `files` are its labels, and `annotators` holds the one that was checked in each run.
     """
-    key = read_key(folder)
+    key, given_by = read_key(folder), by_person(files)
     written = []
     for run, annotator in annotators.items():
         place = run / AUDIT_FOLDER / (audit.stage or ANSWERS)
         own = {item: {**entry, "run": "../..", "model": ""} for item, entry in key.items() if Path(entry["run"]) == run}
         people = {
             name: [(item, attribute, label) for _, item, attribute, label in given if item in own]
-            for name, given in by_person(files).items()
+            for name, given in given_by.items()
         }
         labels = {name: rows for name, rows in people.items() if rows}
         with writing(run):
@@ -85,13 +83,5 @@ def _replace(place: Path, folder: Path, key: Key, labels: Mapping[str, Rows], do
     for number, (name, rows) in enumerate(labels.items(), 1):
         # The names of those who labelled stay where they did.
         file = f"{ADJUDICATED}.csv" if name == ADJUDICATED else f"labels-person-{number}.csv"
-        write_text(place / file, _csv(rows))
+        write_text(place / file, labels_csv(rows))
     write_document(place / AUDIT_FILE, document)
-
-
-def _csv(rows: Rows) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
-    writer.writerow(["item", "attribute", "label"])
-    writer.writerows(rows)
-    return buffer.getvalue()

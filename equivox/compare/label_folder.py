@@ -11,8 +11,8 @@ import io
 import json
 import re
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,10 +53,6 @@ class Item:
     response: str
     media: str
     asked: tuple[Asked, ...]
-
-
-Labels = Mapping[str, Mapping[str, str]]
-"""What one person said: item → attribute → label, values separated by `;`."""
 
 
 def person_name(given: str) -> str:
@@ -152,7 +148,8 @@ class LabelFolder:
         with self._lock:
             stored = _read(file)
             stored[item] = stored.get(item, {}) | checked
-            write_text(file, _csv(stored))
+            rows = ((of, name, label) for of, given in stored.items() for name, label in given.items() if label)
+            write_text(file, labels_csv(rows))
 
     def _checked(self, item: str, name: str, label: str) -> str:
         asked = self._asked.get((item, name))
@@ -177,16 +174,7 @@ def write_label_folder(
     for name, content in media.items():
         write_whole(folder / MEDIA_FOLDER / name, partial(Path.write_bytes, data=content))
     write_text(folder / KEY_FILE, json.dumps(key, indent=1, ensure_ascii=False) + "\n")
-    sheet = [
-        {
-            "item": one.item,
-            "prompt": one.prompt,
-            "response": one.response,
-            "media": one.media,
-            "asked": [vars(asked) for asked in one.asked],
-        }
-        for one in items
-    ]
+    sheet = [asdict(one) for one in items]
     write_text(folder / SHEET_FILE, json.dumps(sheet, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -230,10 +218,10 @@ def _read(file: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def _csv(labels: Labels) -> str:
+def labels_csv(rows: Iterable[tuple[str, str, str]]) -> str:
+    """Return a file of labels: item, attribute and label of each row."""
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     writer.writerow(["item", "attribute", "label"])
-    for item, given in labels.items():
-        writer.writerows([item, name, label] for name, label in given.items() if label)
+    writer.writerows(rows)
     return buffer.getvalue()

@@ -41,7 +41,8 @@ PER = ("model", "task", "condition", "group")
 
 CSV_FILE, HTML_FILE = "sheet.csv", "sheet.html"
 
-_ENDINGS = {"audio/ogg": ".ogg", "image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}
+ENDINGS = {"audio/ogg": ".ogg", "image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}
+"""The types of media on a sheet, and the endings of their files."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, med
 def export_label_folder(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, media: bool = True) -> None:
     """Write a label folder, for people who label in the browser: items, key and recordings, in files of their own."""
     sent = media_of(drawn, data) if media else {}
-    names = {item: f"{item}{_ENDINGS.get(mime, '')}" for item, (mime, _) in sent.items()}
+    names = {item: f"{item}{ENDINGS.get(mime, '')}" for item, (mime, _) in sent.items()}
     content = {names[item]: data for item, (_, data) in sent.items()}
     write_label_folder(output, items_of(drawn, names), key_of(drawn), content)
 

@@ -21,18 +21,13 @@ from starlette.routing import BaseRoute, Route
 
 from equivox.compare.label_folder import LabelFolder
 from equivox.core.errors import EquivoxError
+from equivox.report.blind_sheet import ENDINGS
 from equivox.report.view.server import TYPES, guarded, listen, page_files, serve_until_ended
 
 SHARED = ("dom.js", "icon.svg", "view.css")
 """Files of the explorer's page that this page uses too."""
 OWN = ("index.html", "label.css", "label.js")
-MEDIA_TYPES = {
-    ".ogg": "audio/ogg",
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".webp": "image/webp",
-    ".gif": "image/gif",
-}
+MEDIA_TYPES = {ending: mime for mime, ending in ENDINGS.items()}
 MOST_BYTES = 100_000
 """The largest request that is read."""
 
