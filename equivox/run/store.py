@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import to_json
+
 from equivox.core.errors import StorageError
 from equivox.core.files import TEMPORARY, damaged, read_table, refused, write_table
 
@@ -124,8 +126,8 @@ class Store:
         is whole.
         """
         fitted = {name: fit(record.get(name)) for name, fit in self._fits.items()}
-        text = json.dumps(fitted)
-        line = f"{zlib.crc32(text.encode('ascii')):08x} {text}\n".encode("ascii")
+        text = to_json(fitted)
+        line = b"%08x %b\n" % (zlib.crc32(text), text)
         try:
             self._write(line)
         except OSError as error:
