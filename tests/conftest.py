@@ -28,10 +28,10 @@ with contextlib.suppress(ImportError):  # the engine tests do without hypothesis
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that `slow_tests.txt` lists."""
+    """Mark the tests that `slow_tests.txt` lists, by their names or by their files."""
     slow = set(Path(__file__).with_name("slow_tests.txt").read_text().split())
     for item in items:
-        if item.nodeid.partition("[")[0] in slow:
+        if item.nodeid.partition("[")[0] in slow or item.nodeid.partition("::")[0] in slow:
             item.add_marker(pytest.mark.slow)
 
 

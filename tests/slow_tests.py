@@ -1,4 +1,5 @@
-"""Lists the tests that `make check` leaves out: those that took longer than LONGEST when they were last timed.
+"""Lists the tests that `make check` leaves out: those that took longer than LONGEST when they were last timed, and the
+files whose shared fixtures took longer than LONGEST_FIXTURE.
 
     pytest --durations=0 > durations.txt; python tests/slow_tests.py durations.txt
 
@@ -13,18 +14,26 @@ from collections.abc import Iterable
 from pathlib import Path
 
 LIST = Path(__file__).with_name("slow_tests.txt")
-LONGEST = 0.7
-"""Seconds, set-up included."""
+LONGEST = 0.5
+"""Seconds of one test, set-up included."""
+LONGEST_FIXTURE = 1.0
+"""Seconds of a set-up. It is shared: were only the test that paid for it left out, the next one would pay."""
 
 
 def without_parameters(node: str) -> str:
     return node.partition("[")[0]
 
 
+def file_of(node: str) -> str:
+    return node.partition("::")[0]
+
+
 def slow(lines: Iterable[str]) -> list[str]:
-    """Return the tests that took too long, of pytest's table of durations."""
-    timed = (re.match(r"([0-9.]+)s (?:call|setup) +(\S+)", line) for line in lines)
-    return sorted({without_parameters(found[2]) for found in timed if found and float(found[1]) > LONGEST})
+    """Return the tests and files that took too long, of pytest's table of durations."""
+    timed = [re.match(r"([0-9.]+)s (call|setup) +(\S+)", line) for line in lines]
+    seconds = [(float(found[1]), found[2], without_parameters(found[3])) for found in timed if found]
+    files = {file_of(node) for spent, stage, node in seconds if stage == "setup" and spent > LONGEST_FIXTURE}
+    return sorted(files | {node for spent, _, node in seconds if spent > LONGEST and file_of(node) not in files})
 
 
 if __name__ == "__main__":
