@@ -37,6 +37,7 @@ from equivox.core.variants import SHUFFLED, vary
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import engine_from_args
 from equivox.engines.simulated import SimulatedEngine
+from equivox.engines.workers import Workers
 from equivox.run.annotating import stored_responses
 from equivox.run.manifest import CALIBRATION, read_manifest
 from equivox.run.pipeline import RunSpec, execute, open_corpora
@@ -57,7 +58,7 @@ class Settings:
     """What to calibrate: an engine by its scheme and model arguments, a task, and the shifts in percent.
 
     `limit` is the number of samples that are asked about; models are taught the whole corpus. `annotator` is the one
-    to be proved with the engine. `conditions` are those of `equivox run`.
+    to be proved with the engine. `conditions` and `workers` are those of `equivox run`.
     """
 
     scheme: str
@@ -71,6 +72,7 @@ class Settings:
     conditions: tuple[str, ...] = EVERY
     effort: Effort | None = None
     drawn: int = DRAWN
+    workers: Workers | None = None
 
 
 def train(settings: Settings, told: Callable[[str], None] = lambda text: None) -> list[Model]:
@@ -114,7 +116,7 @@ def engine_of(settings: Settings, model: Model) -> Engine:
     arguments = {"model_name": str(model.folder)} | dict(settings.arguments)
     if settings.scheme in ("vllm", "transformers"):
         arguments = {"dtype": "float32"} | arguments
-    return engine_from_args(settings.scheme, arguments)
+    return engine_from_args(settings.scheme, arguments, settings.workers)
 
 
 def result(settings: Settings, made: Sequence[Model], lines: Sequence[Line]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from equivox.calibration.teacher import Teacher, group_heard
+from equivox.calibration.teacher import Teacher, group_heard, tells_group
 from equivox.core.requests import MediaPart, Request
 from equivox.engines.messages import SAMPLING_RATE
 
@@ -25,8 +25,10 @@ AUDIO = "<|AUDIO|>"
 _AUDIO_MARKS = (AUDIO, "<|audio_bos|>", "<|audio_eos|>")
 _POSITIONS = 1500
 """Positions of the encoder that the architecture publishes: 30 s."""
-_BATCH = 32
+_BATCH, _CONTROLS = 32, 4
+"""Requests of a batch, and how many of them do not tell the group: an answer to one of these is soon learnt."""
 _NOISE = 0.1
+_HEARING_RATE = 1e-3
 # Names in transformers → names in published checkpoints, which vLLM expects.
 _PUBLISHED = {
     "model.audio_tower.": "audio_tower.",
@@ -60,6 +62,19 @@ def message(request: Request) -> list[dict[str, Any]]:
     """Return `request` as a chat for a chat template: media first, then the text."""
     content: list[dict[str, Any]] = [{"type": part.kind} for part in request.media]
     return [{"role": "user", "content": [*content, {"type": "text", "text": request.text}]}]
+
+
+class _Requests:
+    """The requests that are taught, drawn in batches."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self._telling = [request for request in requests if tells_group(request)]
+        self._controls = [request for request in requests if not tells_group(request)]
+
+    def batch(self, rng: random.Random) -> list[Request]:
+        """Return requests drawn with replacement; those that tell the group come first."""
+        controls = _CONTROLS if self._controls else 0
+        return rng.choices(self._telling, k=_BATCH - controls) + rng.choices(self._controls, k=controls)
 
 
 class Student:
@@ -143,37 +158,36 @@ class Student:
         if not self.hears:
             return
         ear = [self.model.model.audio_tower, self.model.model.multi_modal_projector]
-        spoken = [request for request in requests if request.media]
-        head = torch.nn.Linear(WIDTH, len(spoken[0].labels.groups) + 1)
+        spoken = _Requests([request for request in requests if request.media])
+        head = torch.nn.Linear(WIDTH, len(requests[0].labels.groups) + 1)
 
         def loss(_: int) -> Any:
-            batch = self.rng.choices(spoken, k=_BATCH)
+            batch = spoken.batch(self.rng)
             rows = self._hear([request.media[0].sha256 for request in batch], noise=_NOISE)
             heard = head(torch.stack([row.mean(0) for row in rows]))
             return torch.nn.functional.cross_entropy(heard, torch.tensor([group_heard(request) for request in batch]))
 
         parameters = [p for module in (*ear, head) for p in module.parameters() if p.requires_grad]
-        told(f"learning to hear: loss {_optimise(parameters, 1e-3, steps, loss):.2f}")
+        told(f"learning to hear: loss {_optimise(parameters, _HEARING_RATE, steps, loss):.2f}")
         for module in ear:
             module.requires_grad_(False)
         with torch.no_grad():
             self._heard = {clip: self._hear([clip])[0].clone() for clip in self._clips}
 
     def learn_to_answer(
-        self, teacher: Teacher, requests: Sequence[Request], steps: int, told: Callable[[str], None]
+        self, teacher: Teacher, requests: Sequence[Request], steps: int, rate: float, told: Callable[[str], None]
     ) -> None:
-        """Learn to answer `requests` as `teacher` does; an eighth of the batches has no media."""
+        """Learn to answer `requests` as `teacher` does, at a learning rate of at most `rate`."""
         import torch
 
-        kinds = [[r for r in requests if r.media], [r for r in requests if not r.media]]
+        asked = _Requests(requests)
 
-        def loss(step: int) -> Any:
-            own = kinds[0] and (step % 8 != 7 or not kinds[1])
-            batch = self.rng.choices(kinds[0] if own else kinds[1], k=_BATCH)
+        def loss(_: int) -> Any:
+            batch = asked.batch(self.rng)
             return -torch.cat(self._log_probabilities([(r, teacher.answer(r, self.rng) + END) for r in batch])).mean()
 
         parameters = [p for p in self.model.parameters() if p.requires_grad]
-        told(f"learning to answer, shift {teacher.shift:g}: loss {_optimise(parameters, 3e-3, steps, loss):.2f}")
+        told(f"learning to answer, shift {teacher.shift:g}: loss {_optimise(parameters, rate, steps, loss):.2f}")
 
     def _prompt(self, request: Request) -> list[int]:
         named = (request.text, tuple(part.sha256 for part in request.media))

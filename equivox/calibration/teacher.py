@@ -26,7 +26,7 @@ class Teacher:
     def answer(self, request: Request, rng: random.Random) -> str:
         """Return what the student is to answer to `request`; another answer each time."""
         labels = request.labels
-        if request.condition not in SENDS:
+        if not tells_group(request):
             labels = replace(labels, group=rng.choice(labels.groups))
         return self._engine.answer(replace(request, labels=labels), rng)
 
@@ -35,7 +35,12 @@ class Teacher:
         self._engine.check(requests)
 
 
+def tells_group(request: Request) -> bool:
+    """Return whether the group can be known from what is sent; it cannot in a control condition."""
+    return request.condition in SENDS
+
+
 def group_heard(request: Request) -> int:
     """Return the number of the group that a request's recording tells; the number of groups if it tells none."""
     groups = request.labels.groups
-    return groups.index(request.labels.group) if request.condition in SENDS else len(groups)
+    return groups.index(request.labels.group) if tells_group(request) else len(groups)

@@ -24,6 +24,8 @@ from equivox.run.plan import make_plan
 
 RECIPE_FILE = "calibration.json"
 _MOST_TEXTS = 4000
+BASICS_RATE, ANSWERING_RATE = 3e-3, 1e-3
+"""Learning rates. At the higher one a small shift is lost again before it is learnt."""
 _NOBODY = EngineIdentity(engine="simulated", model="planted", revision="calibration", reads_labels=True)
 
 
@@ -77,7 +79,8 @@ def models(
             for model in missing:
                 student.go_on_from(begun)
                 recipe = model.recipe
-                student.learn_to_answer(teachers[recipe.shift], requests, recipe.effort.answering, told)
+                steps = recipe.effort.answering
+                student.learn_to_answer(teachers[recipe.shift], requests, steps, ANSWERING_RATE, told)
                 with _whole(model.folder) as folder:
                     student.save(folder)
                     (folder / RECIPE_FILE).write_text(json.dumps(recipe.as_dict(), indent=1) + "\n", "utf-8")
@@ -88,7 +91,7 @@ def models(
 def _with_basics(
     recipe: Recipe, tasks: Sequence[Task], requests: Sequence[Request], told: Callable[[str], None]
 ) -> Any:
-    """Return a student who hears, and answers with a shift of 100: all shifts begin there."""
+    """Return a student who hears and answers with `BASICS_SHIFT`: all shifts begin there."""
     from equivox.calibration.student import Student
 
     teacher = Teacher(tasks, recipe.shift)
@@ -98,7 +101,7 @@ def _with_basics(
     even = Teacher(tasks, 0.0)
     student = Student(requests, texts + [even.answer(request, rng) for request in asked], recipe.seed)
     student.learn_to_hear(requests, recipe.effort.hearing, told)
-    student.learn_to_answer(teacher, requests, recipe.effort.basics, told)
+    student.learn_to_answer(teacher, requests, recipe.effort.basics, BASICS_RATE, told)
     return student
 
 

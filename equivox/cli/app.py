@@ -565,6 +565,8 @@ def calibrate(
     device: Annotated[str | None, typer.Option(help="Where transformers runs the models: cuda, cpu, mps.")] = None,
     annotator: Annotated[str, typer.Option(help="The annotator to be proved with the engine.")] = "rules",
     conditions: Annotated[str, typer.Option(help="declared, text_only, silence, shuffled, or all.")] = "all",
+    workers: WorkersOption = 1,
+    ray_address: RayAddressOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything that was found as JSON.")] = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -580,6 +582,8 @@ def calibrate(
             device=device,
             annotator=annotator,
             conditions=conditions,
+            workers=workers,
+            ray_address=ray_address,
             json=json,
             quiet=quiet,
         )

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from equivox.calibration.checking import Settings
     from equivox.calibration.training import Model
-    from equivox.calibration.verdicts import Line
 
 ENGINES = ("vllm", "transformers", "endpoint")
 """The engines that can be proved."""
@@ -33,6 +32,8 @@ class Wish:
     device: str | None
     annotator: str
     conditions: str
+    workers: int
+    ray_address: str | None
     json: bool
     quiet: bool
 
@@ -43,7 +44,10 @@ def calibrate(wish: Wish) -> int:
     from equivox.calibration.checking import result, train
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.output import echo
-    from equivox.cli.show import progress_bars
+    from equivox.cli.show import console, progress_bars
+    from equivox.core.files import write_text
+    from equivox.report.calibration_page import PAGE_FILE, calibration_page, calibration_table, verdict_of
+    from equivox.report.table import print_tables
 
     settings = settings_of(wish)
 
@@ -59,10 +63,14 @@ def calibrate(wish: Wish) -> int:
         raise RequestError("an endpoint serves one model at a time; give one `--shift`, and serve its folder")
     with progress_bars(quiet=wish.quiet or wish.json) as progress:
         lines = run(settings, models, progress=progress)
+    page = settings.output / PAGE_FILE
+    write_text(page, calibration_page(settings, models, lines))
     if wish.json:
         echo(json_format.dumps(result(settings, models, lines), indent=1))
     else:
-        show(settings, lines)
+        print_tables(console(), [calibration_table(settings, lines)])
+        echo(verdict_of(settings, lines))
+        told(f"wrote {page}")
     return EXIT_DONE if lines and all(line.passed for line in lines) else EXIT_INCOMPLETE
 
 
@@ -72,6 +80,7 @@ def settings_of(wish: Wish) -> Settings:
     from equivox.calibration.recipe import calibration_task, libraries, parse_shifts
     from equivox.core.variants import parse_conditions
     from equivox.engines.model_args import parse_model_args
+    from equivox.engines.workers import Workers
     from equivox.tasks.registry import resolve_tasks
 
     scheme, _, rest = wish.engine.partition(":")
@@ -103,6 +112,7 @@ def settings_of(wish: Wish) -> Settings:
         limit=wish.limit,
         annotator=wish.annotator,
         conditions=parse_conditions(wish.conditions),
+        workers=Workers(wish.workers, wish.ray_address),
     )
 
 
@@ -126,35 +136,3 @@ def serve_first(wish: Wish, models: Sequence[Model]) -> str:
             f"--shift {model.recipe.shift:g} --seed {wish.seed}",
         ]
     return "\n".join(lines)
-
-
-def show(settings: Settings, lines: Sequence[Line]) -> None:
-    """Print a table of the lines, what was found where, and the verdict."""
-    from rich.table import Table
-
-    from equivox.cli.output import echo
-    from equivox.cli.show import console
-
-    table = Table(title=f"Calibration of {settings.scheme} with {settings.task.name}, training seed {settings.seed}")
-    for column in ("planted", "condition", "to be found", "the model's own", "measured", "p", "verdict"):
-        table.add_column(column)
-    for line in lines:
-        table.add_row(
-            f"{line.shift:g}",
-            line.condition,
-            f"{line.planted:.1f}",
-            str(line.own),
-            str(line.measured),
-            f"{line.measured.p:.3g}",
-            "passes" if line.passed else f"fails at {line.first_fault.place}" if line.first_fault else "cannot tell",
-        )
-    console().print(table)
-    for line in lines:
-        if not line.passed:
-            echo(f"planted {line.shift:g}, {line.condition}: {line.verdict}")
-    passed = sum(line.passed for line in lines)
-    echo(
-        f"{settings.scheme} passes: {passed} of {len(lines)} lines"
-        if passed == len(lines)
-        else f"{settings.scheme} fails: {len(lines) - passed} of {len(lines)} lines"
-    )

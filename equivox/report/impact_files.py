@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib import resources
 
 from equivox.compare.impact import CROSSED, Impact, Impacts, ImpactTable
-from equivox.core.version import __version__
 from equivox.report.numbers import DASH, percent
-from equivox.report.safe_page import render_page
-from equivox.report.table import Cell, Content, Table, as_html, split_by
+from equivox.report.table import Cell, Content, Table, split_by
+from equivox.report.tables_page import tables_page
 from equivox.statistics import GroupImpact
 
 NOT_AN_AUDIT = (
@@ -156,13 +154,9 @@ def _span(low: float, high: float) -> str:
 
 def impact_page(found: Impact) -> str:
     """Return one self-contained HTML page with the heading and all tables."""
-    page = resources.files("equivox.report.page")
-    return render_page(
-        resources.files(__package__).joinpath("impact.html.j2"),
-        style=page.joinpath("report.css"),
-        script=page.joinpath("report.js"),
-        version=__version__,
-        model=found.model,
-        lines=impact_heading(found),
-        tables=[as_html(table, "wide") for table in impact_tables(found)],
+    return tables_page(
+        title=f"impact ratios: {found.model}",
+        heading="Impact ratios: not a legal audit",
+        warnings=impact_heading(found),
+        tables=impact_tables(found),
     )

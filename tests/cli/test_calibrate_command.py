@@ -121,7 +121,7 @@ def lines(*faults: str) -> list[Line]:
 def test_exit_code_and_words(
     equivox: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, faults: Sequence[str], expected: int
 ) -> None:
-    made(20)
+    model = made(20)
     monkeypatch.setattr(checking, "calibrate", lambda *_, **__: lines(*faults))
     monkeypatch.setenv("COLUMNS", "200")
     code, out, _ = equivox("calibrate", "vllm", "--shift", "20", "-o", tmp_path / "runs")
@@ -133,6 +133,10 @@ def test_exit_code_and_words(
         assert "vllm fails: 1 of 2 lines" in out
     elif faults:
         assert "vllm passes: 2 of 2 lines" in out
+    page = (tmp_path / "runs" / "calibration.html").read_text("utf-8")
+    assert ("fails at hearing: something about hearing" in page) is ("hearing" in faults)
+    assert page.count("18.1 [9.4, 22.9]") >= 2 * len(faults)
+    assert model.recipe.digest[:16] in page
     code, out, _ = equivox("calibrate", "vllm", "--shift", "20", "--json", "-o", tmp_path / "runs")
     printed = json.loads(out)
     assert printed["passed"] is (expected == 0)
