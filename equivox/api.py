@@ -176,7 +176,7 @@ def measure(
     output
         The folder of the run: a new or empty one, or one with the same run, which is resumed.
     data
-        `sample`, or the folder that `equivox data build` wrote into.
+        `sample`, or the folder that `equivox data build` wrote into; the folder of one build asks the tasks of it.
     limit, seed, annotator, conditions, group, sampling, retry_failed, stop_after
         The same as the options of `equivox run`.
     options

@@ -78,7 +78,9 @@ def _engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...
         ] = None,
         data: Annotated[
             str | None,
-            typer.Option("--data", "--data-dir", help="`sample`, or the folder that `equivox data build` wrote into."),
+            typer.Option(
+                "--data", "--data-dir", help="`sample`, the folder of built corpora, or one build, to ask about it."
+            ),
         ] = None,
         limit: Annotated[int | None, typer.Option(help="Samples per task, spread over groups and speakers.")] = None,
         seed: Annotated[int, typer.Option(help="The seed from which the seeds of all requests are derived.")] = 0,

@@ -14,7 +14,7 @@ from equivox.run.pipeline import RunSpec, execute
 from equivox.tasks import vibe
 from equivox.tasks.vibe_face import FAIRFACE, TASKS
 
-SPOKEN = re.compile(r"audio|record|voice|hear|listen|sp(eak|oke)|said|tape|respon[ds]", re.IGNORECASE)
+SPOKEN = re.compile(r"audio|record|voice|\bhear\b|listen|sp(eak|oke)|said|tape|respon[ds]", re.IGNORECASE)
 OPTION = re.compile(r"[a-z]{4,}")
 
 
