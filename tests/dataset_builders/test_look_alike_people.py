@@ -12,7 +12,12 @@ from equivox.dataset_builders.look_alike import MAKERS
 
 pytestmark = pytest.mark.slow
 
-NAMES = ("vctk", "common_voice", "speech_accent_archive", "fairface")
+NAMES = (
+    pytest.param("vctk", marks=pytest.mark.long),
+    pytest.param("common_voice", marks=pytest.mark.long),
+    "speech_accent_archive",
+    "fairface",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -47,7 +47,7 @@ def test_only_prompt_media_and_groups_differ_from_vibe() -> None:
         assert len(refusals) == 1 and "photograph" in refusals[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_is_planted_is_found_and_what_is_not_is_not(sample: dict[str, Corpus], tmp_path: Path) -> None:
     def scores(model: str) -> dict[str, tuple[float, float, float]]:
         spec = RunSpec(model=model, tasks=TASKS[::4], data="sample", output=tmp_path / model[10:16])
