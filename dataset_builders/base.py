@@ -314,7 +314,7 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
 
     Raises RequestError, naming the file and the line, for a file that is not a CSV in UTF-8, NUL bytes, a quote that is
     not closed, a row with more or fewer cells than the header, a column that is there twice, and a missing required
-    column. Empty columns without a name at the end of a table, as spreadsheets leave them, are not read.
+    column. Columns without a name at the end of a table, as spreadsheets leave them, are not read.
     """
     reader = csv.reader(_csv_text(path), strict=True)
     rows: list[tuple[int, dict[str, str]]] = []
@@ -341,11 +341,7 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
                 f"{path}, line {number}: {count(cells, 'cell')}, but the header has {width}; "
                 "put a cell with a comma into quotes, and leave no cell out"
             )
-        cells, beyond = cells[: len(header)], "".join(cells[len(header) :]).strip()
-        if beyond:
-            raise RequestError(
-                f"{path}, line {number}: {shortened(beyond)!r} is in a column without a name; name the column"
-            )
+        cells = cells[: len(header)]
         if any(_swallowed(cell, len(header)) for cell in cells):
             raise RequestError(
                 f"{path}, line {number}: a quote that opens here closes only in line {reader.line_num}, and the text "

@@ -100,7 +100,7 @@ class SpeechAccentArchive(Builder):
     def _scan(self) -> Scan:
         folder, files = self._recordings()
         rows = read_table(self.source / TABLE, (*COLUMNS, MISSING))
-        here = [row for row in rows if row[MISSING].upper() != "TRUE" or row["filename"] in files]
+        here = [row for row in rows if row[MISSING].upper() != "TRUE"]
         people = [row for row in here if row["native_language"] != SYNTHESIZED]
         unusable = [row["filename"] for row in people if not FILE_NAME.fullmatch(row["filename"])]
         adults = [row for row in people if (_age(row) or ADULT) >= ADULT and row["filename"] not in unusable]
@@ -135,9 +135,9 @@ class SpeechAccentArchive(Builder):
                 row["filename"] for row in adults if used[row["filename"]] is not row
             ],
             f"file names of {TABLE} that no file can have, not used": unusable,
-            f"recordings that {TABLE} calls missing and that are there (used)": [
-                row["filename"] for row in here if row[MISSING].upper() == "TRUE"
-            ],
+            f"recordings that {TABLE} calls missing, not used": sorted(
+                {row["filename"] for row in rows} & set(files) - {row["filename"] for row in here}
+            ),
             "speakers whose sex is neither female nor male (null)": [
                 f"{name}: {row['sex']!r}" for name, row in used.items() if row["sex"] not in {"female", "male"}
             ],

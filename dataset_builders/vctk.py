@@ -7,10 +7,11 @@ Paper:      Veaux, Yamagishi and King 2013, doi 10.1109/ICSDA.2013.6709856
 Departs:    Only the sentences that all speakers read are used: those numbered 001 to 024, which are the elicitation
             paragraph of the Speech Accent Archive and the rainbow passage. The newspaper sentences differ between
             speakers and would be confounded with them. A recording whose transcript is not that of most speakers is
-            left out. Accents are in lower case with spaces; "Unknown" is null. `age_group` is added.
-Cannot say: anything about spontaneous speech or other languages. Accent goes with region, and a few accents have one
-            or two speakers: English, Scottish and American ones make up most of the corpus. Most speakers are in their
-            twenties.
+            left out. Accents are in lower case with spaces; "Unknown" is null, and so is an accent that only one
+            speaker has. `age_group` is added.
+Cannot say: anything about spontaneous speech or other languages. Accent goes with region, and a few accents have two
+            or three speakers: English, American and Scottish ones make up most of the corpus. Most speakers are in
+            their twenties.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ from equivox.dataset_builders.base import (
     Column,
     CorpusFacts,
     Scan,
+    count,
     decade,
     found_instead,
+    held_by_few,
+    listed,
     normal,
     speakers_with,
 )
@@ -40,6 +44,7 @@ AUDIO = "wav48_silence_trimmed"
 SHARED = 24
 """The sentences numbered 1 to 24 are the same for all speakers."""
 MICROPHONES = ("mic1", "mic2")
+SPEAKERS_PER_ACCENT = 2
 CLIP_NAME = re.compile(r"(?P<speaker>[ps]\d+)_(?P<number>\d{3})_(?P<microphone>mic[12])")
 ROW = re.compile(r"(?P<id>[ps]\d+)\s+(?P<age>\S+)\s+(?P<gender>\S+)\s+(?P<accent>\S+)(?P<region>[^(]*)(\(.*\))?\s*")
 GENDERS = {"F": "female", "M": "male"}
@@ -73,17 +78,22 @@ class Vctk(Builder):
             Column(name="region", meaning="where the speaker is from, as published", role="other"),
         ),
         cannot_say=(
-            "Accent goes with region, and some accents have one or two speakers: a difference may be theirs.",
+            "Accent goes with region, and some accents have two or three speakers: a difference may be theirs.",
             "Most speakers are in their twenties; ages can hardly be compared.",
             "The speech is read, in English, and of two paragraphs only.",
             "Nobody may try to identify the speakers.",
         ),
     )
 
-    def __init__(self, source: Path | str, *, microphone: str = MICROPHONES[0]) -> None:
+    def __init__(
+        self, source: Path | str, *, microphone: str = MICROPHONES[0], speakers_per_accent: int = SPEAKERS_PER_ACCENT
+    ) -> None:
         if microphone not in MICROPHONES:
             raise RequestError(f"`microphone` is one of {', '.join(MICROPHONES)}, got {microphone!r}")
+        if speakers_per_accent < 1:
+            raise RequestError(f"`speakers_per_accent` must be at least 1, got {speakers_per_accent}")
         self.microphone = microphone
+        self.speakers_per_accent = speakers_per_accent
         super().__init__(source)
 
     def _check_source(self) -> None:
@@ -98,13 +108,15 @@ class Vctk(Builder):
         folders = {entry.name for entry in (self.source / AUDIO).iterdir() if entry.is_dir()}
         texts = {speaker: self._transcripts(speaker) for speaker in folders}
         usual = _usual_texts(texts)
+        rare = held_by_few((_accent_of(table, speaker) for speaker in folders), self.speakers_per_accent)
         clips, other_text = [], []
         for (speaker, number), path in sorted(files.used.items()):
             text = texts[speaker].get(number)
             if text is not None and _words(text) != usual[number]:
                 other_text.append(f"{speaker}_{number}")
                 continue
-            columns = table.speakers.get(speaker, NOBODY)
+            columns = dict(table.speakers.get(speaker, NOBODY))
+            columns["accent"] = None if columns["accent"] in rare else columns["accent"]
             name = f"{speaker}_{number}"
             clips.append(
                 Clip(clip_id=name, path=path, text=text, speaker=speaker, columns={"sentence": number, **columns})
@@ -139,11 +151,18 @@ class Vctk(Builder):
                 if (speaker, number) not in files.used
             ],
         }
-        notes = (
-            f"recordings not used because each speaker reads other sentences there: {files.own_sentences:,} of "
-            f"{files.recordings:,} by {self.microphone}",
-        )
-        return Scan(clips=tuple(clips), counts=counts, oddities=oddities, notes=notes if files.own_sentences else ())
+        notes = []
+        if files.own_sentences:
+            notes.append(
+                f"recordings not used because each speaker reads other sentences there: {files.own_sentences:,} of "
+                f"{files.recordings:,} by {self.microphone}"
+            )
+        if rare:
+            notes.append(
+                f"accents that fewer than {self.speakers_per_accent} speakers have (null): "
+                f"{count(list(rare), 'accent')} ({listed(rare)})"
+            )
+        return Scan(clips=tuple(clips), counts=counts, oddities=oddities, notes=tuple(notes))
 
     def _table(self) -> _Table:
         """Return the rows of the table of speakers, whose columns are separated by spaces."""
@@ -220,6 +239,12 @@ class _Files:
     doubles: list[str] = field(default_factory=list)
     recordings: int = 0
     own_sentences: int = 0
+
+
+def _accent_of(table: _Table, speaker: str) -> str | None:
+    """Return the published accent of a speaker; None without one."""
+    accent = table.speakers.get(speaker, NOBODY)["accent"]
+    return None if accent is None else str(accent)
 
 
 def _usual_texts(texts: Mapping[str, Mapping[str, str]]) -> dict[str, tuple[str, ...]]:

@@ -33,7 +33,7 @@ def vctk(tmp_path: Path, write_audio: Callable[..., None]) -> Path:
 
 
 def clips_of(source: Path) -> dict[str, Clip]:
-    return {clip.clip_id: clip for clip in Vctk(source).clips()}
+    return {clip.clip_id: clip for clip in Vctk(source, speakers_per_accent=1).clips()}
 
 
 def said(source: Path, words: str) -> str:
@@ -63,6 +63,13 @@ def test_sentences_of_one_speaker_alone_are_not_used_and_counted(vctk: Path) -> 
     # 4 speakers x 3 recordings by mic1, one of each is from a newspaper.
     assert said(vctk, "other sentences").endswith("4 of 12 by mic1")
     assert Vctk.FACTS.strata == ("sentence",)
+
+
+def test_an_accent_of_one_speaker_is_null_and_named(vctk: Path) -> None:
+    assert {clip.columns["accent"] for clip in Vctk(vctk).clips()} == {None}
+    assert said(vctk, "fewer than 2") == (
+        "accents that fewer than 2 speakers have (null): 3 accents (english, northern irish, welsh)"
+    )
 
 
 def test_the_other_microphone_is_an_option(vctk: Path) -> None:
