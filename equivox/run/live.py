@@ -8,8 +8,9 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from equivox.core.errors import EquivoxError
 from equivox.core.files import read_document, write_document
@@ -55,17 +56,25 @@ class Live:
 
 
 def read_live(folder: Path) -> Live | None:
-    """Return how far the run in `folder` is; None if nothing writes it, or its last writer ended well."""
+    """Return how far the run in `folder` is; None if nothing writes it, or its last writer ended well.
+
+    Entries that this version does not know, such as a later version writes, are not read.
+    """
     try:
         found = read_document(folder / LIVE_FILE)
     except FileNotFoundError:
         return None
     standing, rate = found.pop("standing"), found.pop("per_second")
     return Live(
-        **found,
+        **_known(Live, found),
         per_second=math.nan if rate is None else rate,
-        standing=None if standing is None else Standing(**standing),
+        standing=None if standing is None else Standing(**_known(Standing, standing)),
     )
+
+
+def _known(kind: type, entries: Mapping[str, Any]) -> dict[str, Any]:
+    names = {one.name for one in fields(kind)}
+    return {name: value for name, value in entries.items() if name in names}
 
 
 @contextmanager

@@ -10,13 +10,24 @@ import pytest
 
 from equivox.cli import run as command
 from equivox.core.errors import RunError
-from equivox.core.files import write_document
+from equivox.core.files import read_document, write_document
 from equivox.core.progress import Stage, Standing, no_progress
 from equivox.core.requests import Request
 from equivox.engines.function import FunctionEngine
 from equivox.run.live import LIVE_FILE, noting, read_live
 from equivox.run.pipeline import RunSpec, execute
 from equivox.tasks.registry import resolve_tasks
+
+
+def test_a_later_versions_note_is_read_as_far_as_it_is_known(tmp_path: Path) -> None:
+    standing = Standing(loaded=2, asked=4, lost=1, given_back=3)
+    with noting(tmp_path, no_progress, now=lambda: 100.0) as progress:
+        progress(Stage("generate", failed=2, standing=standing), 40, 100)
+        known = read_live(tmp_path)
+        noted = read_document(tmp_path / LIVE_FILE)
+        later = noted | {"weather": "fine", "standing": noted["standing"] | {"resting": 1}}
+        write_document(tmp_path / LIVE_FILE, later)
+        assert read_live(tmp_path) == known is not None
 
 
 def test_the_rate_is_that_of_the_stage(tmp_path: Path) -> None:
