@@ -150,6 +150,21 @@ for _name, _scheme, _metavar, _what, _help in (
     app.command(_name, help=_does, rich_help_panel=MEASURE)(_engine_command(_scheme, _metavar, _what))
 
 
+@app.command(rich_help_panel=JUDGE)
+def export(
+    run: RunArgument,
+    to: Annotated[str, typer.Option(metavar="FORMAT", help="The format: inspect.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Where the files go; export/RUN-FORMAT by default.")
+    ] = None,
+    media: Annotated[bool, typer.Option("--media", help="Include recordings and images, if the format can.")] = False,
+) -> int:
+    """Write a run in the format of another project, without credentials and local paths."""
+    from equivox.cli import export_command
+
+    return export_command.export(run, to, out, media=media)
+
+
 @app.command("import", rich_help_panel=ANNOTATE)
 @with_scoring_options
 def import_(
