@@ -273,7 +273,7 @@ class _Stage:
                 if segment.name in row.done:
                     continue
                 if self.simulated:
-                    segment = _with_simulated_tool(task, segment)
+                    segment = with_simulated_tool(task, segment)
                 key = annotation_key(self.annotator.identity, segment, row.key)
                 if (annotation := known.get(key)) is not None:
                     row.done[segment.name] = annotation
@@ -284,7 +284,8 @@ class _Stage:
                 return pending
 
 
-def _with_simulated_tool(task: Task, segment: Segment) -> Segment:
+def with_simulated_tool(task: Task, segment: Segment) -> Segment:
+    """Return `segment` with the rules for simulated responses, if the task has them for it."""
     tool = None if task.simulate is None else task.simulate.tool(segment)
     return segment if tool is None else replace(segment, tool=tool)
 

@@ -20,18 +20,17 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from equivox.core.errors import RequestError
 from equivox.core.files import write_text, write_whole
 from equivox.core.redact import redacted_text
 from equivox.core.task import Task
-from equivox.dataset_builders.corpus import table_in
-from equivox.engines import EngineIdentity, Response
+from equivox.engines import Response
+from equivox.integrations.asked import requests_of
 from equivox.integrations.flat import flat_metrics
 from equivox.integrations.lighteval.rows import METRIC, delivery, document_row, metric_label
 from equivox.run.annotating import stored_responses
 from equivox.run.manifest import public_manifest, read_manifest
-from equivox.run.pipeline import open_corpora, run_tasks
-from equivox.run.plan import PlannedRequest, make_plan, read_plan
+from equivox.run.pipeline import run_tasks
+from equivox.run.plan import PlannedRequest
 from equivox.run.scoring import read_scores
 
 _GENERATION_PARAMETERS = (
@@ -77,7 +76,8 @@ def write_lighteval_results(
     manifest = public_manifest(stored)
     scores = read_scores(folder, annotator)
     tasks = run_tasks(folder)
-    asked = _requests(folder, tasks, stored, data) if details else {}
+    without = ", or leave the details out with `--no-details`"
+    asked = requests_of(folder, tasks, stored, data, otherwise=without) if details else {}
     rows = {task.name: _details(folder, task, asked[task.name]) for task in tasks if details}
     name = model_folder(manifest)
     stamp = time.isoformat().replace(":", "-")
@@ -135,43 +135,6 @@ def averages(results: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, 
 def _mean(values: Iterable[float]) -> float:
     listed = list(values)
     return math.nan if any(map(math.isnan, listed)) else sum(listed) / len(listed)
-
-
-def _requests(
-    folder: Path, tasks: Sequence[Task], manifest: Mapping[str, Any], data: str | None
-) -> dict[str, list[tuple[int, PlannedRequest]]]:
-    """Return the run's requests by task, rebuilt from the corpora, with their positions in the task's plan."""
-    identity = manifest["identity"]
-    tasks = [dataclasses.replace(task, data=table_in(task.data, data)) for task in tasks]
-    try:
-        corpora = open_corpora(tasks, manifest["command"]["data"] if data is None else data, {})
-    except RequestError as error:
-        raise RequestError(
-            f"{error}; the details of each request need the corpus: give its folder with `--data` (for a custom task "
-            "file, the folder of that file), or leave them out with `--no-details`"
-        ) from error
-    for name, corpus in corpora.items():
-        if corpus.fingerprint != identity["corpora"][name]:
-            raise RequestError(
-                f"the corpus {name} is not the one that {folder} was made with; name the folder that holds it as `data`"
-            )
-    engine = EngineIdentity.from_public_dict(identity["model"])
-    plan = make_plan(tasks, corpora, engine, limit=identity["limit"], seed=identity["seed"])
-    kept = read_plan(folder)
-    stored = set(zip(kept["task"].to_pylist(), kept["key"].to_pylist(), strict=True))
-    found: dict[str, list[tuple[int, PlannedRequest]]] = {task.name: [] for task in tasks}
-    counts: dict[str, int] = defaultdict(int)
-    for planned in plan.requests:
-        place = counts[planned.task]
-        counts[planned.task] += 1
-        if (planned.task, planned.request.key) in stored:
-            found[planned.task].append((place, planned))
-    if {(planned.task, planned.request.key) for members in found.values() for _, planned in members} != stored:
-        raise RequestError(
-            f"the requests of {folder} cannot be made again: it is a copy without its model's private settings, or was "
-            "made elsewhere; take the run itself, or leave the details out with `--no-details`"
-        )
-    return found
 
 
 def _details(folder: Path, task: Task, asked: Sequence[tuple[int, PlannedRequest]]) -> list[dict[str, dict[str, Any]]]:

@@ -1,0 +1,58 @@
+"""The requests of a stored run, made again from its corpora: a run stores no prompts and no media."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from equivox.core.errors import RequestError
+from equivox.core.task import Task
+from equivox.dataset_builders.corpus import table_in
+from equivox.engines import EngineIdentity
+from equivox.run.pipeline import open_corpora
+from equivox.run.plan import PlannedRequest, make_plan, read_plan
+
+
+def requests_of(
+    folder: Path, tasks: Sequence[Task], manifest: Mapping[str, Any], data: str | None, *, otherwise: str = ""
+) -> dict[str, list[tuple[int, PlannedRequest]]]:
+    """Return the run's requests by task, with their positions in the task's plan.
+
+    `manifest` is the stored one of the run in `folder`; `data` says where the corpora are now (None: where the run
+    found them). RequestError if they are not there or are not those of the run; `otherwise` ends its message with
+    what can be done without them.
+    """
+    identity = manifest["identity"]
+    tasks = [dataclasses.replace(task, data=table_in(task.data, data)) for task in tasks]
+    try:
+        corpora = open_corpora(tasks, manifest["command"]["data"] if data is None else data, {})
+    except RequestError as error:
+        raise RequestError(
+            f"{error}; the text and the media of each request need the corpus: give its folder with `--data` (for a "
+            f"custom task file, the folder of that file){otherwise}"
+        ) from error
+    for name, corpus in corpora.items():
+        if corpus.fingerprint != identity["corpora"][name]:
+            raise RequestError(
+                f"the corpus {name} is not the one that {folder} was made with; name the folder that holds it as `data`"
+            )
+    engine = EngineIdentity.from_public_dict(identity["model"])
+    plan = make_plan(tasks, corpora, engine, limit=identity["limit"], seed=identity["seed"])
+    kept = read_plan(folder)
+    stored = set(zip(kept["task"].to_pylist(), kept["key"].to_pylist(), strict=True))
+    found: dict[str, list[tuple[int, PlannedRequest]]] = {task.name: [] for task in tasks}
+    counts: dict[str, int] = defaultdict(int)
+    for planned in plan.requests:
+        place = counts[planned.task]
+        counts[planned.task] += 1
+        if (planned.task, planned.request.key) in stored:
+            found[planned.task].append((place, planned))
+    if {(planned.task, planned.request.key) for members in found.values() for _, planned in members} != stored:
+        raise RequestError(
+            f"the requests of {folder} cannot be made again: it is a copy without its model's private settings, or was "
+            f"made elsewhere; take the run itself{otherwise}"
+        )
+    return found

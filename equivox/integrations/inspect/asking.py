@@ -1,0 +1,154 @@
+"""What one evaluation asks: a task with its settings, its corpus, and its requests with the ids that logs have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from equivox.core.errors import RequestError
+from equivox.core.requests import EngineIdentity, Request, request_key
+from equivox.core.segments import check_tools
+from equivox.core.task import Task
+from equivox.core.variants import AS_DECLARED, DECLARED, declared_name, parse_group, vary
+from equivox.dataset_builders.corpus import Corpus
+from equivox.run.pipeline import IMPORTED, RunSpec, open_corpora
+from equivox.run.plan import Plan, make_plan
+from equivox.tasks.registry import resolve_tasks
+
+PACKAGE = "equivox"
+"""The prefix of the tasks' names in inspect_ai's registry, and the key of what logs hold for equivox alone."""
+
+ANY_MODEL = EngineIdentity(engine="inspect", model="any", revision="")
+"""The identity behind the ids of samples: the same request has one id, whatever model answered it."""
+
+
+def registry_name(task: str) -> str:
+    """Return the name of a task in inspect_ai's registry, without the package.
+
+    >>> registry_name("vibe_gender:story")
+    'vibe_gender_story'
+    """
+    return task.replace(":", "_")
+
+
+def sample_id(request: Request) -> str:
+    """Return the id of a request in logs: its key, but for any model."""
+    return request_key(
+        ANY_MODEL,
+        task=request.task,
+        text=request.text,
+        media=request.media,
+        sampling=request.sampling,
+        seed=request.seed,
+        condition=request.condition,
+        labels=request.labels,
+        patch=request.patch,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings of an evaluation: arguments of its task in inspect_ai (`-T limit=24`), as options of `equivox run`.
+
+    `task` is the task's name as declared; `condition` is a single one.
+    """
+
+    task: str
+    data: str | None = None
+    limit: int | None = None
+    seed: int = 0
+    condition: str = DECLARED
+    sampling: str = AS_DECLARED
+    group: str | None = None
+
+    def as_arguments(self) -> dict[str, Any]:
+        """Return the settings as arguments of the task in inspect_ai."""
+        return {name: value for name, value in asdict(self).items() if name != "task"}
+
+    def spec(self, output: Path, model: str, tasks: Sequence[Task]) -> RunSpec:
+        """Return the settings of the run that stores answers to `tasks`, which `model` gave elsewhere."""
+        return RunSpec(
+            model=f"{IMPORTED}:{model}",
+            tasks=tasks,
+            output=output,
+            data=self.data,
+            limit=self.limit,
+            seed=self.seed,
+            group=None if self.group is None else parse_group(self.group),
+            conditions=(self.condition,),
+            sampling=self.sampling,
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The requests of one task in an evaluation.
+
+    `declared` is the task as declared, `task` the variant that is asked.
+    """
+
+    settings: Settings
+    declared: Task
+    task: Task
+    corpora: Mapping[str, Corpus]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The requests, in the order in which they are asked."""
+        return make_plan(
+            [self.task], self.corpora, ANY_MODEL, limit=self.settings.limit, seed=self.settings.seed
+        )
+
+
+@lru_cache(maxsize=4)
+def asked(settings: Settings) -> Asked:
+    """Return what an evaluation with `settings` asks.
+
+    RequestError for data that are missing, for a setting that is none, and for a task that an evaluation cannot ask.
+    """
+    if not isinstance(settings.seed, int) or not isinstance(settings.limit, int | None):
+        wrong = ("limit", settings.limit) if isinstance(settings.seed, int) else ("seed", settings.seed)
+        raise RequestError(f"`{wrong[0]}` is a whole number, got {wrong[1]!r}; give it as `-T {wrong[0]}=24`")
+    if settings.limit is not None and settings.limit < 1:
+        raise RequestError(f"`limit` must be at least 1, got {settings.limit}; leave it out to use every sample")
+    (declared,) = resolve_tasks(settings.task)
+    group = None if settings.group is None else parse_group(settings.group)
+    varied = vary([declared], group=group, conditions=(settings.condition,), sampling=settings.sampling)
+    if len(varied) != 1:
+        raise RequestError(f"`condition` is a single one, got {settings.condition!r}; evaluate each by itself")
+    (task,) = varied
+    if task.prompt.patch is not None:
+        raise RequestError(
+            f"{task.name} replaces hidden states, which no model of inspect_ai shows; use `equivox transformers`"
+        )
+    check_tools([task])
+    try:
+        corpora = open_corpora([task], settings.data, {})
+    except RequestError as error:
+        if settings.data is not None:
+            raise
+        raise RequestError(
+            f"{task.name} reads the corpus {task.data.corpus}: give `-T data=sample` for the embedded sample, or "
+            "`-T data=DIR` with DIR from `equivox data build`"
+        ) from error
+    return Asked(settings, declared, task, corpora)
+
+
+def settings_of(task: Task, manifest: Mapping[str, Any]) -> Settings:
+    """Return the settings that ask what a run asked in `task`; `manifest` is the run's."""
+    command, identity = manifest["command"], manifest["identity"]
+    group, sampling = command.get("group"), command.get("sampling", AS_DECLARED)
+    family, colon, rest = task.name.partition(":")
+    own = family.removesuffix(f"_by_{'_'.join(group)}") if group else family
+    return Settings(
+        task=declared_name(f"{own}{colon}{rest}", sampling),
+        data=command.get("data"),
+        limit=identity["limit"],
+        seed=identity["seed"],
+        condition=task.condition if "@" in task.name else DECLARED,
+        sampling=sampling,
+        group="×".join(group) if group else None,
+    )

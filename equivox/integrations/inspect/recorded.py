@@ -1,0 +1,218 @@
+"""Answers and annotations that logs hold, stored as a run and scored exactly as `equivox run` scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value, annotation_key
+from equivox.core.annotation import grouped
+from equivox.core.hashing import digest
+from equivox.core.progress import Progress, no_progress
+from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.samples import UNANNOTATED
+from equivox.core.scores import Score
+from equivox.core.segments import Segment, SegmentAnnotation
+from equivox.core.task import Task
+from equivox.dataset_builders.corpus import Corpus
+from equivox.integrations.inspect.asking import sample_id
+from equivox.run.annotating import TOOLS, annotations_folder
+from equivox.run.pipeline import IMPORTED, PreparedRun, RunSpec, prepared, read_and_score
+from equivox.run.store import Store, annotation_schema
+
+NO_SAMPLE = "the log has no answer to it"
+"""The error of a request without a sample in the log, because it failed there or was not asked."""
+
+NOT_THERE = "the log has no annotation of it"
+
+Read = Callable[[Sequence[Job]], Iterable[Annotation]]
+"""Function that annotates some segments of one response."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One answer of a log: as a `Response`, with what its segments were annotated as.
+
+    `text` is None if the request failed, and `error` says why. `segments` maps the name of a segment to `status`,
+    `values`, `output` and `attempts` of its annotation.
+    """
+
+    text: str | None
+    error: str | None = None
+    thinking: str | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    segments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def response(self, key: str) -> Response:
+        """Return the answer as the response to the request `key`."""
+        return Response(
+            key=key,
+            text=self.text,
+            error=None if self.text is not None else self.error or NO_SAMPLE,
+            thinking=self.thinking,
+            finish_reason=self.finish_reason,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+        )
+
+
+Answers = Mapping[tuple[str, str], Answer]
+"""The task's name and the sample's id → the answer."""
+
+
+def score_recorded(
+    spec: RunSpec,
+    answers: Answers,
+    annotator: Annotator | AnnotatorIdentity,
+    *,
+    corpora: Mapping[str, Corpus],
+    follow_up: Sequence[Mapping[str, Any]] = (),
+    progress: Progress = no_progress,
+) -> list[Score]:
+    """Make the run `spec` of recorded answers and return its scores.
+
+    An `Annotator` annotates the answers anew; an identity stands for the annotator whose recorded annotations count.
+    `follow_up` holds its recorded answers to questions about findings. A request without an answer is a failed one.
+    """
+    known = isinstance(annotator, AnnotatorIdentity)
+    reader: Annotator = _Recorded(annotator) if isinstance(annotator, AnnotatorIdentity) else annotator
+    engine = _Answers(spec.model.removeprefix(f"{IMPORTED}:"), answers)
+    with prepared(spec, reader, engine, dict(corpora)) as run:
+        run.answer(progress)
+        if known:
+            _store_annotations(run, answers, reader.identity, follow_up)
+        return read_and_score(spec.output, run.tasks, reader, spec.options, progress=progress)
+
+
+def annotate_response(
+    task: Task,
+    metadata: Mapping[str, str],
+    text: str,
+    response_key: str,
+    identity: AnnotatorIdentity,
+    read: Read,
+    *,
+    change: Callable[[Segment], Segment] = lambda segment: segment,
+) -> dict[str, tuple[Segment, Annotation]]:
+    """Annotate one response, round by round, until its scheme returns no new segment; return them by name."""
+    found: dict[str, tuple[Segment, Annotation]] = {}
+    while True:
+        done = {name: _short(annotation) for name, (_, annotation) in found.items()}
+        jobs: dict[str, Job] = {}
+        for segment in map(change, task.annotation.segments(task, metadata, text, done)):
+            if segment.name not in found:
+                key = annotation_key(identity, segment, response_key)
+                jobs[key] = Job(key=key, response_key=response_key, task=task.name, segment=segment)
+        if not jobs:
+            return found
+        for annotation in read(list(jobs.values())):
+            segment = jobs[annotation.key].segment
+            found[segment.name] = segment, annotation
+
+
+def sample_of(
+    task: Task, metadata: Mapping[str, str], text: str, found: Mapping[str, tuple[Segment, Annotation]]
+) -> tuple[str, Mapping[str, SegmentAnnotation]]:
+    """Return the status of an annotated response and the segments that count, as in the table of samples."""
+    done = {name: _short(annotation) for name, (_, annotation) in found.items()}
+    if any(entry.status == "failed" for entry in done.values()):
+        return UNANNOTATED, {}
+    return task.annotation.sample(task, metadata, text, done)
+
+
+def as_segments(found: Mapping[str, tuple[Segment, Annotation]]) -> dict[str, dict[str, Any]]:
+    """Return annotations as logs hold them, by the name of the segment."""
+    return {
+        name: {
+            "status": annotation.status,
+            "values": [vars(value) for value in annotation.values],
+            "output": annotation.output,
+            "attempts": annotation.attempts,
+        }
+        for name, (_, annotation) in found.items()
+    }
+
+
+def _short(annotation: Annotation) -> SegmentAnnotation:
+    values = grouped((value.attribute, value.value) for value in annotation.values)
+    return SegmentAnnotation(annotation.status, values)
+
+
+class _Answers:
+    """Engine that answers each request as a log does."""
+
+    modalities = frozenset({"text", "audio", "image"})
+
+    def __init__(self, model: str, answers: Answers) -> None:
+        content = sorted([name, key, answer.text or "", answer.error or ""] for (name, key), answer in answers.items())
+        self.identity = EngineIdentity(engine=IMPORTED, model=model, revision=digest(content))
+        # Tasks that ask the same share the response, so one of them is enough.
+        self._by_id = {key: answer for (_, key), answer in answers.items()}
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Yield the answer to each request, or a failed response if there is none."""
+        for request in requests:
+            yield self._by_id.get(sample_id(request), Answer(text=None)).response(request.key)
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Accept all requests: they have been answered."""
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to free."""
+
+
+class _Recorded:
+    """Annotator whose annotations are all recorded; it makes none."""
+
+    def __init__(self, identity: AnnotatorIdentity) -> None:
+        self.identity = identity
+
+    def check(self, tasks: Sequence[Task]) -> None:
+        """Accept all tasks: they have been annotated."""
+
+    def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
+        """Yield a failed annotation for each job, because it is not recorded."""
+        for job in jobs:
+            yield job.annotated("failed", output=NOT_THERE, attempts=0)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to free."""
+
+
+def _store_annotations(
+    run: PreparedRun, answers: Answers, identity: AnnotatorIdentity, follow_up: Sequence[Mapping[str, Any]]
+) -> None:
+    """Store the recorded annotations of a run, where its annotate stage looks for them."""
+    tasks = {task.name: task for task in run.tasks}
+    folder = run.spec.output
+    own = Store(annotations_folder(folder, identity.name), annotation_schema())
+    shared = Store(annotations_folder(folder, TOOLS), annotation_schema())
+    with own, shared:
+        for planned in run.plan.requests:
+            request, task = planned.request, tasks[planned.task]
+            answer = answers.get((task.name, sample_id(request)))
+            if answer is None or answer.text is None:
+                continue
+            read = _reader(answer.segments)
+            found = annotate_response(task, request.labels.metadata, answer.text, request.key, identity, read)
+            for segment, annotation in found.values():
+                (shared if segment.alone else own).append(annotation.as_record())
+        for record in follow_up:
+            own.append(record)
+
+
+def _reader(segments: Mapping[str, Mapping[str, Any]]) -> Read:
+    def read(jobs: Sequence[Job]) -> Iterator[Annotation]:
+        for job in jobs:
+            known = segments.get(job.segment.name)
+            if known is None:
+                yield job.annotated("failed", output=NOT_THERE, attempts=0)
+            else:
+                values = [Value(**value) for value in known["values"]]
+                made = job.annotated(known["status"], values, output=known["output"])
+                yield replace(made, attempts=known["attempts"])
+
+    return read

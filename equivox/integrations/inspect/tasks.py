@@ -1,0 +1,226 @@
+"""Tasks, solver, scorer and metric in the format of inspect_ai; its registry finds them by the entry point `inspect_ai`.
+
+Each sample is one request of a task's plan. The scorer annotates its answer; the metric receives all annotations at
+once and scores them as `equivox run` does. A request that has no sample in the log counts as failed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from inspect_ai import Task as InspectTask
+from inspect_ai import task as inspect_task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput, get_model
+from inspect_ai.model._generate_config import active_generate_config
+from inspect_ai.model._model import active_model
+from inspect_ai.scorer import Metric, SampleScore, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import Score as LogScore
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from equivox.annotate import Annotator, AnnotatorIdentity, open_annotator
+from equivox.core.errors import RequestError, RunError
+from equivox.core.media import MediaError
+from equivox.core.task import Task
+from equivox.integrations.inspect.asking import PACKAGE, Asked, Settings, asked, registry_name, sample_id
+from equivox.integrations.inspect.grader import annotator_of
+from equivox.integrations.inspect.layout import (
+    SCORER,
+    annotator_in,
+    answer_in,
+    generate_config,
+    log_score,
+    media_file,
+    message,
+    metrics_of,
+    sample_metadata,
+    scored_answer,
+    task_metadata,
+)
+from equivox.integrations.inspect.recorded import annotate_response, score_recorded
+from equivox.integrations.stop import one_line
+from equivox.run.annotating import run_jobs
+from equivox.tasks.registry import builtin_tasks
+
+_LOG = logging.getLogger(__name__)
+
+
+def _evaluation(name: str) -> Callable[..., InspectTask]:
+    """Return the function that makes the task `name` for inspect_ai; its arguments are those of `-T`."""
+
+    def evaluation(
+        data: str | None = None,
+        limit: int | None = None,
+        seed: int = 0,
+        condition: str = "declared",
+        sampling: str = "as-declared",
+        group: str | None = None,
+        annotator: str | None = None,
+        trust_media: bool = False,
+    ) -> InspectTask:
+        settings = Settings(
+            task=name, data=data, limit=limit, seed=seed, condition=condition, sampling=sampling, group=group
+        )
+        with one_line():
+            found = asked(settings)
+            if active_model() is not None:
+                # In Python a task can be made before the roles are known; the scorer checks again.
+                annotator_of(found.task, annotator)
+            samples = _samples(found)
+        arguments = {"task": name, **settings.as_arguments()}
+        return InspectTask(
+            dataset=MemoryDataset(samples, name=found.task.data.corpus),
+            solver=ask(task=name, repeats=found.task.sampling.repeats, trust_media=trust_media),
+            scorer=annotation(annotator=annotator, **arguments),
+            metrics=[bias(**arguments)],
+            config=generate_config(found.task.sampling),
+            version=found.task.version,
+            display_name=found.task.name,
+            metadata=task_metadata(found.task, settings),
+        )
+
+    return evaluation
+
+
+for _name in builtin_tasks():
+    inspect_task(name=registry_name(_name))(_evaluation(_name))
+
+
+def _samples(found: Asked) -> list[Sample]:
+    """Return the requests that can be sent; one with unusable media is left out and counts as failed."""
+    samples = []
+    for planned in found.plan.requests:
+        request, problem = planned.request, planned.problem
+        if problem is None:
+            try:
+                content = message(request.text, [media_file(part) for part in request.media])
+                samples.append(Sample(id=sample_id(request), input=[content], metadata=sample_metadata(planned)))
+            except (MediaError, OSError) as error:
+                problem = str(error)
+        if problem is not None:
+            _LOG.warning("%s: not asked, and counted as failed: %s", request.sample_id, problem)
+    if not samples:
+        raise RequestError(f"{found.task.name}: no request can be sent")
+    return samples
+
+
+@solver
+def ask(task: str, repeats: int = 1, trust_media: bool = False) -> Solver:
+    """Ask the model once, with the request's own seed, and check that the media arrived."""
+    arrival = _Arrival(task)
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        if state.epoch > 1:
+            raise RequestError(
+                f"{task} is asked {state.epoch} epochs, which are no samples of their own; leave `--epochs` out"
+            )
+        if repeats > 1 and active_generate_config().temperature == 0:
+            raise RequestError(
+                f"{task} asks each sample {repeats} times, and at temperature 0 all answers are alike; leave "
+                "`--temperature` out, or ask once: `-T sampling=greedy`"
+            )
+        state = await generate(state, seed=state.metadata["seed"] % 2**31)
+        if state.metadata.get("media_sha256") and not trust_media and state.model.api != "mockllm":
+            await arrival.check(state)
+        return state
+
+    return solve
+
+
+class _Arrival:
+    """Check by the provider's count of tokens that media were used: the text alone must be shorter.
+
+    The text alone is sent once per text, for one token.
+    """
+
+    def __init__(self, task: str) -> None:
+        self._task = task
+        self._lock = anyio.Lock()
+        self._alone: dict[tuple[str, str], int | None] = {}
+
+    async def check(self, state: TaskState) -> None:
+        """Raise RunError if the media of a sample did not arrive, or if the provider does not count."""
+        alone, together = await self._text_alone(state), _tokens(state.output)
+        if alone is None or together is None:
+            raise RunError(
+                f"{state.model} reports no usage, so that nothing shows whether the media of {self._task} arrived; "
+                "give `-T trust_media=true` if you know that they do"
+            )
+        if together <= alone:
+            raise RunError(
+                f"{state.model} used {together} tokens for media and text, and {alone} for the text alone: the media "
+                f"of {self._task} did not arrive, so nothing is scored; take a model and a provider that take them"
+            )
+
+    async def _text_alone(self, state: TaskState) -> int | None:
+        text = state.user_prompt.text
+        key = (str(state.model), text)
+        async with self._lock:
+            if key not in self._alone:
+                output = await get_model().generate(
+                    [ChatMessageUser(content=text)], config=GenerateConfig(max_tokens=1)
+                )
+                self._alone[key] = _tokens(output)
+            return self._alone[key]
+
+
+def _tokens(output: ModelOutput) -> int | None:
+    usage = output.usage
+    if usage is None:
+        return None
+    # Tokens that were cached by the provider are counted apart.
+    return usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+
+
+@scorer(metrics=[], name=SCORER)
+def annotation(annotator: str | None = None, **settings: Any) -> Scorer:
+    """Annotate an answer with the model in the role `grader`, or with rules, under the task's own scheme."""
+    found = asked(Settings(**settings))
+
+    async def score(state: TaskState, target: Target) -> LogScore:
+        reader = annotator_of(found.task, annotator)
+        answer = answer_in(state.output)
+        work = partial(_annotated, found.task, state.metadata["metadata"], answer.text, str(state.sample_id), reader)
+        made = {} if answer.text is None else await anyio.to_thread.run_sync(work)
+        return log_score(found.task, state.metadata["metadata"], answer, made, reader.identity)
+
+    return score
+
+
+def _annotated(task: Task, metadata: Mapping[str, str], text: str, key: str, annotator: Annotator) -> Any:
+    read = partial(run_jobs, annotator=annotator)
+    return annotate_response(task, metadata, text, key, annotator.identity, read)
+
+
+@metric(scores="unreduced")
+def bias(**settings: Any) -> Metric:
+    """Return the task's scores with their evidence, as `equivox run` computes them; NaN has its reason beside it."""
+    wanted = Settings(**settings)
+
+    def compute(scores: list[SampleScore]) -> Value:
+        found = asked(wanted)
+        answers = {(found.task.name, str(one.sample_id)): scored_answer(one.score) for one in scores}
+        with TemporaryDirectory() as folder:
+            spec = wanted.spec(Path(folder) / "run", PACKAGE, [found.declared])
+            made = score_recorded(spec, answers, _one_annotator(scores), corpora=found.corpora)
+        return dict(metrics_of([score for score in made if score.task == found.task.name]))
+
+    return compute
+
+
+def _one_annotator(scores: list[SampleScore]) -> AnnotatorIdentity:
+    """Return the annotator of all samples; RequestError if there are several."""
+    known = {one.digest: one for one in (annotator_in(score.score) for score in scores) if one is not None}
+    if len(known) > 1:
+        raise RequestError(
+            f"the samples were annotated by {len(known)} annotators "
+            f"({', '.join(one.name for one in known.values())}); score the log again with one: `inspect score`"
+        )
+    return next(iter(known.values()), open_annotator("rules").identity)
