@@ -13,6 +13,7 @@ import typer
 from equivox.cli import audit_commands, calibrate_command, data_commands, metric_commands, run_commands, task_commands
 from equivox.cli.output import echo
 from equivox.cli.scoring import with_scoring_options
+from equivox.core.errors import RequestError
 from equivox.core.outage import STOP_AFTER
 from equivox.core.scores import DEFAULT_OPTIONS, FEWEST_RESAMPLES, MOST_RESAMPLES, ScoringOptions
 
@@ -158,11 +159,15 @@ def export(
         Path | None, typer.Option(metavar="PATH", help="Where the files go; export/RUN-FORMAT by default.")
     ] = None,
     media: Annotated[bool, typer.Option("--media", help="Include recordings and images, if the format can.")] = False,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", "--data-dir", help="Where the corpora are now, for formats with prompts."),
+    ] = None,
 ) -> int:
     """Write a run in the format of another project, without credentials and local paths."""
     from equivox.cli import export_command
 
-    return export_command.export(run, to, out, media=media)
+    return export_command.export(run, to, out, data, media=media)
 
 
 @app.command("import", rich_help_panel=ANNOTATE)
@@ -170,10 +175,18 @@ def export(
 def import_(
     responses: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="Responses made elsewhere, a row each: CSV, TSV, JSON(L) or parquet."),
+        typer.Argument(
+            metavar="FILE",
+            help="Responses made elsewhere, a row each: CSV, TSV, JSON(L) or parquet; or logs of inspect_ai.",
+        ),
     ],
-    tasks: TasksArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the run goes; a started one is resumed.")],
+    tasks: Annotated[
+        str,
+        typer.Argument(
+            metavar="[TASKS]", help="Tasks, families or task files, separated by commas; a log says it itself."
+        ),
+    ] = "",
     model: Annotated[str | None, typer.Option(help="What the model is called; the file's name by default.")] = None,
     column: Annotated[
         list[str] | None,
@@ -199,13 +212,25 @@ def import_(
     conditions: Annotated[
         str, typer.Option(help="In which condition the responses were made: declared, text_only, silence.")
     ] = "declared",
-    annotator: Annotated[str, typer.Option(help="Who annotates the responses: a name or a YAML file.")] = "rules",
+    annotator: Annotated[
+        str | None,
+        typer.Option(help="Who annotates the responses: a name or a YAML file; `rules`, or the log's annotator."),
+    ] = None,
     options: ScoringOptions = DEFAULT_OPTIONS,
     by_attribute: ByAttributeOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Make a run of responses that were made elsewhere, annotate and score them as if the model had been asked here."""
     from equivox.cli import import_command
+
+    if import_command.is_log(responses):
+        given = {"--column": column, "--match": match, "--group": group, "--seed": seed}
+        given["--conditions"] = conditions.replace("declared", "")
+        wish = import_command.LogWish(responses, output, tasks, model, data, annotator, options)
+        without_use = [name for name, value in given.items() if value]
+        return import_command.import_log(wish, without_use, by_attribute=by_attribute, quiet=quiet)
+    if not tasks:
+        raise RequestError(f"TASKS is missing: which tasks does {responses.name} answer? For example vibe_gender")
     from equivox.core.variants import parse_conditions, parse_group
     from equivox.run.pipeline import RunSpec
     from equivox.tasks.registry import resolve_tasks
@@ -218,7 +243,7 @@ def import_(
         seed=seed,
         group=None if group is None else parse_group(group),
         conditions=parse_conditions(conditions),
-        annotator=annotator,
+        annotator=annotator or "rules",
         options=options,
     )
     return import_command.import_file(responses, spec, column or [], match, by_attribute=by_attribute, quiet=quiet)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -14,8 +15,9 @@ from equivox.core.errors import RequestError
 Writer = Callable[..., list[Path]]
 """`writer(run, out, *, media)`: writes the run in the folder `run` to `out` and returns the files that it wrote.
 
-`media` says whether recordings and images are included. A writer raises RequestError before it writes anything, and
-removes credentials and local paths.
+`media` says whether recordings and images are included. Writers of formats with prompts take `data`, too: where the
+corpora are now, None for where the run found them. A writer raises RequestError before it writes anything, and removes
+credentials and local paths.
 """
 
 
@@ -23,28 +25,50 @@ removes credentials and local paths.
 class Target:
     """A format that runs are exported to.
 
-    `writer` is `module:function`, imported only when it is used. `media` says whether the format can hold recordings
-    and images.
+    `writer` is `module:function`, imported only when it is used, and `extra` the extra of equivox that it needs.
+    `media` says whether the format can hold recordings and images, `prompts` whether it holds the text of requests.
     """
 
     what: str
     writer: str
+    extra: str = ""
     media: bool = False
+    prompts: bool = False
 
     def load(self) -> Writer:
         """Return the function that writes the format; RequestError if a package that it needs is missing."""
         module, _, name = self.writer.partition(":")
-        writer: Writer = getattr(import_module(module), name)
+        with needs_extra(self.extra):
+            writer: Writer = getattr(import_module(module), name)
         return writer
 
 
 TARGETS = {
-    "inspect": Target("logs for `inspect view`, one per task", "equivox.integrations.inspect:write_logs", media=True),
+    "inspect": Target(
+        "logs for `inspect view`, one per task",
+        "equivox.integrations.inspect.exporting:write_logs",
+        extra="inspect",
+        media=True,
+        prompts=True,
+    ),
 }
 """Every format that runs are exported to, by the name that `--to` takes."""
 
 
-def export(run: Path, to: str, out: Path | None, *, media: bool) -> int:
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Turn the absence of a package into a RequestError that names the extra of equivox to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not extra or str(error.name).startswith("equivox"):
+            raise
+        raise RequestError(
+            f"this needs {error.name}, which is not installed; install it with `pip install 'equivox[{extra}]'`"
+        ) from None
+
+
+def export(run: Path, to: str, out: Path | None, data: str | None, *, media: bool) -> int:
     """Write the run in the folder `run` in the format `to` and print the files."""
     target = TARGETS.get(to)
     if target is None:
@@ -52,6 +76,9 @@ def export(run: Path, to: str, out: Path | None, *, media: bool) -> int:
         raise RequestError(f"`--to` {to!r} is not known; {known}")
     if media and not target.media:
         raise RequestError(f"`--media`: the format {to} holds no recordings and no images; leave it out")
-    for path in target.load()(run, out or Path("export") / f"{run.resolve().name}-{to}", media=media):
+    if data is not None and not target.prompts:
+        raise RequestError(f"`--data`: the format {to} holds no prompts, so no corpus is needed; leave it out")
+    further = {"data": data} if target.prompts else {}
+    for path in target.load()(run, out or Path("export") / f"{run.resolve().name}-{to}", media=media, **further):
         echo(f"  {path}  {path.stat().st_size:,} bytes")
     return EXIT_DONE

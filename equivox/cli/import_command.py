@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from equivox.core.errors import RequestError
 
 if TYPE_CHECKING:
+    from equivox.core.scores import ScoringOptions
     from equivox.run.pipeline import RunSpec
 
 
@@ -32,6 +34,51 @@ def import_file(
         out.print(f"No row is about {', '.join(found.without_rows)}: not in this run.", markup=False)
     if any(task.media for task in spec.tasks):
         out.print("Whether the media reached the model cannot be known of responses made elsewhere.", markup=False)
+    return code
+
+
+def is_log(path: Path) -> bool:
+    """Return whether `path` is a log of inspect_ai, or a folder of such logs; only its name or beginning is read."""
+    from equivox.integrations.inspect.asking import looks_like_log
+
+    return looks_like_log(path)
+
+
+@dataclass(frozen=True)
+class LogWish:
+    """The options of an import of logs, as they were given."""
+
+    log: Path
+    output: Path
+    tasks: str
+    model: str | None
+    data: str | None
+    annotator: str | None
+    options: ScoringOptions
+
+
+def import_log(wish: LogWish, without_use: Sequence[str], *, by_attribute: bool, quiet: bool) -> int:
+    """Make a run of a log of inspect_ai, or of a folder of logs, and show its scores.
+
+    `without_use` names given options that a log determines itself; they are refused.
+    """
+    from equivox.cli.export_command import needs_extra
+    from equivox.cli.show import compared_run, console, progress_bars, show_scores
+    from equivox.tasks.registry import resolve_tasks
+
+    if without_use:
+        raise RequestError(f"`{without_use[0]}` is for tables; a log says it itself: leave it out")
+    with needs_extra("inspect"):
+        from equivox.integrations.inspect.importing import import_logs
+    with progress_bars(quiet=quiet) as progress:
+        found = import_logs(
+            wish.log, wish.output, tasks=resolve_tasks(wish.tasks) if wish.tasks else None, model=wish.model,
+            data=wish.data, annotator=wish.annotator, options=wish.options, progress=progress,
+        )  # fmt: skip
+    code = show_scores([compared_run(found.spec.model, wish.output, found.scores)], by_attribute=by_attribute)
+    missing = f"; requests without an answer, which count as failed: {found.n_missing:,}" if found.n_missing else ""
+    read = "annotated by" if wish.annotator else "with the log's annotations by"
+    console().print(f"{found.n_answers:,} answers of {wish.log.name}, {read} {found.annotator}{missing}.", markup=False)
     return code
 
 

@@ -119,13 +119,17 @@ def _redact_files(folder: Path) -> None:
             place = table.schema.get_field_index("error")
             write_table(path, table.set_column(place, "error", pa.array(public, pa.string())))
     for path in folder.glob("annotations/*/annotator.json"):
-        identity = read_document(path)
-        if without_places(identity["settings"]) != identity["settings"]:
-            raise RequestError(
-                f"the annotator {identity['name']} of this run has settings that are private (a URL with credentials, "
-                f"a secret, or a path), and its annotations are found by them; annotate again without: "
-                f"`equivox annotate RUN --annotator {identity['name']}`"
-            )
+        refuse_private_settings(read_document(path))
+
+
+def refuse_private_settings(annotator: Mapping[str, Any]) -> None:
+    """Raise RequestError for an annotator with private settings: its annotations are found by all its settings."""
+    if without_places(annotator["settings"]) != annotator["settings"]:
+        raise RequestError(
+            f"the annotator {annotator['name']} of this run has settings that are private (a URL with credentials, "
+            f"a secret, or a path), and its annotations are found by them; annotate again without: "
+            f"`equivox annotate RUN --annotator {annotator['name']}`"
+        )
 
 
 def _without_places(declared: Any) -> Any:

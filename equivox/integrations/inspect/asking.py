@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
@@ -98,9 +99,7 @@ class Asked:
     @cached_property
     def plan(self) -> Plan:
         """The requests, in the order in which they are asked."""
-        return make_plan(
-            [self.task], self.corpora, ANY_MODEL, limit=self.settings.limit, seed=self.settings.seed
-        )
+        return make_plan([self.task], self.corpora, ANY_MODEL, limit=self.settings.limit, seed=self.settings.seed)
 
 
 @lru_cache(maxsize=4)
@@ -152,3 +151,13 @@ def settings_of(task: Task, manifest: Mapping[str, Any]) -> Settings:
         sampling=sampling,
         group="×".join(group) if group else None,
     )
+
+
+def looks_like_log(path: Path) -> bool:
+    """Return whether `path` is a log of inspect_ai, or a folder of such logs."""
+    if path.is_dir():
+        return any(path.glob("*.eval"))
+    if path.suffix != ".json" or not path.is_file():
+        return path.suffix == ".eval"
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return re.match(r'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:', file.read(200)) is not None

@@ -18,6 +18,7 @@ from inspect_ai.model import (
     ContentText,
     GenerateConfig,
     ModelOutput,
+    StopReason,
 )
 from inspect_ai.scorer import Score as LogScore
 
@@ -37,7 +38,7 @@ SCORER = "annotation"
 """The name of the scorer in logs."""
 
 _ENDINGS = {"max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
-_ENDINGS_THERE = {"length": "max_tokens", "content_filter": "content_filter"}
+_ENDINGS_THERE: Mapping[str, StopReason] = {"length": "max_tokens", "content_filter": "content_filter"}
 
 
 def message(text: str, media: Sequence[Content]) -> ChatMessage:
@@ -142,7 +143,7 @@ def answer_in(output: ModelOutput) -> Answer:
     )
 
 
-def stop_reason(finish_reason: str | None) -> str:
+def stop_reason(finish_reason: str | None) -> StopReason:
     """Return how a response ended in inspect_ai's words."""
     return _ENDINGS_THERE.get(finish_reason or "", "stop")
 

@@ -1,4 +1,4 @@
-"""Tasks, solver, scorer and metric in the format of inspect_ai; its registry finds them by the entry point `inspect_ai`.
+"""Tasks, solver, scorer and metric in the format of inspect_ai, whose registry finds them by an entry point.
 
 Each sample is one request of a task's plan. The scorer annotates its answer; the metric receives all annotations at
 once and scores them as `equivox run` does. A request that has no sample in the log counts as failed.
@@ -187,8 +187,10 @@ def annotation(annotator: str | None = None, **settings: Any) -> Scorer:
     async def score(state: TaskState, target: Target) -> LogScore:
         reader = annotator_of(found.task, annotator)
         answer = answer_in(state.output)
-        work = partial(_annotated, found.task, state.metadata["metadata"], answer.text, str(state.sample_id), reader)
-        made = {} if answer.text is None else await anyio.to_thread.run_sync(work)
+        made = {}
+        if answer.text is not None:
+            given = (found.task, state.metadata["metadata"], answer.text, str(state.sample_id), reader)
+            made = await anyio.to_thread.run_sync(partial(_annotated, *given))
         return log_score(found.task, state.metadata["metadata"], answer, made, reader.identity)
 
     return score
