@@ -175,7 +175,7 @@ class _Stored:
                 ),
                 model=self.model,
                 model_args=self.public["identity"]["model"]["settings"],
-                config=EvalConfig(epochs=1),
+                config=EvalConfig(epochs=1, fail_on_error=False, score_on_error=True),
                 packages={PACKAGE: str(self.manifest["equivox"])},
                 metadata=self._about(task, settings, follow_up),
             ),

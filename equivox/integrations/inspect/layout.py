@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -192,16 +193,22 @@ def annotator_in(score: LogScore) -> AnnotatorIdentity | None:
 def metrics_of(scores: Sequence[Score]) -> dict[str, float]:
     """Return the scores of one task as metrics: the flat numbers, the clusters behind each, and why one is NaN.
 
-    A reason is the name of a further metric, because metrics are numbers; its value is NaN.
+    The scores of the whole task come first, each with its interval and its clusters, and the estimate, if there is one,
+    before the value: `inspect view` shows the first metric of a log. A reason is the name of a further metric, because
+    metrics are numbers; its value is NaN.
     """
-    found = flat_metrics(scores)
+    flat = flat_metrics(scores)
+    first: dict[str, float] = {}
     for score in scores:
         if score.is_whole:
             key = metric_key(score)
-            found[f"{key}_n_clusters"] = float(score.n_clusters)
+            if not math.isnan(flat[f"{key}_estimate"]):
+                first[f"{key}_estimate"] = flat[f"{key}_estimate"]
+            first |= {name: flat[name] for name in (key, f"{key}_ci_low", f"{key}_ci_high")}
+            first[f"{key}_n_clusters"] = float(score.n_clusters or NAN)
             if score.undefined is not None:
-                found[f"{key} is undefined: {score.undefined}"] = NAN
-    return found
+                first[f"{key} is undefined: {score.undefined}"] = NAN
+    return first | flat
 
 
 def _values(segments: Mapping[str, SegmentAnnotation]) -> dict[str, str]:

@@ -7,7 +7,8 @@ once and scores them as `equivox run` does. A request that has no sample in the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,8 @@ import anyio
 import anyio.to_thread
 from inspect_ai import Task as InspectTask
 from inspect_ai import task as inspect_task
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai._util.package import get_installed_package_name
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput, get_model
 from inspect_ai.model._generate_config import active_generate_config
@@ -26,7 +29,7 @@ from inspect_ai.scorer import Score as LogScore
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from equivox.annotate import Annotator, AnnotatorIdentity, open_annotator
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import EquivoxError, RequestError, RunError
 from equivox.core.media import MediaError
 from equivox.core.task import Task
 from equivox.integrations.inspect.asking import PACKAGE, Asked, Settings, asked, registry_name, sample_id
@@ -45,11 +48,29 @@ from equivox.integrations.inspect.layout import (
     task_metadata,
 )
 from equivox.integrations.inspect.recorded import annotate_response, score_recorded
-from equivox.integrations.stop import one_line
 from equivox.run.annotating import run_jobs
 from equivox.tasks.registry import builtin_tasks
 
 _LOG = logging.getLogger(__name__)
+
+_PREFIX = "" if get_installed_package_name(annotator_of) else f"{PACKAGE}/"
+"""inspect_ai adds the package's name itself, except in a checkout that is only on the path."""
+
+
+class Refused(EquivoxError, PrerequisiteError):
+    """An error that inspect_ai's command line shows in one line; in Python it is an `EquivoxError` like any other."""
+
+    def __init__(self, message: str) -> None:
+        EquivoxError.__init__(self, message)
+        PrerequisiteError.__init__(self, message)
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    try:
+        yield
+    except EquivoxError as error:
+        raise Refused(str(error)) from error
 
 
 def _evaluation(name: str) -> Callable[..., InspectTask]:
@@ -68,7 +89,7 @@ def _evaluation(name: str) -> Callable[..., InspectTask]:
         settings = Settings(
             task=name, data=data, limit=limit, seed=seed, condition=condition, sampling=sampling, group=group
         )
-        with one_line():
+        with _one_line():
             found = asked(settings)
             if active_model() is not None:
                 # In Python a task can be made before the roles are known; the scorer checks again.
@@ -89,8 +110,15 @@ def _evaluation(name: str) -> Callable[..., InspectTask]:
     return evaluation
 
 
-for _name in builtin_tasks():
-    inspect_task(name=registry_name(_name))(_evaluation(_name))
+def tasks() -> dict[str, Callable[..., InspectTask]]:
+    """Return the functions that make the tasks, by their names in the registry; their arguments are those of `-T`."""
+    return dict(_TASKS)
+
+
+_TASKS = {
+    registry_name(name): inspect_task(name=f"{_PREFIX}{registry_name(name)}")(_evaluation(name))
+    for name in builtin_tasks()
+}
 
 
 def _samples(found: Asked) -> list[Sample]:
@@ -111,7 +139,7 @@ def _samples(found: Asked) -> list[Sample]:
     return samples
 
 
-@solver
+@solver(name=f"{_PREFIX}ask")
 def ask(task: str, repeats: int = 1, trust_media: bool = False) -> Solver:
     """Ask the model once, with the request's own seed, and check that the media arrived."""
     arrival = _Arrival(task)
@@ -179,7 +207,7 @@ def _tokens(output: ModelOutput) -> int | None:
     return usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
 
 
-@scorer(metrics=[], name=SCORER)
+@scorer(metrics=[], name=f"{_PREFIX}{SCORER}")
 def annotation(annotator: str | None = None, **settings: Any) -> Scorer:
     """Annotate an answer with the model in the role `grader`, or with rules, under the task's own scheme."""
     found = asked(Settings(**settings))
@@ -201,7 +229,7 @@ def _annotated(task: Task, metadata: Mapping[str, str], text: str, key: str, ann
     return annotate_response(task, metadata, text, key, annotator.identity, read)
 
 
-@metric(scores="unreduced")
+@metric(name=f"{_PREFIX}bias", scores="unreduced")
 def bias(**settings: Any) -> Metric:
     """Return the task's scores with their evidence, as `equivox run` computes them; NaN has its reason beside it."""
     wanted = Settings(**settings)

@@ -20,9 +20,8 @@ from equivox.core.errors import RequestError
 from equivox.engines import engine_of
 from equivox.integrations.lighteval.rows import delivery
 from equivox.integrations.lighteval.runs import Runs
-from equivox.integrations.lighteval.settings import MODEL, Settings
+from equivox.integrations.lighteval.settings import MODEL, Settings, one_line
 from equivox.integrations.lighteval.table import MediaDoc, lighteval_tasks
-from equivox.integrations.stop import one_line
 from equivox.report.progress_bars import progress_bars
 
 

@@ -1,14 +1,15 @@
-"""Settings without an option on lighteval's command line, from the environment."""
+"""Settings without an option on lighteval's command line, from the environment; errors that it shows in one line."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.annotate import RULES
-from equivox.core.errors import RequestError
+from equivox.core.errors import EquivoxError, RequestError
 
 DATA, ANNOTATOR, LIMIT, SEED, RUNS, MODEL = (
     "EQUIVOX_DATA",
@@ -18,6 +19,28 @@ DATA, ANNOTATOR, LIMIT, SEED, RUNS, MODEL = (
     "EQUIVOX_RUNS",
     "EQUIVOX_MODEL_CONFIG",
 )
+
+
+class Stop(EquivoxError, SystemExit):
+    """An error that ends another program's command with one line on stderr and exit code 1.
+
+    In Python it is an `EquivoxError` like any other. Without it, the other program would print a traceback.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.code = f"equivox: {' '.join(message.split())}"
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """Turn any equivox error into one that another program's command line shows as one line."""
+    try:
+        yield
+    except Stop:
+        raise
+    except EquivoxError as error:
+        raise Stop(str(error)) from error
 
 
 @dataclass(frozen=True, kw_only=True)

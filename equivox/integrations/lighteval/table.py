@@ -28,8 +28,7 @@ from equivox.integrations.flat import flat_metrics
 from equivox.integrations.lighteval import MODEL_FILE
 from equivox.integrations.lighteval.rows import METRIC, metric_label
 from equivox.integrations.lighteval.runs import Runs
-from equivox.integrations.lighteval.settings import Settings
-from equivox.integrations.stop import Stop, one_line
+from equivox.integrations.lighteval.settings import Settings, Stop, one_line
 from equivox.tasks import ALL_TASKS
 
 _LOG = logging.getLogger(__name__)

@@ -1,0 +1,255 @@
+"""`inspect eval equivox/TASK`: the numbers of equivox on the same answers, and never a silent difference."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai import eval as inspect_eval
+from inspect_ai._util.registry import registry_lookup
+from inspect_ai.model import get_model
+from planted import TOLERATED, assert_same, evaluated, metrics, planted_model
+
+from equivox.core.errors import EquivoxError
+from equivox.core.scores import Score
+from equivox.dataset_builders.corpus import open_corpus
+from equivox.engines.messages import media_content
+from equivox.run.annotating import plan_rows, stored_responses
+from equivox.run.importing import import_responses
+from equivox.run.pipeline import RunSpec, execute
+from equivox.run.plan import make_plan
+from equivox.tasks.registry import builtin_tasks, resolve_tasks
+
+Server = Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]
+LIMIT = 16
+pytestmark = TOLERATED
+PLANTED = "simulated:planted?shift=0.4&speaker=0.2"
+
+
+def own_run(task: str, folder: Path, model: str = PLANTED) -> tuple[list[Score], dict[tuple[str, int], str | None]]:
+    """Run a task with equivox; return its scores, and its answers by sample and repeat."""
+    spec = RunSpec(model=model, tasks=resolve_tasks(task), output=folder, data="sample", limit=LIMIT)
+    scores = [score for score in execute(spec) if score.task == task]
+    stored = stored_responses(folder)
+    return scores, {(row["sample_id"], row["repeat"]): stored[row["key"]]["text"] for row in plan_rows(folder)}
+
+
+def test_the_registry_has_every_task_by_its_entry_point() -> None:
+    (entry,) = entry_points(group="inspect_ai", name="equivox")
+    entry.load()
+    for name in builtin_tasks():
+        assert registry_lookup("task", f"equivox/{name.replace(':', '_')}") is not None, name
+
+
+@pytest.mark.parametrize("task", ["vibe_gender:advisory", "spoken_stereoset:gender", "genres_standin:em"])
+def test_metrics_are_the_scores_of_equivox_run_on_the_same_answers(task: str, tmp_path: Path) -> None:
+    scores, answers = own_run(task, tmp_path / "own")
+    sent: list[Any] = []
+    log = evaluated(
+        task, planted_model(answers, sent), tmp_path / "logs", data="sample", limit=LIMIT, annotator="rules"
+    )
+    found = metrics(log)
+    assert_same(found, scores)
+    # The metric shows something: the whole task is defined and has clusters behind it.
+    headline = next(score for score in scores if score.is_whole)
+    assert headline.defined
+    assert headline.headline in found.values()
+    if headline.n_clusters:
+        assert float(headline.n_clusters) in found.values()
+    # Each request was sent once, with its medium before its text, and its own seed.
+    assert len(sent) == len(answers)
+    for about, messages, config in sent:
+        (message,) = messages
+        *media, text = message.content
+        assert [part.type for part in media] == [task_medium(task)]
+        assert text.type == "text"
+        assert config.seed == about["seed"] % 2**31
+
+
+def task_medium(task: str) -> str:
+    return resolve_tasks(task)[0].media[0].kind
+
+
+def test_repeats_of_a_text_task_are_samples_of_their_own(tmp_path: Path) -> None:
+    task = "badf_two:gender"
+    _, answers = own_run(task, tmp_path / "own", "simulated:biased")
+    # equivox reads the same answers from a table, as those of a model that is not simulated.
+    rows = [{"sample_id": s, "repeat": r, "response": text} for (s, r), text in answers.items()]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    spec = RunSpec(model="mock", tasks=resolve_tasks(task), output=tmp_path / "table", data="sample", limit=LIMIT)
+    scores = [score for score in import_responses(columns, spec).scores if score.task == task]
+    log = evaluated(task, planted_model(answers), tmp_path / "logs", data="sample", limit=LIMIT, annotator="rules")
+    assert_same(metrics(log), scores)
+    assert log.samples is not None
+    assert len({sample.id for sample in log.samples}) == len(answers) == 20 * LIMIT
+
+
+def test_a_failed_sample_counts_in_coverage_and_nothing_is_scored_below_the_floor(tmp_path: Path) -> None:
+    task = "vibe_gender:advisory"
+    _, answers = own_run(task, tmp_path / "own")
+    tolerant = {"fail_on_error": False}
+    given = {"data": "sample", "limit": LIMIT, "annotator": "rules"}
+    one = dict(answers) | {next(iter(answers)): None}
+    found = metrics(evaluated(task, planted_model(one), tmp_path / "one", options=tolerant, **given))
+    assert (found["coverage_requested"], found["coverage_generated"]) == (LIMIT, LIMIT - 1)
+    assert found["ntvd_coverage"] == (LIMIT - 1) / LIMIT
+    # Two samples of sixteen that inspect_ai was told to ask: the others have no answer, so there is no score.
+    few = metrics(evaluated(task, planted_model(answers), tmp_path / "few", options={"limit": 2}, **given))
+    assert math.isnan(few["ntvd"])
+    assert math.isnan(few["ntvd_n_clusters"])
+    assert (few["coverage_requested"], few["coverage_used"]) == (LIMIT, 2)
+    (reason,) = [name for name in few if name.startswith("ntvd is undefined: ")]
+    assert "below the floor of 80 %" in reason
+    # As everywhere in inspect_ai, the first failure ends an evaluation that does not tolerate any.
+    assert evaluated(task, planted_model(one), tmp_path / "strict", **given).status == "error"
+
+
+def judged(body: dict[str, Any]) -> tuple[int, str]:
+    """Answer as a model that hears, and as one that annotates: both by their input alone."""
+    content = body["messages"][-1]["content"]
+    if "response_format" in body:
+        text = content if isinstance(content, str) else content[0]["text"]
+        answer = text.rpartition("<<<")[2]
+        hobbies = [word for word in ("chess", "yoga", "cycling", "hiking", "baking", "reading") if word in answer]
+        return 200, json.dumps({"refusal": "no", "hobby": (hobbies + ["unstated"] * 3)[:3]})
+    clips = [part for part in content if part["type"] == "input_audio"] if isinstance(content, list) else []
+    number = int(hashlib.sha256(json.dumps(clips).encode()).hexdigest(), 16)
+    first = ("chess", "yoga", "cycling")[number % 3]
+    second = ("hiking", "baking", "reading")[number // 3 % 3]
+    return 200, f"<think>Hm.</think>You might enjoy {first}, or {second}."
+
+
+def test_a_server_gets_the_audio_and_the_grader_our_schema_with_the_scores_of_equivox_run(
+    tmp_path: Path, chat_server: Server
+) -> None:
+    task = "vibe_gender:advisory"
+    bodies: list[dict[str, Any]] = []
+
+    def reply(body: dict[str, Any]) -> tuple[int, str]:
+        bodies.append(body)
+        return judged(body)
+
+    url = f"http://{chat_server(reply)}/v1"
+    spec = RunSpec(
+        model=f"endpoint:model_name=m,base_url={url},trust_media=true",
+        tasks=resolve_tasks(task),
+        output=tmp_path / "own",
+        data="sample",
+        limit=LIMIT,
+        annotator=f"endpoint:model_name=g,base_url={url}",
+    )
+    scores = [score for score in execute(spec) if score.task == task]
+    assert next(score for score in scores if score.is_whole).defined
+    # equivox greets a server and asks how long a text is without its recording.
+    ours = [body for body in bodies if "input_audio" in json.dumps(body)]
+    asked = [body for body in bodies if body["model"] == "g"]
+    bodies.clear()
+    model, grader = (get_model(f"openai-api/local/{n}", base_url=url, api_key="none", memoize=False) for n in "mg")
+    log = evaluated(
+        task, model, tmp_path / "logs", roles={"grader": grader}, data="sample", limit=LIMIT, trust_media=True
+    )
+    assert_same(metrics(log), scores)
+    theirs = [body for body in bodies if body["model"] == "m"]
+    graded = [body for body in bodies if body["model"] == "g"]
+    # The recording arrives byte by byte as equivox sends it.
+    assert sorted(map(clip, theirs)) == sorted(map(clip, ours))
+    corpora = {"crema_d": open_corpus(resolve_tasks(task)[0].data, "sample")}
+    plan = make_plan(resolve_tasks(task), corpora, log_identity(), limit=LIMIT)
+    files = {
+        media_content(part, subtype="PCM_16")["input_audio"]["data"]
+        for planned in plan.requests
+        for part in planned.request.media
+    }
+    assert {clip(body) for body in theirs} == files
+    assert all(base64.b64decode(data)[:4] == b"RIFF" for data in files)
+    # The grader gets the prompt of every annotator, and the fields of our schema.
+    assert sorted(map(prompt, graded)) == sorted(map(prompt, asked))
+    assert {tuple(fields(body)) for body in graded} == {tuple(fields(body)) for body in asked}
+
+
+def log_identity() -> Any:
+    from equivox.integrations.inspect.asking import ANY_MODEL
+
+    return ANY_MODEL
+
+
+def clip(body: dict[str, Any]) -> str:
+    (part,) = (part for part in body["messages"][-1]["content"] if part["type"] == "input_audio")
+    return str(part["input_audio"]["data"])
+
+
+def prompt(body: dict[str, Any]) -> str:
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else str(content[0]["text"])
+
+
+def fields(body: dict[str, Any]) -> list[str]:
+    return sorted(body["response_format"]["json_schema"]["schema"]["properties"])
+
+
+def test_media_that_do_not_arrive_stop_the_evaluation(tmp_path: Path, chat_server: Server) -> None:
+    # The server counts nine tokens with the recording and nine without it.
+    url = f"http://{chat_server(lambda body: (200, 'You might enjoy chess.'))}/v1"
+    model = get_model("openai-api/local/m", base_url=url, api_key="none", memoize=False)
+    log = evaluated("vibe_gender:advisory", model, tmp_path, data="sample", limit=LIMIT, annotator="rules")
+    assert log.status == "error"
+    assert log.results is None
+    assert log.error is not None
+    assert "the media of vibe_gender:advisory did not arrive, so nothing is scored" in log.error.message
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "message"),
+    [
+        ("vibe_gender:story", {}, "vibe_gender:story reads the corpus crema_d: give `-T data=sample`"),
+        ("vibe_gender:story", {"data": "sample"}, "who reads the free answers? Give a model by `--model-role grader="),
+        ("vibe_gender:story", {"data": "sample", "annotator": "gpt"}, "`annotator` is rules or left out, got 'gpt'"),
+        ("vibe_gender:story", {"data": "sample", "limit": "ten"}, "`limit` is a whole number, got 'ten'"),
+        ("vibe_gender:story", {"data": "sample", "limit": 0}, "`limit` must be at least 1, got 0"),
+        ("vibe_gender:story", {"data": "sample", "condition": "all"}, "`condition` is a single one, got 'all'"),
+        ("vibe_gender:story", {"data": "sample", "condition": "loud"}, "has no condition 'loud'"),
+        ("badf_openbox:gender", {}, "replaces hidden states, which no model of inspect_ai shows"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is_asked(
+    task: str, given: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(EquivoxError, match=r"^[^\n]+$") as refused:
+        evaluated(task, planted_model({}), tmp_path, **given)
+    assert message in str(refused.value)
+
+
+def test_the_evaluated_model_never_grades_itself_and_there_is_one_annotator(tmp_path: Path) -> None:
+    grader = {"grader": planted_model({})}
+    with pytest.raises(EquivoxError, match="are two annotators"):
+        evaluated("vibe_gender:story", planted_model({}), tmp_path, roles=grader, data="sample", annotator="rules")
+
+
+def test_epochs_and_greedy_repeats_are_refused(tmp_path: Path) -> None:
+    _, answers = own_run("badf_two:gender", tmp_path / "own", "simulated:biased")
+    given = {"data": "sample", "limit": LIMIT, "annotator": "rules"}
+    for options, message in (
+        ({"epochs": 2}, "which are no samples of their own"),
+        ({"temperature": 0.0}, "at temperature 0 all answers are alike"),
+    ):
+        log = evaluated("badf_two:gender", planted_model(answers), tmp_path / "logs", options=options, **given)
+        assert (log.status, log.results) == ("error", None)
+        assert log.error is not None
+        assert message in log.error.message
+
+
+def test_a_task_made_in_python_is_refused_at_its_first_sample_without_an_annotator(tmp_path: Path) -> None:
+    from equivox.integrations.inspect.tasks import tasks
+
+    _, answers = own_run("vibe_gender:advisory", tmp_path / "own")
+    made = tasks()["vibe_gender_advisory"](data="sample", limit=LIMIT)
+    (log,) = inspect_eval(made, model=planted_model(answers), log_dir=str(tmp_path / "logs"), display="none")
+    assert log.error is not None
+    assert "who reads the free answers?" in log.error.message
