@@ -199,16 +199,17 @@ def metrics_of(scores: Sequence[Score]) -> dict[str, float]:
     """
     flat = flat_metrics(scores)
     first: dict[str, float] = {}
+    reasons: dict[str, float] = {}
     for score in scores:
+        key = metric_key(score)
         if score.is_whole:
-            key = metric_key(score)
             if not math.isnan(flat[f"{key}_estimate"]):
                 first[f"{key}_estimate"] = flat[f"{key}_estimate"]
             first |= {name: flat[name] for name in (key, f"{key}_ci_low", f"{key}_ci_high")}
             first[f"{key}_n_clusters"] = float(score.n_clusters or NAN)
-            if score.undefined is not None:
-                first[f"{key} is undefined: {score.undefined}"] = NAN
-    return first | flat
+        if key in flat and score.undefined is not None:
+            (first if score.is_whole else reasons)[f"{key} is undefined: {score.undefined}"] = NAN
+    return first | flat | reasons
 
 
 def _values(segments: Mapping[str, SegmentAnnotation]) -> dict[str, str]:

@@ -46,14 +46,15 @@ def logs_in(folder: Path) -> Iterable[EvalLog]:
 @pytest.mark.parametrize(
     ("model", "tasks", "changes"),
     [
-        ("simulated:planted?shift=0.4", "vibe_gender", {}),
-        (
+        ("simulated:planted?shift=0.4", "vibe_gender:story,vibe_gender:advisory", {}),
+        pytest.param(
             "simulated:planted?shift=0.4&fail=0.1",
             "vibe_gender:story",
             {"conditions": parse_conditions("audio,silence,shuffled")},
+            marks=pytest.mark.long,
         ),
         ("simulated:biased", "spoken_stereoset:gender", {"sampling": "greedy"}),
-        ("simulated:biased", "badf_two", {}),
+        pytest.param("simulated:biased", "badf_two", {}, marks=pytest.mark.long),
         ("simulated:biased", "vibe_gender:advisory", {"group": ("age_group",)}),
     ],
 )
@@ -103,10 +104,12 @@ def test_an_evaluation_is_imported_with_its_annotations_and_can_be_annotated_ane
 
 
 def test_media_are_in_a_log_on_request_alone(tmp_path: Path, equivox: Command) -> None:
-    run = made(tmp_path / "run", "simulated:planted", "vibe_gender:advisory")
+    run = made(tmp_path / "run", "simulated:biased", "vibe_gender:advisory")
     equivox("export", run, "--to", "inspect", "--out", tmp_path / "with.eval", "--media")
     equivox("export", run, "--to", "inspect", "--out", tmp_path / "without.json")
-    (log, plain) = (read_eval_log(str(tmp_path / name)) for name in ("with.eval", "without.json"))
+    (log, plain) = (
+        read_eval_log(str(tmp_path / name), resolve_attachments=True) for name in ("with.eval", "without.json")
+    )
     assert log.samples is not None
     assert plain.samples is not None
     for sample, bare in zip(log.samples, plain.samples, strict=True):
@@ -136,7 +139,7 @@ def test_credentials_and_local_paths_do_not_leave_with_a_log(
         assert private not in text
     # A secret of this process in what the model said is refused, and nothing is written.
     monkeypatch.setenv("SOME_API_KEY", "advisory-not-a-word")
-    run = made(tmp_path / "run2", "simulated:planted", "vibe_gender:advisory")
+    run = made(tmp_path / "run2", "simulated:biased", "vibe_gender:advisory")
     monkeypatch.setenv("SOME_API_KEY", "You might enjoy")
     code, _, err = equivox("export", run, "--to", "inspect", "--out", tmp_path / "secret.json")
     assert code == 2
@@ -154,7 +157,7 @@ def test_foreign_and_damaged_logs_are_refused_in_one_line(tmp_path: Path, equivo
     log = foreign(tmp_path / "foreign")
     damaged = tmp_path / "damaged.eval"
     damaged.write_bytes(log.read_bytes()[:100])
-    run = made(tmp_path / "run", "simulated:planted", "vibe_gender:advisory")
+    run = made(tmp_path / "run", "simulated:biased", "vibe_gender:advisory")
     equivox("export", run, "--to", "inspect", "--out", tmp_path / "own.json")
     document = json.loads((tmp_path / "own.json").read_text("utf-8"))
     document["eval"]["metadata"]["equivox"]["fingerprint"] = "0" * 64
@@ -179,7 +182,7 @@ def test_foreign_and_damaged_logs_are_refused_in_one_line(tmp_path: Path, equivo
 
 def test_logs_of_several_models_or_settings_are_not_one_run(tmp_path: Path, equivox: Command) -> None:
     for number, (model, task) in enumerate(
-        [("simulated:planted", "vibe_gender:advisory"), ("simulated:biased", "vibe_gender:story")]
+        [("simulated:biased", "vibe_gender:advisory"), ("simulated:oracle", "vibe_gender:story")]
     ):
         run = made(tmp_path / f"run{number}", model, task)
         equivox("export", run, "--to", "inspect", "--out", tmp_path / "logs")
@@ -190,7 +193,7 @@ def test_logs_of_several_models_or_settings_are_not_one_run(tmp_path: Path, equi
 def test_exports_that_cannot_be_are_refused_in_one_line(
     tmp_path: Path, equivox: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = made(tmp_path / "run", "simulated:planted", "vibe_gender:advisory,vibe_gender:story")
+    run = made(tmp_path / "run", "simulated:biased", "vibe_gender:advisory,vibe_gender:story")
     for arguments, message in (
         (["--to", "nothing"], "`--to` 'nothing' is not known; inspect: logs for `inspect view`"),
         (["--to", "inspect", "--out", tmp_path / "a.eval"], "has 2 tasks, and a log is about one"),
