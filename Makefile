@@ -52,9 +52,10 @@ unit: $(VENV)/.installed-dev
 	$(BIN)/pytest -n auto --dist worksteal --ignore=tests/browser -m 'not long'
 	@echo "left out: tests that run at length (make test-long)"
 
-# Without the tests that took more than 0.7 s when they were last timed (tests/slow_tests.py), and without the browser.
+# Without the tests that took more than 0.7 s when they were last timed (tests/slow_tests.py), without the browser and without
+# inspect_ai, whose import takes seconds.
 quick: $(VENV)/.installed-dev
-	$(BIN)/pytest -q -n auto --dist worksteal -m 'not slow and not long' --ignore=tests/browser $(QUICK)
+	$(BIN)/pytest -q -n auto --dist worksteal -m 'not slow and not long' --ignore=tests/browser --ignore=tests/integrations/inspect $(QUICK)
 
 # The quick tests of some rooms once more on the newest Python that is installed here beside $(PYTHON), by its name or by pyenv.
 NEWEST := $(shell for minor in 14 13 12; do \
