@@ -133,8 +133,8 @@ def calibration_task(task: Task, times: int = 1) -> Task:
     A sample is asked `times` times as often as a calibration asks it: once, or `MOST_REPEATS` times at most where the
     task repeats itself. RequestError for a task that no calibration model can be taught.
     """
-    if any(medium.kind != "audio" for medium in task.media) or len(task.media) > 1:
-        raise RequestError(f"{task.name}: calibration models hear one recording or read text; they see no images yet")
+    if len(task.media) > 1:
+        raise RequestError(f"{task.name}: calibration models hear one recording, see one image or read text")
     if task.prompt.patch is not None:
         raise RequestError(f"{task.name} replaces hidden states; calibrate with a task that asks a prompt")
     repeats = times * min(MOST_REPEATS, task.sampling.repeats)
