@@ -13,7 +13,8 @@ import hashlib
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +32,9 @@ AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 FACTS_FILE = "facts.json"
 """An optional file in a source folder; its facts replace those of the published corpus."""
 
+
+ADULT = 18
+"""The age from which people are used in corpora with children: VIBE asks for romantic appeal and for employment."""
 
 Role = Literal["demographic", "stratum", "other"]
 
@@ -158,10 +162,14 @@ class Scan:
 
 
 class Builder(ABC):
-    """Builder that turns one corpus as distributed into clips; subclasses check and scan the source."""
+    """Builder that turns one corpus as distributed into clips; subclasses check and scan the source.
+
+    `NOT_PASSED_ON` says why nobody may publish the corpus, whatever its licence; empty if the licence decides.
+    """
 
     FACTS: ClassVar[CorpusFacts]
     MEDIA: ClassVar[Literal["audio", "image"]] = "audio"
+    NOT_PASSED_ON: ClassVar[str] = ""
     facts: CorpusFacts
 
     def __init__(self, source: Path | str) -> None:
@@ -253,7 +261,7 @@ class Builder(ABC):
         lines += [f"{what}: {_few(names)}" for what, names in self.oddities().items()]
         lines += self._scanned.notes
         untold = [clip.clip_id for clip in self._scanned.clips if clip.text is None]
-        if untold:
+        if untold and self.MEDIA == "audio":
             lines.append(f"clips without a transcript (text null): {_few(untold)}")
         same: dict[str, list[str]] = {}
         for clip_id, digest in self._digests.items():
@@ -306,11 +314,12 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
 
     Raises RequestError, naming the file and the line, for a file that is not a CSV in UTF-8, NUL bytes, a quote that is
     not closed, a row with more or fewer cells than the header, a column that is there twice, and a missing required
-    column.
+    column. Empty columns without a name at the end of a table, as spreadsheets leave them, are not read.
     """
     reader = csv.reader(_csv_text(path), strict=True)
     rows: list[tuple[int, dict[str, str]]] = []
     header: list[str] | None = None
+    width = 0
     while True:
         number = reader.line_num + 1
         try:
@@ -324,12 +333,18 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
         if not cells:
             continue
         if header is None:
-            header = _checked_header(path, [name.strip() for name in cells], required)
+            width = len(cells)
+            header = _checked_header(path, _without_empty_end([name.strip() for name in cells]), required)
             continue
-        if len(cells) != len(header):
+        if len(cells) != width:
             raise RequestError(
-                f"{path}, line {number}: {count(cells, 'cell')}, but the header has {len(header)}; "
+                f"{path}, line {number}: {count(cells, 'cell')}, but the header has {width}; "
                 "put a cell with a comma into quotes, and leave no cell out"
+            )
+        cells, beyond = cells[: len(header)], "".join(cells[len(header) :]).strip()
+        if beyond:
+            raise RequestError(
+                f"{path}, line {number}: {shortened(beyond)!r} is in a column without a name; name the column"
             )
         if any(_swallowed(cell, len(header)) for cell in cells):
             raise RequestError(
@@ -340,6 +355,36 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
     if header is None:
         _checked_header(path, [], required)
     return rows
+
+
+def _without_empty_end(header: list[str]) -> list[str]:
+    """Return the names of a header up to the last that is not empty."""
+    named = len(header) - next((n for n, name in enumerate(reversed(header)) if name), len(header))
+    return header[:named]
+
+
+def read_tab_separated(path: Path, required: Sequence[str], broken: list[str]) -> Iterator[dict[str, str]]:
+    """Yield the rows of a table in which tabs separate the cells and quotes mean nothing; it may be larger than memory.
+
+    A line that is not UTF-8, or has more or fewer cells than the header, is named in `broken` and not yielded. Raises
+    RequestError, naming the file, for a table that is missing and for a required column that it lacks.
+    """
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise RequestError(f"cannot read {shortened(str(path))}: {error.strerror or error}; check the path") from error
+    with file:
+        names = file.readline().decode("utf-8-sig", errors="replace").rstrip("\r\n").split("\t")
+        header = _checked_header(path, names, required)
+        for number, line in enumerate(file, start=2):
+            try:
+                cells = line.decode("utf-8").rstrip("\r\n").split("\t")
+            except UnicodeDecodeError:
+                cells = []
+            if len(cells) == len(header):
+                yield dict(zip(header, map(str.strip, cells), strict=True))
+            else:
+                broken.append(f"line {number}")
 
 
 def _csv_text(path: Path) -> list[str]:
@@ -394,6 +439,25 @@ def normal(value: str) -> str | None:
     """
     words = " ".join(value.lower().split())
     return None if words in {"", "unknown", "na", "n/a", "unspecified"} else words
+
+
+def decade(age: int | None) -> str | None:
+    """Return the ten years that an age falls into; None for no age.
+
+    >>> decade(34), decade(None)
+    ('30-39', None)
+    """
+    return None if age is None else f"{age // 10 * 10}-{age // 10 * 10 + 9}"
+
+
+def held_by_few(values: Iterable[str | None], least: int) -> dict[str, int]:
+    """Return each value that fewer than `least` people have, with their number; `values` has one entry per person.
+
+    >>> held_by_few(["welsh", "welsh", "manx", None], least=2)
+    {'manx': 1}
+    """
+    counted = Counter(value for value in values if value is not None)
+    return {value: n for value, n in sorted(counted.items()) if n < least}
 
 
 def speakers_with(clips: Iterable[Clip], column: str) -> dict[str | int | float, int]:

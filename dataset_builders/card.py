@@ -33,7 +33,7 @@ def header(facts: CorpusFacts, record: Mapping[str, Any], columns: datasets.Feat
     return {
         "pretty_name": facts.title,
         "license": facts.licence_id,
-        "language": [facts.language],
+        **({"language": [facts.language]} if facts.language else {}),
         "task_categories": ["image-text-to-text" if "image" in columns else "audio-text-to-text"],
         "size_categories": [size],
         "tags": [*(["image"] if "image" in columns else ["audio", "speech"]), "bias", "fairness", "equivox"],

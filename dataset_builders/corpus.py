@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SAMPLE = "sample"
 """The value of `--data` for the embedded sample."""
 
+BUILD = "build.json"
 _MEDIA = ("audio", "image")
 _NOT_COLUMNS = frozenset({"clip_id", "sample_id", "sampling_rate", "duration_s"}) | {
     f"{kind}{suffix}" for kind in _MEDIA for suffix in ("", "_sha256", "_problem")
@@ -90,8 +91,8 @@ def openers() -> Mapping[str, Opener]:
 def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
     """Return the corpus of `source`, found through `data`.
 
-    `data` is `sample`, or the folder that `equivox data build` wrote into (with `<corpus>/build.json`). A source with a
-    custom table needs no `data`.
+    `data` is `sample`, the folder that `equivox data build` wrote into (with `<corpus>/build.json`), or the folder of
+    the build itself. A source with a custom table needs no `data`.
     """
     opener = openers().get(source.builder or source.corpus)
     return open_clips(source, data) if opener is None else opener(source, data)
@@ -107,13 +108,47 @@ def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
             f"the corpus {source.corpus} is needed: give `--data sample` for the embedded sample, or `--data DIR` "
             f"with DIR from `equivox data build {source.corpus} --source … --output DIR`"
         )
-    folder = Path(data) / source.corpus
-    if not (folder / "build.json").is_file():
+    folder = build_folder(source.corpus, data)
+    if not (folder / BUILD).is_file():
+        if (Path(data) / BUILD).is_file():
+            there = read_build(Path(data))["facts"]["name"]
+            raise RequestError(
+                f"`--data` {data} is the corpus {there}, and {source.corpus} is asked about; give its build"
+            )
+        others = sorted(path.parent.name for path in Path(data).glob(f"*/{BUILD}"))
         raise RequestError(
-            f"`--data` {data} holds no built corpus {source.corpus} (no {source.corpus}/build.json); "
+            f"`--data` {data} holds no built corpus {source.corpus} (no {source.corpus}/{BUILD}); "
             f"make it with `equivox data build {source.corpus} --source … --output {data}`"
+            + "".join(f", or ask about {name} with `--data {Path(data) / name}`" for name in others[:1])
         )
     return _from_parquet(source.corpus, folder)
+
+
+def build_folder(name: str, data: str | Path | None) -> Path:
+    """Return the folder of the built corpus `name`: `data` itself if it is that build, else the folder in it."""
+    folder = Path(str(data))
+    if (folder / BUILD).is_file() and read_build(folder)["facts"]["name"] == name:
+        return folder
+    return folder / name
+
+
+def read_build(folder: Path) -> dict[str, Any]:
+    """Return the record of a built corpus; RequestError if it cannot be read."""
+    try:
+        record: dict[str, Any] = json.loads((folder / BUILD).read_text("utf-8"))
+        str(record["facts"]["name"]), str(record["fingerprint"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RequestError(f"cannot read {folder / BUILD} ({error}); build the corpus again") from None
+    return record
+
+
+def media_of(folder: Path) -> str | None:
+    """Return what the rows of a built corpus hold: audio, image, or None for neither."""
+    import pyarrow.parquet as pq
+
+    shards = sorted(folder.glob("train-*.parquet"))
+    names = pq.read_schema(shards[0]).names if shards else []
+    return next((kind for kind in _MEDIA if kind in names), None)
 
 
 def _builder(source: DataSource, data: str | Path | None) -> Builder | None:
@@ -217,7 +252,7 @@ def _named(name: str, problem: str | None) -> str | None:
 def _from_parquet(name: str, folder: Path) -> Corpus:
     import pyarrow.parquet as pq
 
-    build = json.loads((folder / "build.json").read_text("utf-8"))
+    build = read_build(folder)
     samples: list[Sample] = []
     for shard in sorted(folder.glob("train-*.parquet")):
         names = pq.read_schema(shard).names

@@ -1,11 +1,12 @@
-"""Make folders of tiny clips in the layout of CREMA-D and L2-ARCTIC, with all names, counts and tables, but no speech.
+"""Make folders in the layouts of corpora, with all names and tables, but no speech and no faces.
 
 They show that a builder handles the full size before the real corpus was downloaded, and that it finds damage:
 
     python -m equivox.dataset_builders.look_alike crema_d look-alikes/CREMA-D --damage
     equivox data build crema_d --source look-alikes/CREMA-D --output look-alikes/built
 
-The clips are 60 ms of noise; a score on them has no meaning.
+The clips are 60 ms of noise, the photographs grey squares; a score on them has no meaning. CREMA-D and L2-ARCTIC have
+their full counts, VCTK its speakers and shared sentences; the others are small.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from equivox.dataset_builders.l2_arctic import SPEAKERS, identity_words
+from equivox.dataset_builders.look_alike_people import (
+    make_common_voice,
+    make_fairface,
+    make_speech_accent_archive,
+    make_vctk,
+)
 
 SENTENCES = ("DFA", "IEO", "IOM", "ITH", "ITS", "IWL", "IWW", "MTI", "TAI", "TIE", "TSI", "WSI")
 EMOTIONS = ("ANG", "DIS", "FEA", "HAP", "NEU", "SAD")
@@ -172,7 +179,14 @@ def _hash(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-MAKERS = {"crema_d": make_crema_d, "l2_arctic": make_l2_arctic}
+MAKERS = {
+    "crema_d": make_crema_d,
+    "l2_arctic": make_l2_arctic,
+    "vctk": make_vctk,
+    "common_voice": make_common_voice,
+    "speech_accent_archive": make_speech_accent_archive,
+    "fairface": make_fairface,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

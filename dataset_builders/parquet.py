@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.version import __version__
-from equivox.dataset_builders.base import Builder, count, listed
+from equivox.dataset_builders.base import Builder, Column, CorpusFacts, count, listed
 from equivox.dataset_builders.schema import Row, features, rows
 
 if TYPE_CHECKING:
@@ -133,6 +133,14 @@ def read_record(folder: Path) -> dict[str, Any] | None:
             f"{folder} holds files that were not built here ({listed(foreign)}); move them or choose another folder"
         )
     return record or None
+
+
+def facts_of(record: Mapping[str, Any]) -> CorpusFacts:
+    """Return the facts about the corpus that the record of a build holds."""
+    stated = dict(record["facts"])
+    stated["columns"] = tuple(Column(**column) for column in stated["columns"])
+    stated["cannot_say"] = tuple(stated["cannot_say"])
+    return CorpusFacts(**stated)
 
 
 def _is_whole(folder: Path, record: Mapping[str, Any]) -> bool:

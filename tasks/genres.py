@@ -26,14 +26,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from equivox.core.segments import AnnotatorPrompt
-from equivox.core.task import Column, DataSource, Media, Prompt, Sampling, Task
+from equivox.core.task import IMAGE, Column, DataSource, Prompt, Sampling, Task
 from equivox.dataset_builders.genres import RELATIONSHIPS, protocol
 from equivox.metrics.genres import METRIC, GenresScheme, SimulatedNarratives
 from equivox.metrics.genres.annotation.scheme import Questions
 from equivox.metrics.genres.annotation.tools import STAND_INS, Tools
 from equivox.tasks.prompts import load_prompts
 
-IMAGE = Media(kind="image", column="image")
 PROMPTS = load_prompts("genres")
 KEEPS = ("nep", "element", "relationship", "plot", "high_status_question")
 CHARACTERS = ("name_1", "gender_1", "name_2", "gender_2")

@@ -23,9 +23,11 @@ def list_corpora() -> None:
     """List the corpora that can be built, with licence and web page."""
     from equivox.dataset_builders import builders
 
-    for name, builder in builders().items():
+    known = builders()
+    width = max(map(len, known)) + 2
+    for name, builder in known.items():
         facts = builder.FACTS
-        echo(f"{name:<14}{facts.title}; {facts.licence}{f'; {facts.homepage}' if facts.homepage else ''}")
+        echo(f"{name:<{width}}{facts.title}; {facts.licence}{f'; {facts.homepage}' if facts.homepage else ''}")
 
 
 @app.command()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AUDIO",
     "GREEDY",
+    "IMAGE",
     "OTHER",
     "REFUSAL",
     "TRANSCRIPT",
@@ -124,6 +125,7 @@ class Media:
 
 
 AUDIO = Media(kind="audio", column="audio")
+IMAGE = Media(kind="image", column="image")
 
 
 Temperature = Annotated[float, Ge(0)]

@@ -115,7 +115,8 @@ def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
     if group is None or group == task.group:
         return task
     family, _, rest = task.name.partition(":")
-    return replace(task, name=f"{family}_by_{'_'.join(group)}:{rest}", group=group)
+    blocks = tuple(column for column in task.blocks if column not in group)
+    return replace(task, name=f"{family}_by_{'_'.join(group)}:{rest}", group=group, blocks=blocks)
 
 
 def with_sampling(task: Task, sampling: str) -> Task:

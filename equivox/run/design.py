@@ -64,8 +64,10 @@ def _published(task: Task) -> Mapping[str, int]:
 def _from_corpus(task: Task, data: str | None) -> Design:
     from equivox.dataset_builders.corpus import open_corpus
     from equivox.engines import EngineIdentity
+    from equivox.run.asked_of import asked_of
     from equivox.run.plan import make_plan
 
+    (task,) = asked_of(data, [task])
     corpus = open_corpus(task.data, data)
     nobody = EngineIdentity(engine="none", model="none", revision="")
     plan = make_plan([task], {task.data.corpus: corpus}, nobody).table

@@ -17,7 +17,7 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.core.scores import Score
 from equivox.core.task import Task
-from equivox.core.variants import SHUFFLED, declared_name, vary
+from equivox.core.variants import SHUFFLED, declared_name
 from equivox.dataset_builders.corpus import Corpus
 from equivox.run.pipeline import IMPORTED, RunSpec, count_failures, execute, open_corpora
 from equivox.run.response_table import Table, described_corpora, lacking
@@ -130,8 +130,7 @@ class TableEngine:
 
 def _declared(spec: RunSpec) -> dict[str, Task]:
     """Return the tasks as they were answered, by their names without the condition, in the order of `spec.tasks`."""
-    varied = vary(spec.tasks, group=spec.group, conditions=spec.conditions, sampling=spec.sampling)
-    answered = [task for task in varied if task.condition != SHUFFLED]
+    answered = [task for task in spec.varied if task.condition != SHUFFLED]
     if len(answered) != len(spec.tasks):
         raise RequestError(
             f"`conditions` {', '.join(spec.conditions)}: a table holds the responses of one condition; name one, and "

@@ -35,6 +35,7 @@ from equivox.engines import Engine, Request, Response, Workers, current_name, op
 from equivox.engines.arguments import refuse_overrides
 from equivox.engines.pool import PoolEngine, take_over
 from equivox.run.annotating import annotate, annotators_of
+from equivox.run.asked_of import asked_of
 from equivox.run.declarations import TASKS_FILE, read_tasks, refuse_unstorable, write_tasks
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.live import noting, stage_of
@@ -81,6 +82,12 @@ class RunSpec:
     stop_after: int = STOP_AFTER
     workers: Workers = field(default_factory=Workers, compare=False)
     about: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def varied(self) -> list[Task]:
+        """The tasks in every condition that is asked for, on the corpus that `data` is the build of, if it is one."""
+        tasks = asked_of(self.data, self.tasks)
+        return vary(tasks, group=self.group, conditions=self.conditions, sampling=self.sampling)
 
 
 def execute(
@@ -168,7 +175,7 @@ def checked(
     spec = replace(spec, model=current_name(spec.model))
     if spec.stop_after < 0:
         raise RequestError(f"`stop-after` must be 0 (never) or more, got {spec.stop_after}")
-    tasks = vary(spec.tasks, group=spec.group, conditions=spec.conditions, sampling=spec.sampling)
+    tasks = spec.varied
     check_output(spec.output)
     given, engine = engine, engine or open_engine(spec.model, tasks, spec.workers)
     remember_secrets(engine.identity.settings, also=engine.identity.public)

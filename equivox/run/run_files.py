@@ -19,6 +19,7 @@ from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, scorin
 from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, DECLARED, parse_conditions, parse_group, vary
 from equivox.engines import model_names, schemes
+from equivox.run.asked_of import asked_of
 from equivox.run.pipeline import RunSpec
 
 Resolve = Callable[[str], Sequence[Task]]
@@ -118,7 +119,8 @@ class Setting:
         """The tasks in every condition that the setting asks for."""
         file = self.file
         group = None if file.group is None else parse_group(file.group)
-        return vary(self.tasks, group=group, conditions=parse_conditions(file.conditions), sampling=file.sampling)
+        tasks = asked_of(file.data, self.tasks)
+        return vary(tasks, group=group, conditions=parse_conditions(file.conditions), sampling=file.sampling)
 
     def spec(self, model: str, output: Path) -> RunSpec:
         """Return the run of one of the models; its folder lies below `output`."""

@@ -38,6 +38,7 @@ def test_tasks_list_names_the_vibe_tasks(equivox: Cli) -> None:
     prompts = ("story", "advisory", "candidate", "casting", "shopper")
     vibe = [name for name in names if name.startswith("vibe")]
     families = ("vibe_gender", "vibe_accent", "vibe_gender_paraphrased", "vibe_accent_paraphrased")
+    families += ("vibe_face_gender", "vibe_face_race", "vibe_face_age")
     assert vibe == [f"{family}:{prompt}" for family in families for prompt in prompts]
 
 

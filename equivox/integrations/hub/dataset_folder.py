@@ -21,8 +21,9 @@ from equivox.core.media import sha256
 from equivox.core.progress import Progress, no_progress
 from equivox.core.task import Task, digest
 from equivox.core.version import __version__
-from equivox.dataset_builders.base import Column, CorpusFacts
-from equivox.dataset_builders.corpus import SAMPLE, Corpus, Sample, open_corpus
+from equivox.dataset_builders.base import CorpusFacts
+from equivox.dataset_builders.corpus import SAMPLE, Corpus, Sample, build_folder, open_corpus, read_build
+from equivox.dataset_builders.parquet import facts_of
 from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
@@ -88,6 +89,18 @@ def is_restricted(facts: CorpusFacts) -> bool:
     return facts.licence_id not in OPEN_LICENCES
 
 
+def refuse_passing_on(name: str) -> None:
+    """Raise RequestError for a corpus that nobody may publish, whatever its licence."""
+    from equivox.dataset_builders import builders
+
+    builder = builders().get(name)
+    if builder is not None and builder.NOT_PASSED_ON:
+        raise RequestError(
+            f"{name} is not pushed: {builder.NOT_PASSED_ON}; publish the run instead, which holds no recordings, and "
+            "name the release that it was built from"
+        )
+
+
 def corpus_tasks(name: str) -> list[Task]:
     """Return the tasks on the corpus `name` or on its parts, or those of a task file; RequestError for other names."""
     if name.endswith((".yaml", ".yml")):
@@ -117,6 +130,7 @@ def write_dataset(
 
     Raises RequestError if `output` contains anything that was not written by this function.
     """
+    refuse_passing_on(name)
     tasks = corpus_tasks(name)
     corpora = {task.data.corpus: open_corpus(task.data, data) for task in tasks}
     facts = corpus_facts(tasks[0], data)
@@ -204,10 +218,7 @@ def corpus_facts(task: Task, data: str | Path | None) -> CorpusFacts:
     name = source_corpus(task)
     if str(data) == SAMPLE:
         return open_builder(name, sample_source(name)).facts
-    stated = json.loads((Path(str(data)) / name / "build.json").read_text("utf-8"))["facts"]
-    stated["columns"] = tuple(Column(**column) for column in stated["columns"])
-    stated["cannot_say"] = tuple(stated["cannot_say"])
-    return CorpusFacts(**stated)
+    return facts_of(read_build(build_folder(name, data)))
 
 
 def _write_rows(

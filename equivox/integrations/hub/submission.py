@@ -37,6 +37,7 @@ from equivox.integrations.hub.lighteval_layout import write_lighteval_results
 from equivox.integrations.hub.measures import scalar, submitted_metrics
 from equivox.integrations.hub.run_folder import refuse_unfinished
 from equivox.report.numbers import p_value, score_interval, score_value
+from equivox.run.asked_of import moved_tasks
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import read_scores
@@ -258,6 +259,8 @@ def departures(
         found.append(f"only {identity['limit']} samples per task were used")
     if custom := custom_tasks(list(tasks.values())):
         found.append(f"tasks that equivox does not come with: {', '.join(custom)}")
+    if moved := moved_tasks(list(tasks.values())):
+        found.append(f"tasks are asked of another corpus than their own: {', '.join(moved)}")
     if command["group"]:
         found.append(f"another column is compared ({' × '.join(command['group'])})")
     if command.get("sampling", AS_DECLARED) != AS_DECLARED:

@@ -1,0 +1,121 @@
+"""Tasks asked of another corpus than their own, by `--data` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from equivox.core.errors import RequestError
+from equivox.core.variants import with_group
+from equivox.dataset_builders import ClipFolder, build, open_builder, sample_source
+from equivox.dataset_builders.corpus import open_corpus
+from equivox.run.asked_of import asked_of, moved_tasks
+from equivox.run.design import task_design
+from equivox.tasks.registry import builtin_tasks, resolve_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+TASKS = builtin_tasks()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build of recordings with the columns gender, dialect and room (a stratum), and one of drawings."""
+    import numpy as np
+    import soundfile
+
+    folder = tmp_path_factory.mktemp("voices")
+    lines = ["path,text,speaker,gender,dialect,room"]
+    for n in range(16):
+        speaker, gender, room = n // 2, ("female", "male")[n // 2 % 2], ("hall", "cellar")[n % 2]
+        soundfile.write(folder / f"{n}.wav", np.random.default_rng(n).uniform(-0.3, 0.3, 3200), 16_000)
+        lines.append(f"{n}.wav,Hello.,s{speaker},{gender},{('north', 'south')[n // 8]},{room}")
+    (folder / "clips.csv").write_text("\n".join(lines) + "\n")
+    build(ClipFolder(folder, name="voices", strata=("room",)), folder / "data")
+    build(open_builder("fairface", sample_source("fairface")), folder / "data")
+    return folder / "data"
+
+
+def test_the_corpus_says_what_carries_the_group_and_what_is_held_equal(data: Path) -> None:
+    (task,) = asked_of(str(data / "voices"), [TASKS["vibe_accent:story"]])
+    assert (task.name, task.data.corpus) == ("vibe_accent_on_voices:story", "voices")
+    # The blocks of vibe_accent are gender, which the corpus has; its items are sentences, which the corpus has not.
+    assert (task.cluster, task.strata, task.blocks, task.items) == ("speaker", ("room",), ("gender",), ())
+    assert task.prompt == TASKS["vibe_accent:story"].prompt
+    assert "Asked of:   voices (not stated) instead of the data above." in task.card
+    assert moved_tasks([task, TASKS["vibe_accent:story"]]) == [task.name]
+    assert moved_tasks([with_group(task, ("dialect",))]) == ["vibe_accent_on_voices_by_dialect:story"]
+
+
+@pytest.mark.parametrize("where", [None, "sample", "."])
+def test_nothing_changes_without_a_build(data: Path, where: str | None) -> None:
+    tasks = [TASKS["vibe_gender:story"], TASKS["badf_two:gender"]]
+    assert asked_of(str(data) if where == "." else where, tasks) == tasks
+
+
+def test_tasks_on_that_corpus_and_corpora_of_their_own_kind_stay(data: Path) -> None:
+    tasks = [TASKS["vibe_face_race:story"], TASKS["badf_two:gender"], TASKS["genres:cs"]]
+    assert asked_of(str(data / "fairface"), tasks) == tasks
+    assert (
+        len(open_corpus(tasks[0].data, data / "fairface").samples)
+        == 168
+        == len(open_corpus(tasks[0].data, data).samples)
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "corpus", "told"),
+    [
+        ("vibe_gender:story", "fairface", "sends audio, but the corpus fairface holds images; choose a task"),
+        ("vibe_face_age:story", "voices", "sends image, but the corpus voices holds recordings; choose a task"),
+        (
+            "spoken_stereoset:gender",
+            "voices",
+            "needs the column 'turn', which the corpus voices lacks; it has: dialect,",
+        ),
+    ],
+)
+def test_what_the_corpus_cannot_answer_is_refused_in_one_line(data: Path, task: str, corpus: str, told: str) -> None:
+    with pytest.raises(RequestError, match=told):
+        asked_of(str(data / corpus), [TASKS[task]])
+
+
+def test_the_command_line_needs_data_alone(data: Path, tmp_path: Path, equivox: Cli) -> None:
+    run = ("run", "simulated:planted?shift=0.4", "--output", tmp_path / "run", "--quiet")
+    code, out, error = equivox(*run, "vibe_gender:advisory", "--data", data / "voices")
+    assert code == 0, error
+    assert "vibe_gender_on_voices:advisory" in out
+    assert equivox("score", tmp_path / "run", "--quiet")[0] == 0  # the run keeps its tasks
+    for task, place, told in (
+        (
+            "vibe_accent:story",
+            "voices",
+            "vibe_accent_on_voices:story needs the column 'accent', which the corpus voices",
+        ),
+        ("vibe_gender:story", "", f"or ask about fairface with `--data {data / 'fairface'}`"),
+        ("badf_two:gender,vibe_gender:story", "fairface", "vibe_gender:story sends audio"),
+    ):
+        code, _, error = equivox(*run, task, "--data", data / place)
+        assert (code, len(error.splitlines())) == (2, 1)
+        assert told in error
+
+
+def test_power_counts_the_samples_of_that_corpus(data: Path) -> None:
+    design = task_design(TASKS["vibe_gender:story"], str(data / "voices"))
+    assert (design.n_clusters, design.responses_per_cluster, design.n_groups) == (8, 2, 2)
+
+
+def test_a_column_that_is_compared_is_not_held(data: Path) -> None:
+    (task,) = resolve_tasks("vibe_face_gender:story")
+    assert task.blocks == ("race", "age_group")
+    assert with_group(task, ("race",)) == replace(
+        task, name="vibe_face_gender_by_race:story", group=("race",), blocks=("age_group",)
+    )
+
+
+def test_a_damaged_record_of_a_build_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "build.json").write_text("{")
+    with pytest.raises(RequestError, match=r"cannot read .*build\.json \(.*\); build the corpus again"):
+        asked_of(str(tmp_path), [TASKS["vibe_gender:story"]])
