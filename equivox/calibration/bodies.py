@@ -290,11 +290,8 @@ class ImageBody(Body):
 
     def save(self, folder: Path) -> None:
         """Write the model with its image processor."""
-        from transformers import Qwen2_5_VLProcessor
-
-        self.model.save_pretrained(folder)
-        template = self.tokenizer.chat_template
-        Qwen2_5_VLProcessor(self._processor, self.tokenizer, chat_template=template).save_pretrained(folder)
+        super().save(folder)
+        self._processor.save_pretrained(folder)
 
 
 BODIES: Mapping[str | None, type[Body]] = {body.kind: body for body in (TextBody, SpeechBody, ImageBody)}
