@@ -223,10 +223,15 @@ def _beside(folder: Path, name: str) -> Path:
 
 
 def _spread(runs: Sequence[Sequence[Score]], task: str) -> Estimate:
-    """Return the score of one run; of several their mean, and where nearly all such runs lie (two deviations)."""
+    """Return the score of one run; of several their mean, and where nearly all such runs lie (two deviations).
+
+    It is NaN where the score of any of them is undefined: the others are no sample of such runs.
+    """
     found = [_estimate(scores, task) for scores in runs]
     if len(found) == 1:
         return found[0]
+    if any(isnan(one.value) for one in found):
+        return Estimate(value=NAN)
     centre, deviation = fmean(one.value for one in found), stdev(one.value for one in found)
     return Estimate(value=centre, low=centre - 2 * deviation, high=centre + 2 * deviation)
 
@@ -358,8 +363,9 @@ class _Chain:
         rows = sample_rows(self.measured.output, [task], self.annotator)[task.name]
         for row in rows:
             told = teller.told(task.name, texts[row.key]) if row.key in texts else None
-            for name, values in (told or {}).items():
+            for name, stated in (told or {}).items():
                 counts = agreement.setdefault(f"{row.group}, {name}", [0, 0])
-                counts[0] += list(row.values.get(name, ())) == values[: len(row.values.get(name, values))]
+                found, values = list(row.values.get(name, ())), list(dict.fromkeys(stated))
+                counts[0] += bool(found) and found == values[: len(found)]
                 counts[1] += 1
         return read({named: (alike, compared) for named, (alike, compared) in agreement.items()})

@@ -7,10 +7,12 @@ of transformers, prompts come from the checkpoint's chat template, and answers a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from equivox.calibration.student import AUDIO, message, samples_of_clip
+from equivox.calibration.bodies import MARKS, decoded, joined_positions, language_model, message
+from equivox.calibration.student import longer
 from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.engines.checkpoint import open_checkpoint
 from equivox.engines.messages import SAMPLING_RATE
@@ -21,10 +23,24 @@ _ROWS, _CLIPS = 192, 16
 """How many answers are written, and how many clips are heard, at a time."""
 
 
+@dataclass(frozen=True, eq=False)
+class Prompt:
+    """A prompt as the language model gets it: an embedding per token, media among them, and their positions.
+
+    `rows` has the shape (tokens, width), `positions` (1, tokens), or (3, tokens) where images have places.
+    """
+
+    rows: Any
+    positions: Any
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 class DirectEngine:
     """A calibration model as an engine that is none: every answer is drawn from the model's own probabilities."""
 
-    modalities = frozenset({"text", "audio"})
+    modalities = frozenset({"text", *MARKS})
 
     def __init__(self, folder: Path) -> None:
         self._checkpoint = open_checkpoint(str(folder))
@@ -32,7 +48,7 @@ class DirectEngine:
             engine=ENGINE, model=self._checkpoint.name, revision=self._checkpoint.revision, settings={}
         )
         self._loaded: Any = None
-        self._embedded: dict[tuple[str, tuple[str, ...]], Any] = {}
+        self._embedded: dict[tuple[str, tuple[str, ...]], Prompt] = {}
 
     def check(self, requests: Sequence[Request]) -> None:
         """Accept every request: a calibration model was made for them."""
@@ -75,19 +91,19 @@ class DirectEngine:
                     media_tokens=self.media_tokens(request),
                 )
 
-    def embedded(self, requests: Sequence[Request]) -> list[Any]:
-        """Return for each request the embedding of each token of its prompt, those of its media among them."""
+    def embedded(self, requests: Sequence[Request]) -> list[Prompt]:
+        """Return the prompt of each request as the language model gets it."""
         model = self.model
         new = {_asked(request): request for request in requests if _asked(request) not in self._embedded}
         for kind in (True, False):
             asked = [request for request in new.values() if bool(request.media) is kind]
             for start in range(0, len(asked), _CLIPS):
                 batch = asked[start : start + _CLIPS]
-                for request, rows in zip(batch, self._embed(model, batch), strict=True):
-                    self._embedded[_asked(request)] = rows
+                for request, prompt in zip(batch, self._embed(model, batch), strict=True):
+                    self._embedded[_asked(request)] = prompt
         return [self._embedded[_asked(request)] for request in requests]
 
-    def _embed(self, model: Any, batch: Sequence[Request]) -> list[Any]:
+    def _embed(self, model: Any, batch: Sequence[Request]) -> list[Prompt]:
         """Let transformers make the embeddings of prompts, and take them where its language model gets them."""
         import torch
 
@@ -98,24 +114,33 @@ class DirectEngine:
             for request in batch
         ]
         options: dict[str, Any] = {"return_tensors": "pt", "padding": True, "add_special_tokens": False}
-        clips = [samples_of_clip(part) for request in batch for part in request.media]
-        if clips:
-            inputs = processor(text=texts, audio=clips, sampling_rate=SAMPLING_RATE, **options)
-        else:
+        parts = [part for request in batch for part in request.media]
+        media = [decoded(part) for part in parts]
+        if not media:
             inputs = self._tokenizer(text=texts, **options)
+        elif parts[0].kind == "image":
+            inputs = processor(text=texts, images=media, **options)
+        else:
+            inputs = processor(text=texts, audio=media, sampling_rate=SAMPLING_RATE, **options)
         taken: list[Any] = []
+        places: list[Any] = []
 
         def take(_: Any, __: Any, given: Mapping[str, Any]) -> None:
             found = given.get("inputs_embeds")
             taken.append(model.get_input_embeddings()(given["input_ids"]) if found is None else found)
+            places.append(given.get("position_ids"))
 
-        hook = _language_model(model).register_forward_pre_hook(take, with_kwargs=True)
+        hook = language_model(model).register_forward_pre_hook(take, with_kwargs=True)
         try:
             with torch.inference_mode():
                 model(**inputs, use_cache=False)
         finally:
             hook.remove()
-        return [rows[mask.bool()] for rows, mask in zip(taken[0], inputs["attention_mask"], strict=True)]
+        kept = inputs["attention_mask"].bool()
+        rows = [own[mask] for own, mask in zip(taken[0], kept, strict=True)]
+        if places[0] is None or places[0].ndim < 3:
+            return [Prompt(own, torch.arange(len(own))[None]) for own in rows]
+        return [Prompt(own, places[0][:, row, kept[row]]) for row, own in enumerate(rows)]
 
     def media_tokens(self, request: Request) -> int:
         """Return how many tokens the media of a request take in its prompt."""
@@ -124,13 +149,14 @@ class DirectEngine:
         (whole,) = self.embedded([request])
         text = self._tokenizer.apply_chat_template(message(request), add_generation_prompt=True, tokenize=False)
         written = self._tokenizer.encode(text, add_special_tokens=False)
-        return len(whole) - len(written) + int(text.count(AUDIO))
+        marked = sum(text.count(mark) for mark in MARKS.values())
+        return len(whole) - len(written) + int(marked)
 
     def prompt_tokens(self, request: Request) -> int:
         """Return how many tokens a request's prompt has, media included."""
         return len(self.embedded([request])[0])
 
-    def _drawn(self, batch: Sequence[Request], prompts: Sequence[Any], draw: Any) -> list[tuple[list[int], bool]]:
+    def _drawn(self, batch: Sequence[Request], prompts: Sequence[Prompt], draw: Any) -> list[tuple[list[int], bool]]:
         """Draw an answer to each prompt, token by token; returns its tokens without the end, and whether it ended."""
         import torch
         from torch.nn.utils.rnn import pad_sequence
@@ -138,15 +164,15 @@ class DirectEngine:
         model, end = self.model, self._tokenizer.eos_token_id
         limit = max(request.sampling.max_new_tokens for request in batch)
         # Padded on the left, so that all answers begin at one place.
-        rows = pad_sequence([prompt.flip(0) for prompt in prompts], batch_first=True).flip(1)
+        rows = pad_sequence([prompt.rows.flip(0) for prompt in prompts], batch_first=True).flip(1)
         mask = pad_sequence([torch.ones(len(prompt)) for prompt in prompts], batch_first=True).flip(1).long()
-        places = (mask.cumsum(1) - 1).clamp(min=0)
+        places = joined_positions([prompt.positions for prompt in prompts], left=True)
         written: list[list[int]] = [[] for _ in batch]
         going = [True] * len(batch)
         past = None
         with torch.inference_mode():
             for _ in range(limit):
-                out = _language_model(model)(
+                out = language_model(model)(
                     inputs_embeds=rows, attention_mask=mask, position_ids=places, past_key_values=past, use_cache=True
                 )
                 past = out.past_key_values
@@ -160,7 +186,8 @@ class DirectEngine:
                     break
                 rows = model.get_input_embeddings()(tokens)
                 mask = torch.cat([mask, torch.ones(len(batch), 1, dtype=mask.dtype)], dim=1)
-                places = places[:, -1:] + 1
+                # A prompt ends with text, whose positions in time, height and width are one.
+                places = places[..., -1:] + 1
         return [(tokens, not still) for tokens, still in zip(written, going, strict=True)]
 
     def log_likelihoods(self, answered: Sequence[tuple[Request, str, bool]]) -> list[float]:
@@ -187,9 +214,12 @@ class DirectEngine:
         with torch.inference_mode():
             words = model.get_input_embeddings()
             rows = pad_sequence(
-                [torch.cat([prompt, words(answer)]) for prompt, answer in zip(prompts, answers, strict=True)], True
+                [torch.cat([prompt.rows, words(answer)]) for prompt, answer in zip(prompts, answers, strict=True)], True
             )
-            hidden = _language_model(model)(inputs_embeds=rows, use_cache=False).last_hidden_state
+            places = joined_positions(
+                [longer(prompt.positions, len(answer)) for prompt, answer in zip(prompts, answers, strict=True)]
+            )
+            hidden = language_model(model)(inputs_embeds=rows, position_ids=places, use_cache=False).last_hidden_state
             found = []
             for states, prompt, answer in zip(hidden, prompts, answers, strict=True):
                 said = model.lm_head(states[len(prompt) - 1 : len(prompt) + len(answer) - 1]).log_softmax(-1)
@@ -199,7 +229,3 @@ class DirectEngine:
 
 def _asked(request: Request) -> tuple[str, tuple[str, ...]]:
     return request.text, tuple(part.sha256 for part in request.media)
-
-
-def _language_model(model: Any) -> Any:
-    return getattr(model.model, "language_model", model.model)

@@ -25,6 +25,7 @@ BASICS_SHIFT = 50.0
 """Percent. With 100, what was said first would tell the group, and no ear would be needed for what follows."""
 MOST_REPEATS = 5
 _LIBRARIES = ("tokenizers", "torch", "transformers")
+EXTRA = '"equivox[transformers]"'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,18 +91,23 @@ def recipe_of(
         shift=float(shift),
         seed=seed,
         effort=effort or Effort(),
-        libraries=libraries(),
+        libraries=libraries(tasks[0]),
     )
 
 
-def libraries() -> dict[str, str]:
-    """Return the versions of the libraries that determine weights; RequestError where one is missing."""
+def libraries(task: Task) -> dict[str, str]:
+    """Return the versions of the libraries that determine the weights of a model for `task`.
+
+    RequestError where one is missing. transformers prepares images with torchvision.
+    """
+    seen = ("torchvision",) if any(medium.kind == "image" for medium in task.media) else ()
     try:
-        return {name: metadata.version(name) for name in _LIBRARIES}
+        return {name: metadata.version(name) for name in (*_LIBRARIES, *seen)}
     except metadata.PackageNotFoundError as missing:
+        name = missing.name or "one of them"
         raise RequestError(
-            f"calibration models are made with torch and transformers, and {missing.name or 'one'} is not installed; "
-            'pip install "equivox[transformers]"'
+            f"calibration models for {task.name} are made with {', '.join((*_LIBRARIES, *seen))}, and {name} is not "
+            f"installed; pip install {name if name in seen else EXTRA}"
         ) from None
 
 
@@ -133,8 +139,8 @@ def calibration_task(task: Task, times: int = 1) -> Task:
     A sample is asked `times` times as often as a calibration asks it: once, or `MOST_REPEATS` times at most where the
     task repeats itself. RequestError for a task that no calibration model can be taught.
     """
-    if any(medium.kind != "audio" for medium in task.media) or len(task.media) > 1:
-        raise RequestError(f"{task.name}: calibration models hear one recording or read text; they see no images yet")
+    if len(task.media) > 1:
+        raise RequestError(f"{task.name}: calibration models hear one recording, see one image or read text")
     if task.prompt.patch is not None:
         raise RequestError(f"{task.name} replaces hidden states; calibrate with a task that asks a prompt")
     repeats = times * min(MOST_REPEATS, task.sampling.repeats)

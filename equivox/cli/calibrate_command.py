@@ -101,7 +101,7 @@ def settings_of(wish: Wish) -> Settings:
         raise RequestError(f"`task` {wish.task} is {len(chosen)} tasks; name one, such as {chosen[0].name}")
     shifts = parse_shifts(wish.shift)
     calibration_task(chosen[0])
-    libraries()
+    libraries(chosen[0])
     return Settings(
         scheme=scheme,
         arguments=arguments,

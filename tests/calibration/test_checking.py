@@ -33,7 +33,7 @@ class Deaf:
 
 
 def test_media_that_an_engine_does_not_use_did_not_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipe, "libraries", dict)
+    monkeypatch.setattr(recipe, "libraries", lambda task: {})
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{}", "utf-8")
     settings = Settings(

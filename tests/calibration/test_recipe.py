@@ -47,7 +47,7 @@ def test_all_shifts_begin_with_the_same_basics() -> None:
 
 
 def test_what_is_taught_follows_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipes, "libraries", dict)
+    monkeypatch.setattr(recipes, "libraries", lambda task: {})
     task = calibration_task(builtin_tasks()["vibe_gender:candidate"])
     other = replace(task, prompt=replace(task.prompt, text=task.prompt.text + "!"))
     found = set()
@@ -74,7 +74,19 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(metadata, "version", missing)
     with pytest.raises(RequestError, match=r"equivox\[transformers\]"):
-        recipes.libraries()
+        recipes.libraries(builtin_tasks()["vibe_gender:candidate"])
+
+
+def test_images_need_torchvision_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "torchvision":
+            raise metadata.PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(metadata, "version", version)
+    assert "torchvision" not in recipes.libraries(builtin_tasks()["vibe_gender:candidate"])
+    with pytest.raises(RequestError, match="pip install torchvision"):
+        recipes.libraries(builtin_tasks()["vibe_face_gender:candidate"])
 
 
 @pytest.mark.parametrize("shift", ["twenty", "", "-1", "101", "nan", "20;60"])

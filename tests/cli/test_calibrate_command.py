@@ -24,7 +24,7 @@ VERSIONS = {"tokenizers": "0", "torch": "0", "transformers": "0"}
 @pytest.fixture(autouse=True)
 def torch_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing is trained here: recipes need only versions."""
-    monkeypatch.setattr(recipe, "libraries", lambda: VERSIONS)
+    monkeypatch.setattr(recipe, "libraries", lambda task: VERSIONS)
     monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "cache"))
 
 
@@ -50,7 +50,7 @@ def test_a_wrong_request_is_one_line(equivox: Cli, arguments: Sequence[str], say
 
 
 def test_a_missing_extra_is_named(equivox: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> dict[str, str]:
+    def missing(task: object) -> dict[str, str]:
         raise RequestError('torch is not installed; pip install "equivox[transformers]"')
 
     monkeypatch.setattr(recipe, "libraries", missing)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,46 +12,35 @@ import pytest
 
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
-from asking import SMALL
+
+from calibrating import Open, cache_of_models, measured, planned_requests, settings, vllm_of
 
 from equivox.annotate.rules import RulesAnnotator
-from equivox.calibration.checking import Settings, calibrate, train
+from equivox.calibration.checking import calibrate, train
 from equivox.calibration.direct import DirectEngine
-from equivox.calibration.recipe import Effort, calibration_task
+from equivox.calibration.recipe import Effort
 from equivox.calibration.training import Model
 from equivox.calibration.verdicts import Line
 from equivox.core import media
 from equivox.core.requests import Request
 from equivox.engines.vllm import VLLMEngine
 from equivox.run.manifest import read_manifest
-from equivox.run.pipeline import open_corpora
-from equivox.run.plan import PlannedRequests, make_plan
 from equivox.tasks.registry import resolve_tasks
 
-SHIFT = 60.0
-LIMIT = 96
 SPEECH = resolve_tasks("vibe_gender:candidate")[0]
 Decode = Callable[..., Any]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Models are made anew, unless the caller names a cache."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EQUIVOX_CACHE", os.environ.get("EQUIVOX_CACHE") or str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-def settings(output: Path, **changes: Any) -> Settings:
-    chosen: dict[str, Any] = {"limit": LIMIT, "conditions": ("declared",), "effort": Effort(answering=150)} | changes
-    return Settings(scheme="vllm", arguments=SMALL, task=SPEECH, shifts=[SHIFT], output=output, **chosen)
+    yield from cache_of_models(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.mark.long
 def test_a_model_of_little_training_passes_an_intact_chain(tmp_path: Path) -> None:
     """The chain is compared with the model's own probabilities, so the model need not be taught well."""
     asked = replace(
-        settings(tmp_path, limit=12, drawn=96, effort=Effort(hearing=5, basics=20, answering=0)),
+        settings(SPEECH, tmp_path, limit=12, drawn=96, effort=Effort(hearing=5, basics=20, answering=0)),
         scheme="transformers",
         arguments={"device": "cpu"},
     )
@@ -72,13 +59,13 @@ def test_a_model_of_little_training_passes_an_intact_chain(tmp_path: Path) -> No
 
 @pytest.fixture(scope="module")
 def taught() -> Model:
-    (model,) = train(settings(Path("unused")))
+    (model,) = train(settings(SPEECH, Path("unused")))
     return model
 
 
 @pytest.fixture(scope="module")
 def vllm(taught: Model) -> Iterator[VLLMEngine]:
-    engine = VLLMEngine.from_args({"model_name": str(taught.folder), **SMALL, "dtype": "float32"})
+    engine = vllm_of(taught)
     yield engine
     engine.close()
 
@@ -86,37 +73,8 @@ def vllm(taught: Model) -> Iterator[VLLMEngine]:
 @pytest.fixture(scope="module")
 def intact(taught: Model, vllm: VLLMEngine, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Line]:
     folder = tmp_path_factory.mktemp("intact")
-    (line,) = calibrate(settings(folder), [taught], open_measured=lambda _: Open(vllm))
+    (line,) = calibrate(settings(SPEECH, folder), [taught], open_measured=lambda _: Open(vllm))
     return folder, line
-
-
-def planned_requests(engine: Any, limit: int = LIMIT) -> PlannedRequests:
-    task = calibration_task(SPEECH)
-    return make_plan([task], open_corpora([task], "sample", {}), engine.identity, limit=limit).requests
-
-
-class Open:
-    """An engine that several calibrations share."""
-
-    def __init__(self, engine: VLLMEngine) -> None:
-        self.engine = engine
-        self.identity, self.modalities = engine.identity, engine.modalities
-
-    def generate(self, requests: Sequence[Request]) -> Iterator[Any]:
-        return self.engine.generate(requests)
-
-    def check(self, requests: Sequence[Request]) -> None:
-        self.engine.check(requests)
-
-    def close(self) -> None:
-        pass
-
-
-def measured(tmp_path: Path, intact: tuple[Path, Line], taught: Model, engine: Any, **changes: Any) -> Line:
-    """Calibrate once more; the direct answers are those of the intact chain."""
-    shutil.copytree(intact[0] / "planted-60" / "direct", tmp_path / "planted-60" / "direct")
-    (line,) = calibrate(settings(tmp_path, **changes), [taught], open_measured=lambda _: engine)
-    return line
 
 
 @pytest.mark.long
@@ -189,13 +147,13 @@ def test_a_broken_way_of_the_sound_is_told(
 ) -> None:
     decode = media.decode_audio
     if change == "swapped":
-        change = Swapped([planned.request for planned in planned_requests(vllm)], decode)
+        change = Swapped([planned.request for planned in planned_requests(SPEECH, vllm)], decode)
 
     def broken(data: bytes, *, name: str, sampling_rate: int = 16_000) -> Any:
         return change(decode(data, name=name, sampling_rate=sampling_rate), name)
 
     monkeypatch.setattr(media, "decode_audio", broken)
-    line = measured(tmp_path, intact, taught, Open(vllm))
+    line = measured(settings(SPEECH, tmp_path), intact[0], taught, Open(vllm))
     fault = line.first_fault
     assert fault is not None
     assert fault.place == place, line.findings
@@ -211,7 +169,7 @@ def test_greedy_answers_are_told(
     engine.generate = lambda requests: vllm.generate(  # type: ignore[method-assign]
         [replace(request, sampling=replace(request.sampling, temperature=0.0)) for request in requests]
     )
-    line = measured(tmp_path, intact, taught, engine)
+    line = measured(settings(SPEECH, tmp_path), intact[0], taught, engine)
     assert line.first_fault is not None
     assert line.first_fault.place == "answering", line.findings
     assert "likelier" in line.first_fault.says
@@ -223,7 +181,7 @@ def test_another_prompt_is_told(tmp_path: Path, intact: tuple[Path, Line], taugh
     engine.generate = lambda requests: vllm.generate(  # type: ignore[method-assign]
         [replace(request, text=request.text.replace(" HR ", " ")) for request in requests]
     )
-    line = measured(tmp_path, intact, taught, engine)
+    line = measured(settings(SPEECH, tmp_path), intact[0], taught, engine)
     assert line.first_fault is not None
     assert line.first_fault.place == "arrival"
     assert "tokens of prompt where" in line.first_fault.says
@@ -233,7 +191,7 @@ def test_another_prompt_is_told(tmp_path: Path, intact: tuple[Path, Line], taugh
 def test_an_annotator_that_misreads_one_group_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine
 ) -> None:
-    groups = {planned.request.key: planned.group for planned in planned_requests(vllm)}
+    groups = {planned.request.key: planned.group for planned in planned_requests(SPEECH, vllm)}
     right = RulesAnnotator._values
 
     def wrong(self: RulesAnnotator, job: Any) -> list[Any]:
@@ -243,7 +201,7 @@ def test_an_annotator_that_misreads_one_group_is_told(
         return [replace(value, value="junior novice") if value.attribute == "competency" else value for value in values]
 
     monkeypatch.setattr(RulesAnnotator, "_values", wrong)
-    line = measured(tmp_path, intact, taught, Open(vllm))
+    line = measured(settings(SPEECH, tmp_path), intact[0], taught, Open(vllm))
     assert line.first_fault is not None
     assert line.first_fault.place == "annotation", line.findings
     assert line.first_fault.says.startswith("of female, competency")
@@ -253,7 +211,7 @@ def test_an_annotator_that_misreads_one_group_is_told(
 def test_direct_likelihoods_are_those_of_the_answers_that_were_drawn(taught: Model) -> None:
     """The mean log-probability of drawn answers is minus their entropy, so two draws agree."""
     direct = DirectEngine(taught.folder)
-    requests = [planned.request for planned in planned_requests(direct, limit=24)]
+    requests = [planned.request for planned in planned_requests(SPEECH, direct, limit=24)]
     both = []
     for seed in (1, 2):
         asked = [replace(request, seed=seed) for request in requests for _ in range(8)]

@@ -1,0 +1,76 @@
+"""Calibrations on real engines: settings, an engine that several share, and the requests that it is asked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import SMALL
+
+from equivox.calibration.checking import Settings, calibrate
+from equivox.calibration.recipe import Effort, calibration_task
+from equivox.calibration.training import Model
+from equivox.calibration.verdicts import Line
+from equivox.core.requests import Request
+from equivox.core.task import Task
+from equivox.engines.vllm import VLLMEngine
+from equivox.run.pipeline import open_corpora
+from equivox.run.plan import PlannedRequests, make_plan
+
+SHIFT = 60.0
+LIMIT = 96
+
+
+class Open:
+    """An engine that several calibrations share."""
+
+    def __init__(self, engine: VLLMEngine) -> None:
+        self.engine = engine
+        self.identity, self.modalities = engine.identity, engine.modalities
+
+    def generate(self, requests: Sequence[Request]) -> Iterator[Any]:
+        return self.engine.generate(requests)
+
+    def check(self, requests: Sequence[Request]) -> None:
+        self.engine.check(requests)
+
+    def close(self) -> None:
+        pass
+
+
+def cache_of_models(folder: Path) -> Iterator[None]:
+    """Models are made anew, unless the caller names a cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EQUIVOX_CACHE", os.environ.get("EQUIVOX_CACHE") or str(folder))
+        yield
+
+
+def settings(task: Task, output: Path, **changes: Any) -> Settings:
+    chosen: dict[str, Any] = {
+        "scheme": "vllm",
+        "arguments": SMALL,
+        "limit": LIMIT,
+        "conditions": ("declared",),
+        "effort": Effort(answering=100),
+    }
+    return Settings(task=task, shifts=[SHIFT], output=output, **(chosen | changes))
+
+
+def vllm_of(model: Model) -> VLLMEngine:
+    return VLLMEngine.from_args({"model_name": str(model.folder), **SMALL, "dtype": "float32"})
+
+
+def planned_requests(task: Task, engine: Any, limit: int = LIMIT) -> PlannedRequests:
+    asked = calibration_task(task)
+    return make_plan([asked], open_corpora([asked], "sample", {}), engine.identity, limit=limit).requests
+
+
+def measured(asked: Settings, intact: Path, taught: Model, engine: Any) -> Line:
+    """Calibrate once more; the direct answers are those of the intact chain."""
+    shutil.copytree(intact / "planted-60" / "direct", asked.output / "planted-60" / "direct")
+    (line,) = calibrate(asked, [taught], open_measured=lambda _: engine)
+    return line

@@ -1,0 +1,90 @@
+"""Calibration of an engine that sees: an intact chain passes, and images that are swapped or blank are told."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
+
+from asking import need_torchvision
+from calibrating import Open, cache_of_models, measured, planned_requests, settings, vllm_of
+from PIL import Image
+
+from equivox.calibration.checking import calibrate, train
+from equivox.calibration.training import Model
+from equivox.calibration.verdicts import Line
+from equivox.core import media
+from equivox.engines.vllm import VLLMEngine
+from equivox.tasks.registry import resolve_tasks
+
+pytestmark = pytest.mark.long
+TASK = resolve_tasks("vibe_face_gender:candidate")[0]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    need_torchvision()
+    yield from cache_of_models(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def taught(cache: None) -> Model:
+    (model,) = train(settings(TASK, Path("unused")))
+    return model
+
+
+@pytest.fixture(scope="module")
+def vllm(taught: Model) -> Iterator[VLLMEngine]:
+    engine = vllm_of(taught)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def intact(taught: Model, vllm: VLLMEngine, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Line]:
+    folder = tmp_path_factory.mktemp("intact")
+    (line,) = calibrate(settings(TASK, folder), [taught], open_measured=lambda _: Open(vllm))
+    return folder, line
+
+
+def test_an_intact_chain_passes(intact: tuple[Path, Line]) -> None:
+    line = intact[1]
+    wrong = [finding for finding in line.findings if not finding.passed and finding.place != "teaching"]
+    assert wrong == []
+    assert line.own.value > 40
+
+
+@pytest.mark.parametrize("broken", ["swapped", "blank"])
+def test_other_images_are_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    intact: tuple[Path, Line],
+    taught: Model,
+    vllm: VLLMEngine,
+    broken: str,
+) -> None:
+    requests = [planned.request for planned in planned_requests(TASK, vllm)]
+    one = requests[0].labels.group
+    others = {True: [], False: []}
+    for request in requests:
+        others[request.labels.group == one].append(request.media[0])
+    instead = {}
+    for number, request in enumerate(requests):
+        own = others[request.labels.group != one]
+        instead[request.media[0].name] = own[number % len(own)].load()
+    blank = io.BytesIO()
+    Image.new("RGB", (32, 32), "white").save(blank, "PNG")
+    right = media.checked_image
+
+    def wrong(data: bytes, *, name: str) -> tuple[bytes, str]:
+        return right(instead.get(name, data) if broken == "swapped" else blank.getvalue(), name=name)
+
+    monkeypatch.setattr(media, "checked_image", wrong)
+    line = measured(settings(TASK, tmp_path), intact[0], taught, Open(vllm))
+    fault = line.first_fault
+    assert fault is not None
+    assert fault.place == "hearing", line.findings
