@@ -305,11 +305,14 @@ class _Chain:
 
     def _difference(self, request: Request, response: Mapping[str, Any]) -> str:
         """Return in what the tokens of a prompt differ from those of the direct way; empty if in nothing."""
-        here, there = response["media_tokens"], self.direct.media_tokens(request)
-        if request.media and here is not None and here != there:
-            return f"{here} tokens of {request.media[0].kind} where {there} are expected"
         here, there = response["prompt_tokens"], self.direct.prompt_tokens(request)
-        return "" if here in (None, there) else f"{here} tokens of prompt where {there} are expected"
+        if here == there:
+            return ""
+        # Engines count the marks around a medium in one or the other way, so media are compared after the whole.
+        media, expected = response["media_tokens"], self.direct.media_tokens(request)
+        if request.media and media is not None and media != expected:
+            return f"{media} tokens of {request.media[0].kind} where {expected} are expected"
+        return "" if here is None else f"{here} tokens of prompt where {there} are expected"
 
     def _answering(self, task: Task) -> list[Finding]:
         """Compare answers with answers that were drawn directly, by their probabilities under both recordings."""

@@ -1,18 +1,20 @@
-"""Calibration of an engine that fails before anything can be compared."""
+"""Calibration: an engine that fails before anything can be compared, and what is compared of prompts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from made_requests import made_request
 
-from equivox.calibration import recipe
+from equivox.calibration import checking, recipe
 from equivox.calibration.checking import RESULT_FILE, Settings, calibrate
 from equivox.calibration.recipe import Recipe
 from equivox.calibration.training import Model
 from equivox.core.files import read_document
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.requests import EngineIdentity, MediaPart, Request, Response
 from equivox.tasks.registry import builtin_tasks
 
 
@@ -50,3 +52,22 @@ def test_media_that_an_engine_does_not_use_did_not_arrive(tmp_path: Path, monkey
     stored = read_document(tmp_path / "runs" / RESULT_FILE)
     assert stored["passed"] is False
     assert stored["lines"][0]["measured"]["value"] is None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "media", "says"),
+    [
+        (100, 62, ""),
+        (100, 64, ""),  # a server that counts the two marks around a recording among its tokens
+        (69, 31, "31 tokens of audio where 62 are expected"),
+        (99, 62, "99 tokens of prompt where 100 are expected"),
+        (None, 62, ""),
+        (None, 31, "31 tokens of audio where 62 are expected"),
+        (None, None, ""),
+    ],
+)
+def test_other_tokens_are_told_by_the_whole_prompt_first(prompt: int | None, media: int | None, says: str) -> None:
+    chain = object.__new__(checking._Chain)
+    chain.direct = SimpleNamespace(prompt_tokens=lambda request: 100, media_tokens=lambda request: 62)  # type: ignore
+    request = made_request(1, MediaPart(kind="audio", sha256="a", name="a.wav", duration_s=1.0, load=bytes))
+    assert chain._difference(request, {"prompt_tokens": prompt, "media_tokens": media}) == says
