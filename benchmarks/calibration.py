@@ -52,6 +52,7 @@ class Found:
 def run(asked: argparse.Namespace) -> list[Found]:
     from equivox.calibration.checking import Settings, calibrate, train
     from equivox.calibration.recipe import parse_shifts
+    from equivox.core.variants import parse_conditions
     from equivox.tasks.registry import resolve_tasks
 
     found = []
@@ -67,6 +68,7 @@ def run(asked: argparse.Namespace) -> list[Found]:
                     output=asked.output / engine / f"{task.name.replace(':', '-')}-seed{seed}",
                     seed=seed,
                     limit=asked.limit,
+                    conditions=parse_conditions(asked.conditions),
                 )
                 made = train(settings, lambda text: print(text, file=sys.stderr, flush=True))
                 trained = time.monotonic() - begun
@@ -113,6 +115,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="training seeds")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--limit", type=int, default=None, help="samples that are asked about; all by default")
+    parser.add_argument("--conditions", default="all", help="declared, text_only, silence, shuffled, or all")
     parser.add_argument("--output", type=Path, default=Path("runs/calibration-table"))
     asked = parser.parse_args()
     os.environ |= ALONE

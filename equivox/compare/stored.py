@@ -20,7 +20,7 @@ from equivox.core.scores import NAN, Score, family_of
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE, open_corpus
 from equivox.engines import engine_of, model_label, model_names
-from equivox.run.annotating import Responses, evaluations_of
+from equivox.run.annotating import count_answered, evaluations_of
 from equivox.run.design import published_items
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
@@ -231,7 +231,7 @@ class StoredRun:
 
     @cached_property
     def _answered(self) -> int:
-        return Responses.of(self.folder).n_answered
+        return count_answered(self.folder)
 
     def _parts(self, tasks: Collection[str]) -> list[str]:
         """Return the families among `tasks` of which the run asked a part alone."""

@@ -96,6 +96,14 @@ def annotate(
         add_usage(annotations_folder(folder, name), asked, before)
 
 
+def count_answered(folder: Path) -> int:
+    """Return how many requests of the run in `folder` have a response with a text; no texts are kept in memory."""
+    import pyarrow.compute as pc
+
+    answered = Store(folder / "responses", response_schema()).filled("text")["text"]
+    return int(pc.sum(answered).as_py() or 0)
+
+
 @dataclass(frozen=True, eq=False)
 class Responses:
     """The responses of a run by key; `text` is null if the request failed."""

@@ -16,7 +16,7 @@ from equivox.core.samples import ENDED, Row, Samples, samples_table
 from equivox.core.scores import NAN, Score, ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import Task
-from equivox.run.annotating import Responses, annotations_folder, write_samples
+from equivox.run.annotating import annotations_folder, count_answered, write_samples
 from equivox.run.pipeline import writing
 from equivox.run.scoring import open_samples, read_scores, score
 
@@ -74,7 +74,7 @@ def combine(folder: Path, tasks: Sequence[Task], members: Sequence[str]) -> dict
     opened = {name: open_samples(folder, tasks, name) for name in members}
     identity = AnnotatorIdentity(name=PANEL, version="1", settings={"members": list(members)})
     write_document(annotations_folder(folder, PANEL) / "annotator.json", identity.as_dict())
-    n_answered = Responses.of(folder).n_answered
+    n_answered = count_answered(folder)
     disagreement: dict[tuple[str, str], float] = {}
     for task in tasks:
         of_task = [opened[name][task.name] for name in members]

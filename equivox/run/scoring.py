@@ -21,8 +21,8 @@ from equivox.core.task import Task
 from equivox.core.text import inert_record
 from equivox.run.annotating import (
     FollowUps,
-    Responses,
     ask,
+    count_answered,
     file_name,
     samples_path,
     scheme_digest,
@@ -46,7 +46,7 @@ def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[st
     scheme changed or more responses came later.
     """
     stored_annotator(folder, annotator)
-    answered = Responses.of(folder).n_answered
+    answered = count_answered(folder)
     again = f"give the run's command again, or `equivox annotate {folder} --annotator {annotator}`"
     found = {}
     for task in tasks:
@@ -137,7 +137,7 @@ def compute(
         "options": vars(options),
         "others": list(others),
         # Scores computed before a run was resumed have a smaller number here.
-        "answered": Responses.of(folder).n_answered,
+        "answered": count_answered(folder),
         "scores": [entry.as_dict() for entry in scores],
     }
     if merged:

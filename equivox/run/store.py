@@ -14,7 +14,7 @@ import os
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -74,20 +74,21 @@ class Store:
 
         Raises DamageError, naming the file, where one was cut short or changed.
         """
-        import numpy as np
         import pyarrow as pa
 
         wanted = list(self.schema.names if columns is None else dict.fromkeys((*columns, "key")))
-        table = self._all(pa.schema([self.schema.field(name) for name in wanted]))
-        keys = table["key"].combine_chunks().dictionary_encode()
-        if isinstance(keys, pa.ChunkedArray):
-            keys = keys.chunk(0) if keys.num_chunks else pa.array([], keys.type)
-        if len(keys.dictionary) < len(keys):
-            codes = keys.indices.to_numpy()
-            last = np.zeros(len(keys.dictionary), dtype=np.int64)
-            last[codes] = np.arange(len(codes))
-            table = table.take(pa.array(last))
+        table = _latest(self._all(pa.schema([self.schema.field(name) for name in wanted])))
         return table if columns is None else table.select(list(columns))
+
+    def filled(self, column: str) -> pa.Table:
+        """Return the key of each record and whether it has a value in `column`, which is read file by file."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        def told(table: pa.Table) -> pa.Table:
+            return pa.table({"key": table["key"], column: pc.is_valid(table[column])})
+
+        return _latest(self._all(pa.schema([self.schema.field(name) for name in ("key", column)]), told))
 
     def every(self, columns: Sequence[str]) -> pa.Table:
         """Return some columns of all rows, also of those that a later record of the same key replaces."""
@@ -95,17 +96,17 @@ class Store:
 
         return self._all(pa.schema([self.schema.field(name) for name in columns]))
 
-    def _all(self, schema: pa.Schema) -> pa.Table:
-        """Return everything stored, later records last, whatever a writer does meanwhile."""
+    def _all(self, schema: pa.Schema, shown: Callable[[pa.Table], pa.Table] = lambda table: table) -> pa.Table:
+        """Return what `shown` makes of each file, later records last, whatever a writer does meanwhile."""
         import pyarrow as pa
 
         for attempt in range(20):
             try:
                 # A journal is read before the shards are listed: when it becomes one in between, it is met twice
                 # rather than not at all.
-                journals = [self._from_journal(path, schema) for path in self.journals()]
-                shards = [_cast(path, read_table(path, schema.names), schema) for path in self.shards()]
-                return pa.concat_tables([schema.empty_table(), *shards, *journals])
+                journals = [shown(self._from_journal(path, schema)) for path in self.journals()]
+                shards = [shown(_cast(path, read_table(path, schema.names), schema)) for path in self.shards()]
+                return pa.concat_tables([shown(schema.empty_table()), *shards, *journals])
             except FileNotFoundError:
                 time.sleep(0.01 * attempt)
         raise StorageError(f"{self.folder}: its files change faster than they can be read; try again")
@@ -286,6 +287,22 @@ def _cast(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
         return table.cast(schema)
     except (pa.ArrowException, ValueError) as error:
         raise damaged(path, str(error)) from error
+
+
+def _latest(table: pa.Table) -> pa.Table:
+    """Return one row per key, the latest, in the order of first occurrence."""
+    import numpy as np
+    import pyarrow as pa
+
+    keys = table["key"].combine_chunks().dictionary_encode()
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.chunk(0) if keys.num_chunks else pa.array([], keys.type)
+    if len(keys.dictionary) == len(keys):
+        return table
+    codes = keys.indices.to_numpy()
+    last = np.zeros(len(keys.dictionary), dtype=np.int64)
+    last[codes] = np.arange(len(codes))
+    return table.take(pa.array(last))
 
 
 def _fit_for(field: pa.Field) -> Any:

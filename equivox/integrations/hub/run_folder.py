@@ -90,10 +90,10 @@ def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
 
 def refuse_unfinished(run: Path) -> None:
     """Raise RequestError if the scores do not belong to the responses: the run was resumed and stopped."""
-    from equivox.run.annotating import Responses
+    from equivox.run.annotating import count_answered
 
     scored = read_document(run / "scores.json").get("answered")
-    answered = Responses.of(run).n_answered
+    answered = count_answered(run)
     if scored is not None and scored != answered:
         raise RequestError(
             f"{run} has {answered} answers, and scores of {scored}: it went on and was stopped; give the command that "
