@@ -345,11 +345,9 @@ class FollowUps:
     """The annotator's answers to follow-up questions, which are about findings instead of one response."""
 
     def __init__(self, folder: Path, identity: AnnotatorIdentity) -> None:
-        import pyarrow.compute as pc
-
         self._identity = identity
-        table = Store(annotations_folder(folder, identity.name), annotation_schema()).table()
-        self._records = {r["key"]: r for r in table.filter(pc.equal(table["response_key"], "")).to_pylist()}
+        answers = Store(annotations_folder(folder, identity.name), annotation_schema()).where("response_key", "")
+        self._records = {record["key"]: record for record in answers.to_pylist()}
 
     def to(self, segment: Segment) -> SegmentAnnotation | None:
         """Return the answer to `segment`; None where it has not been asked or the annotator failed."""

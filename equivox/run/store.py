@@ -90,6 +90,12 @@ class Store:
 
         return _latest(self._all(pa.schema([self.schema.field(name) for name in ("key", column)]), told))
 
+    def where(self, column: str, value: str) -> pa.Table:
+        """Return the records with `value` in `column`, which no later record of a key changes; read file by file."""
+        import pyarrow.compute as pc
+
+        return _latest(self._all(self.schema, lambda table: table.filter(pc.equal(table[column], value))))
+
     def every(self, columns: Sequence[str]) -> pa.Table:
         """Return some columns of all rows, also of those that a later record of the same key replaces."""
         import pyarrow as pa

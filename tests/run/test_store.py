@@ -56,6 +56,16 @@ def test_some_columns_of_what_is_stored(tmp_path: Path) -> None:
     assert Store(tmp_path / "nothing", response_schema()).table(("key",)).to_pydict() == {"key": []}
 
 
+def test_what_is_filled_and_what_has_a_value(tmp_path: Path) -> None:
+    with Store(tmp_path, response_schema(), shard_rows=2) as store:
+        for key, text in (("a", None), ("b", "words"), ("c", "words"), ("a", "one"), ("c", None)):
+            store.append(record(key, text))
+    stored = Store(tmp_path, response_schema())
+    assert stored.filled("text").to_pydict() == {"key": ["a", "b", "c"], "text": [True, True, False]}
+    assert stored.where("text", "one")["key"].to_pylist() == ["a"]
+    assert Store(tmp_path / "nothing", response_schema()).filled("text").num_rows == 0
+
+
 def test_a_reopened_store_appends_after_what_is_there(tmp_path: Path) -> None:
     for text in ("first", "second"):
         with Store(tmp_path, response_schema()) as store:
