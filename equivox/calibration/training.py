@@ -25,7 +25,7 @@ from equivox.run.plan import make_plan
 RECIPE_FILE = "calibration.json"
 _MOST_TEXTS = 4000
 BASICS_RATE, ANSWERING_RATE = 3e-3, 1e-3
-"""Learning rates. At the higher one a small shift is lost again before it is learnt."""
+"""Learning rates."""
 _NOBODY = EngineIdentity(engine="simulated", model="planted", revision="calibration", reads_labels=True)
 
 

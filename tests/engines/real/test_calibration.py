@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -159,6 +160,25 @@ def test_a_broken_way_of_the_sound_is_told(
     assert fault.place == place, line.findings
     assert says in fault.says
     assert not line.passed
+
+
+@pytest.mark.long
+def test_a_dropped_adapter_is_told(tmp_path: Path, intact: tuple[Path, Line], taught: Model) -> None:
+    """The projector between encoder and language model is lost, as where an adapter was not loaded."""
+    from safetensors.torch import load_file, save_file
+
+    broken = shutil.copytree(taught.folder, tmp_path / "broken")
+    weights = load_file(broken / "model.safetensors")
+    for name in [name for name in weights if name.startswith("multi_modal_projector.")]:
+        weights[name] = weights[name] * 0
+    save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
+    engine = vllm_of(replace(taught, folder=broken))
+    try:
+        line = measured(settings(SPEECH, tmp_path / "runs"), intact[0], taught, engine)
+    finally:
+        engine.close()
+    assert line.first_fault is not None
+    assert line.first_fault.place == "hearing", line.findings
 
 
 @pytest.mark.long
