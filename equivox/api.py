@@ -125,7 +125,7 @@ class Result:
         from equivox.run.pipeline import run_tasks
         from equivox.run.scoring import open_samples
 
-        tables = []
+        tables: list[pandas.DataFrame] = []
         texts = stored_texts(self.folder)
         samples = open_samples(self.folder, run_tasks(self.folder), str(self.manifest["command"]["annotator"]))
         for task, own in samples.items():

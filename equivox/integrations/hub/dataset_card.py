@@ -13,6 +13,10 @@ from equivox.integrations.hub.measures import submitted_metrics
 if TYPE_CHECKING:
     import datasets
 
+FRAMEWORK = "inspect-ai"
+"""The value of `evaluation_framework`: the Hub accepts listed names alone, and equivox, whose tasks run inside this one
+(`inspect eval equivox/TASK`), is not among them. The list is `packages/tasks/src/eval.ts` of huggingface.js."""
+
 _CATEGORIES = {"audio": "audio-text-to-text", "image": "image-text-to-text", None: "text-generation"}
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
@@ -136,8 +140,9 @@ def eval_file(title: str, tasks: Sequence[Task]) -> str:
 
     document = {
         "name": f"equivox: {title}",
-        "description": "What a model does differently when only the person changes. Higher is better.",
-        "evaluation_framework": "equivox",
+        "description": "What a model does differently when only the person changes. Higher is better. Evaluated by "
+        "equivox, whose tasks run inside inspect-ai.",
+        "evaluation_framework": FRAMEWORK,
         "tasks": [
             {"id": task_id, "config": config_name(task.name), "split": "test"}
             for task in tasks
