@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -47,6 +48,34 @@ def show(
         echo(json.dumps([describe(task) for task in tasks], indent=2, ensure_ascii=False))
         return
     echo("\n\n".join(_card(task) for task in tasks))
+
+
+@app.command()
+def card(
+    name: Annotated[str, typer.Argument(help="A task, a family or a task file.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Write FAMILY.json into this folder, for each family."),
+    ] = None,
+) -> None:
+    """Print the BenchmarkCard of a family of tasks as JSON, from its card, metric and corpus."""
+    from equivox.core.errors import RequestError
+    from equivox.core.files import write_text
+    from equivox.integrations.benchmark_card import benchmark_card
+    from equivox.tasks.registry import resolve_tasks
+
+    families: dict[str, list[Task]] = {}
+    for task in resolve_tasks(name):
+        families.setdefault(task.family, []).append(task)
+    if output is None and len(families) > 1:
+        raise RequestError(f"a card is about one family, got {', '.join(families)}; give a folder as `--output`")
+    for family, tasks in families.items():
+        text = json.dumps(benchmark_card(tasks), indent=2, ensure_ascii=False)
+        if output is None:
+            echo(text)
+        else:
+            write_text(output / f"{family}.json", f"{text}\n")
+            echo(f"  {output / f'{family}.json'}")
 
 
 def describe(task: Task) -> dict[str, Any]:
