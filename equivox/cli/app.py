@@ -154,7 +154,7 @@ for _name, _scheme, _metavar, _what, _help in (
 @app.command(rich_help_panel=JUDGE)
 def export(
     run: RunArgument,
-    to: Annotated[str, typer.Option(metavar="FORMAT", help="The format: inspect.")],
+    to: Annotated[str, typer.Option(metavar="FORMAT", help="The format: inspect, every-eval-ever.")],
     out: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Where the files go; export/RUN-FORMAT by default.")
     ] = None,
@@ -163,11 +163,14 @@ def export(
         str | None,
         typer.Option("--data", "--data-dir", help="Where the corpora are now, for formats with prompts."),
     ] = None,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Include prompts and responses, for formats that have hashes otherwise.")
+    ] = False,
 ) -> int:
     """Write a run in the format of another project, without credentials and local paths."""
     from equivox.cli import export_command
 
-    return export_command.export(run, to, out, data, media=media)
+    return export_command.export(run, to, out, data, media=media, texts=texts)
 
 
 @app.command("import", rich_help_panel=ANNOTATE)

@@ -16,7 +16,8 @@ Writer = Callable[..., list[Path]]
 """`writer(run, out, *, media)`: writes the run in the folder `run` to `out` and returns the files that it wrote.
 
 `media` says whether recordings and images are included. Writers of formats with prompts take `data`, too: where the
-corpora are now, None for where the run found them. A writer raises RequestError before it writes anything, and removes
+corpora are now, None for where the run found them. Writers that leave texts out unless they are asked for take `texts`.
+A writer raises RequestError before it writes anything, and removes
 credentials and local paths.
 """
 
@@ -26,7 +27,8 @@ class Target:
     """A format that runs are exported to.
 
     `writer` is `module:function`, imported only when it is used, and `extra` the extra of equivox that it needs.
-    `media` says whether the format can hold recordings and images, `prompts` whether it holds the text of requests.
+    `media` says whether the format can hold recordings and images, `prompts` whether it holds the text of requests or a
+    hash of it, and `texts` whether prompts and responses are left out unless they are asked for.
     """
 
     what: str
@@ -34,6 +36,7 @@ class Target:
     extra: str = ""
     media: bool = False
     prompts: bool = False
+    texts: bool = False
 
     def load(self) -> Writer:
         """Return the function that writes the format; RequestError if a package that it needs is missing."""
@@ -50,6 +53,12 @@ TARGETS = {
         extra="inspect",
         media=True,
         prompts=True,
+    ),
+    "every-eval-ever": Target(
+        "the scores as Every Eval Ever has them (schema 0.3), and a row with hashes per response",
+        "equivox.integrations.every_eval_ever.exporting:write_evaluation",
+        prompts=True,
+        texts=True,
     ),
 }
 """Every format that runs are exported to, by the name that `--to` takes."""
@@ -68,7 +77,7 @@ def needs_extra(extra: str) -> Iterator[None]:
         ) from None
 
 
-def export(run: Path, to: str, out: Path | None, data: str | None, *, media: bool) -> int:
+def export(run: Path, to: str, out: Path | None, data: str | None, *, media: bool, texts: bool) -> int:
     """Write the run in the folder `run` in the format `to` and print the files."""
     target = TARGETS.get(to)
     if target is None:
@@ -78,7 +87,9 @@ def export(run: Path, to: str, out: Path | None, data: str | None, *, media: boo
         raise RequestError(f"`--media`: the format {to} holds no recordings and no images; leave it out")
     if data is not None and not target.prompts:
         raise RequestError(f"`--data`: the format {to} holds no prompts, so no corpus is needed; leave it out")
-    further = {"data": data} if target.prompts else {}
+    if texts and not target.texts:
+        raise RequestError(f"`--texts`: the format {to} leaves no choice about texts; leave it out")
+    further = ({"data": data} if target.prompts else {}) | ({"texts": texts} if target.texts else {})
     for path in target.load()(run, out or Path("export") / f"{run.resolve().name}-{to}", media=media, **further):
         echo(f"  {path}  {path.stat().st_size:,} bytes")
     return EXIT_DONE

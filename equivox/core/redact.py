@@ -15,6 +15,8 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
+from equivox.core.errors import RequestError
+
 LEFT_OUT = "(left out)"
 
 PUBLIC = frozenset(
@@ -229,3 +231,18 @@ def known_secrets(environment: Mapping[str, str] | None = None) -> dict[str, str
         for name, value in (os.environ if environment is None else environment).items()
         if _ENVIRONMENT_NAME.fullmatch(name) and len(value) >= _SHORTEST and not value.startswith(("/", "~", "."))
     }
+
+
+def refuse_secrets(text: Callable[[], str], what: str) -> None:
+    """Raise RequestError if the content of `what` holds a secret of this process's environment.
+
+    `text` returns the content; it is not called where the environment has no secrets.
+    """
+    secrets = known_secrets()
+    content = text() if secrets else ""
+    for name, secret in secrets.items():
+        if secret in content:
+            raise RequestError(
+                f"{what} would hold a secret, {name}: nothing is written; take it out of the run, and change it where "
+                "it was given out"
+            )

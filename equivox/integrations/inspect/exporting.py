@@ -42,7 +42,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import write_whole
 from equivox.core.hashing import digest
 from equivox.core.media import MediaError
-from equivox.core.redact import known_secrets, redacted_text
+from equivox.core.redact import redacted_text, refuse_secrets
 from equivox.core.requests import MediaPart
 from equivox.core.scores import Score
 from equivox.core.task import Task
@@ -98,7 +98,7 @@ def write_logs(run: Path, out: Path, *, media: bool, data: str | None = None) ->
     paths = []
     for task in stored.tasks:
         log = stored.log(task, [planned for _, planned in asked[task.name]])
-        _refuse_secrets(log)
+        refuse_secrets(log.model_dump_json, f"the log of {log.eval.task}")
         path = out if one_file else out / _file_name(log)
         write_whole(path, partial(_write, log))
         paths.append(path)
@@ -298,14 +298,3 @@ def _file_name(log: EvalLog) -> str:
     when = log.eval.created.replace(":", "-")
     task = (log.eval.task_display_name or "").replace(":", "-").replace("_", "-")
     return f"{when}_{task}_{log.eval.task_id}.eval"
-
-
-def _refuse_secrets(log: EvalLog) -> None:
-    secrets = known_secrets()
-    text = log.model_dump_json() if secrets else ""
-    for name, secret in secrets.items():
-        if secret in text:
-            raise RequestError(
-                f"the log of {log.eval.task} would hold a secret, {name}: nothing is written; take it out of the run, "
-                "and change it where it was given out"
-            )

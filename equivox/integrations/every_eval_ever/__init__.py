@@ -1,0 +1,11 @@
+"""A run in the format of Every Eval Ever, schema 0.3: a document with the scores, and a row per response.
+
+The schema is published in the package `every-eval-ever`; nothing of it is needed to write the files.
+
+`results`
+    The scores with their uncertainty, judges and settings.
+`responses`
+    The rows: hashes of what was asked and answered, and on request the texts.
+`exporting`
+    Both as files, in the folders that the project's collection has.
+"""
