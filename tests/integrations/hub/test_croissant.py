@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
 
-import mlcroissant
 import pytest
 
 from equivox.core.media import sha256
@@ -32,11 +32,17 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return request.param, folder
 
 
+@pytest.fixture(scope="module")
+def mlcroissant() -> Any:
+    """The library; its import takes seconds, so that collecting this file does not import it."""
+    return importlib.import_module("mlcroissant")
+
+
 def said(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "croissant.json").read_text("utf-8")))
 
 
-def test_mlcroissant_finds_no_error_and_reads_every_row(written: tuple[str, Path]) -> None:
+def test_mlcroissant_finds_no_error_and_reads_every_row(written: tuple[str, Path], mlcroissant: Any) -> None:
     name, folder = written
     data = mlcroissant.Dataset(folder / "croissant.json")
     assert not data.metadata.ctx.issues.errors
@@ -68,7 +74,7 @@ def test_files_have_their_hashes(written: tuple[str, Path]) -> None:
         assert (part["sha256"], part["contentSize"]) == (sha256(content), f"{len(content)} B")
 
 
-def test_a_damaged_document_is_an_error(written: tuple[str, Path], tmp_path: Path) -> None:
+def test_a_damaged_document_is_an_error(written: tuple[str, Path], tmp_path: Path, mlcroissant: Any) -> None:
     _, folder = written
     document = said(folder)
     document["recordSet"][0]["field"][0]["source"]["fileSet"]["@id"] = "nowhere"
@@ -77,7 +83,7 @@ def test_a_damaged_document_is_an_error(written: tuple[str, Path], tmp_path: Pat
         mlcroissant.Dataset(tmp_path / "croissant.json")
 
 
-def test_what_the_corpus_states_is_in_the_responsible_ai_fields(written: tuple[str, Path]) -> None:
+def test_what_the_corpus_states_is_in_the_responsible_ai_fields(written: tuple[str, Path], mlcroissant: Any) -> None:
     name, folder = written
     told = mlcroissant.Dataset(folder / "croissant.json").metadata
     assert len(told.data_use_cases) == len(corpus_tasks(name))
