@@ -1,4 +1,4 @@
-"""Pages of the site that are written elsewhere: the README, the changelog, the metrics' cards, and the command line.
+"""Pages of the site that are written elsewhere: the README, the changelog, metrics' cards, notebooks, and the commands.
 
 A hook of mkdocs (`mkdocs.yml`); nothing is fetched.
 """
@@ -15,6 +15,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 METRICS = ("ntvd", "spoken_stereoset", "genres", "concept_associations")
+NOTEBOOKS = ("first_look", "paper_table")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -28,13 +29,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             for name in METRICS
         },
     }
-    for name, content in pages.items():
+    notebooks = {name: content for notebook in NOTEBOOKS for name, content in from_notebook(notebook).items()}
+    for name, content in {**pages, **notebooks}.items():
         files.append(File.generated(config, name, content=content))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Write links that lead out of `docs/` as the names of those files."""
+    """Write links that lead out of `docs/` as the names of those files; links to notebooks lead to their pages."""
+    markdown = re.sub(r"(\]\([\w/.]+)\.ipynb\)", r"\1.md)", markdown)
     folder = PurePosixPath(page.file.src_uri).parent
 
     def inside(link: re.Match[str]) -> str:
@@ -49,8 +52,22 @@ def from_docs(readme: str) -> str:
     text = re.sub(r"\]\(docs/", "](", readme)
     text = text.replace("](CHANGELOG.md)", "](changelog.md)")
     text = re.sub(r"\[(CONTRIBUTING|SECURITY)\]\(\1\.md\)", r"\1", text)
-    pages = r"(?:https?:|#|[\w/]+\.(?:md|png|svg)\b)"
+    pages = r"(?:https?:|#|[\w/]+\.(?:md|ipynb|png|svg)\b)"
     return re.sub(rf"(?<!!)\[([^\]]+)\]\((?!{pages})[^)]*\)", r"\1", text)
+
+
+def from_notebook(name: str) -> dict[str, str | bytes]:
+    """Return the page of an executed notebook and its pictures, by their paths in the site."""
+    from nbconvert import MarkdownExporter
+
+    body, resources = MarkdownExporter().from_filename(str(ROOT / "docs" / "examples" / f"{name}.ipynb"))
+    body = re.sub(r"<style scoped>.*?</style>\n?", "", body, flags=re.DOTALL)
+    body = body.replace('<table border="1" class="dataframe">', "<table>")
+    body = body.replace("![png](", f"![The figure that this cell draws]({name}_")
+    title, _, rest = body.partition("\n")
+    page = f'{title}\n\n<a href="{name}.ipynb" download>Download this notebook</a>\n{rest}'
+    pictures = {f"examples/{name}_{file}": content for file, content in resources["outputs"].items()}
+    return {f"examples/{name}.md": page, **pictures}
 
 
 def commands() -> str:

@@ -72,10 +72,11 @@ def _drawing(
 ) -> Iterator[tuple[Figure, Any]]:
     """Yield a transparent figure in the style of all figures, and its axes; an array of axes for more than one."""
     import matplotlib as mpl
-    from matplotlib.figure import Figure
+
+    from equivox.report.shown_figure import ShownFigure
 
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = Figure(figsize=(width, height), layout="constrained")
+        figure = ShownFigure(figsize=(width, height), layout="constrained")
         figure.patch.set_alpha(0.0)
         grid = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False)
         for axes in grid.flat:
@@ -376,7 +377,7 @@ def favoured(score: Score | None, sides: tuple[str, str]) -> tuple[str, str]:
     return written + marked(score), f"▲ {sides[0]}" if score.value > 0 else f"▼ {sides[1]}"
 
 
-def rendered(figure: Figure, kind: Format) -> bytes:
+def rendered(figure: Figure, kind: Format, *, dpi: int = 300) -> bytes:
     """Return a figure as the bytes of a file; the same figure always gives the same bytes."""
     import matplotlib as mpl
     from matplotlib.backends import backend_agg, backend_pdf, backend_svg
@@ -391,7 +392,7 @@ def rendered(figure: Figure, kind: Format) -> bytes:
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
         if kind != "svg":
             figure.patch.set_alpha(1.0)
-        canvas.print_figure(buffer, format=kind, dpi=300, metadata=dated)
+        canvas.print_figure(buffer, format=kind, dpi=dpi, metadata=dated)
     return buffer.getvalue()
 
 

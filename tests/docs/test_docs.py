@@ -168,6 +168,11 @@ def test_the_site_has_every_page_and_needs_no_network(site: Path) -> None:
         assert (site / page.relative_to(ROOT / "docs").with_suffix(".html")).is_file()
     for page in ("index", "commands", "changelog", "metrics/ntvd", "metrics/genres"):
         assert (site / f"{page}.html").is_file()
+    for notebook in (ROOT / "docs" / "examples").glob("*.ipynb"):
+        page = (site / "examples" / f"{notebook.stem}.html").read_text("utf-8")
+        pictures = re.findall(r'<img[^>]+src="?([\w.]+\.png)', page)
+        assert len(pictures) == notebook.read_text("utf-8").count('"image/png"')
+        assert all((site / "examples" / picture).is_file() for picture in pictures)
     for html in site.rglob("*.html"):
         loaded = re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=\"?(https?:[^\" >]+)", html.read_text("utf-8"))
         assert loaded == [], html
