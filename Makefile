@@ -2,7 +2,7 @@
 #   make demo   every benchmark on the embedded sample, with models whose bias is known
 #   make test   linting, types, doctests and the tests, those on real vLLM included
 #   make docs   the documentation as a site, in site/
-#   make check   the short loop: linting, types and the quick tests, about 3 min on 2 cores
+#   make check   the short loop: linting, types and the quick tests, about 70 s on 2 cores
 #   make dist   the release: built, checked, installed into a fresh environment, and the demo run from it
 #   make unit   the tests that need no vLLM
 #   make test-newest   statistics, core and store on the newest Python that is installed
