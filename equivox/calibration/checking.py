@@ -176,8 +176,8 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
     for task in tasks:
         told_score = 0.0 if task.condition != asked.condition else shift
         if planted is not None:
-            told_score = _spread(planted, task.name).value
-        own_score, found = _spread(own, task.name), _estimate(measured, task.name)
+            told_score = _spread(planted, task).value
+        own_score, found = _spread(own, task), _estimate(measured, task)
         control = task.condition != asked.condition
         findings = [*chain.findings(task), scored(found, own_score, control=control)]
         if not control:
@@ -196,9 +196,11 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
     return lines
 
 
-def _estimate(scores: Sequence[Score], task: str) -> Estimate:
-    """Return the first score of a whole task."""
-    found = next((score for score in scores if score.task == task and score.is_whole), None)
+def _estimate(scores: Sequence[Score], task: Task) -> Estimate:
+    """Return the score in which a bias is planted: a task's first that has a value of no bias, else its first."""
+    whole = [score for score in scores if score.task == task.name and score.is_whole]
+    levels = {measure.name for measure in task.metric.measures if measure.no_bias is not None}
+    found = next((score for score in whole if score.name in levels), next(iter(whole), None))
     if found is None or not found.defined:
         return Estimate(value=NAN)
     low, high = (found.headline if isnan(end) else end for end in (found.ci_low, found.ci_high))
@@ -222,7 +224,7 @@ def _beside(folder: Path, name: str) -> Path:
     return folder.with_name(folder.name.replace("direct", name))
 
 
-def _spread(runs: Sequence[Sequence[Score]], task: str) -> Estimate:
+def _spread(runs: Sequence[Sequence[Score]], task: Task) -> Estimate:
     """Return the score of one run; of several their mean, and where nearly all such runs lie (two deviations).
 
     It is NaN where the score of any of them is undefined: the others are no sample of such runs.

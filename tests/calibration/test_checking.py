@@ -9,12 +9,14 @@ from types import SimpleNamespace
 import pytest
 from made_requests import made_request
 
+from equivox import measure
 from equivox.calibration import checking, recipe
 from equivox.calibration.checking import RESULT_FILE, Settings, calibrate
 from equivox.calibration.recipe import Recipe
 from equivox.calibration.training import Model
 from equivox.core.files import read_document
 from equivox.core.requests import EngineIdentity, MediaPart, Request, Response
+from equivox.core.scores import ScoringOptions
 from equivox.tasks.registry import builtin_tasks
 
 
@@ -71,3 +73,14 @@ def test_other_tokens_are_told_by_the_whole_prompt_first(prompt: int | None, med
     chain.direct = SimpleNamespace(prompt_tokens=lambda request: 100, media_tokens=lambda request: 62)  # type: ignore
     request = made_request(1, MediaPart(kind="audio", sha256="a", name="a.wav", duration_s=1.0, load=bytes))
     assert chain._difference(request, {"prompt_tokens": prompt, "media_tokens": media}) == says
+
+
+@pytest.mark.parametrize(("name", "planted"), [("vibe_gender:candidate", "nTVD"), ("spoken_stereoset:gender", "slbs")])
+def test_the_score_that_is_compared_is_the_one_in_which_a_bias_is_planted(
+    tmp_path: Path, name: str, planted: str
+) -> None:
+    options = ScoringOptions(n_resamples=99)
+    model = "simulated:planted?shift=0.4"
+    result = measure(model, name, data="sample", limit=24, output=tmp_path / "run", options=options)
+    (score,) = (score for score in result.scores if score.is_whole and score.name == planted)
+    assert checking._estimate(result.scores, builtin_tasks()[name]).value == score.headline < 100
