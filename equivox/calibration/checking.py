@@ -19,6 +19,7 @@ from equivox.calibration.verdicts import (
     Finding,
     Line,
     arrived,
+    bounded,
     drawn,
     heard,
     mean,
@@ -331,7 +332,7 @@ class _Chain:
                 mean([drawn_values[one] for one in places[answers[place].request.sample_id]]) for place in kept
             ]
 
-        found = [drawn(*pairs(mine, own_mine))] if kept else []
+        found = [drawn(*pairs(bounded(mine, own_mine), bounded(own_mine, own_mine)))] if kept else []
         if kept and task.media and task.condition == self.declared:
             told = [a - b for a, b in zip(mine, other, strict=True)]
             own_told = [a - b for a, b in zip(own_mine, own_other, strict=True)]

@@ -26,6 +26,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+
 ARRIVAL, HEARING, ANSWERING, ANNOTATION, SCORING, TEACHING = PLACES = (
     "arrival",
     "hearing",
@@ -158,8 +160,24 @@ def heard(engine: Sequence[float], direct: Sequence[float]) -> Finding:
     return Finding(HEARING, z > -LARGEST_Z, f"{share} (z {z:+.1f})")
 
 
+def bounded(values: Sequence[float], reference: Sequence[float]) -> list[float]:
+    """Return `values` with those outside the middle half of `reference` moved to its ends.
+
+    A tenth of a model's answers holds an odd word of tiny probability. How many of them a hundred answers hold is
+    chance, and would decide a mean.
+
+    >>> bounded([-60.0, -11.0, -10.5, -3.0], [-70.0, -12.0, -11.0, -10.0, -9.0])
+    [-12.0, -11.0, -10.5, -10.0]
+    """
+    low, high = np.quantile(reference, (0.25, 0.75)).tolist()
+    return [min(max(value, low), high) for value in values]
+
+
 def drawn(engine: Sequence[float], direct: Sequence[float]) -> Finding:
-    """Compare the log-probability of answers with that of answers that were drawn directly, request by request."""
+    """Compare the log-probability of answers with that of answers that were drawn directly, request by request.
+
+    Both are `bounded` by the ones that were drawn directly.
+    """
     z = paired_z(engine, direct)
     difference = mean(engine) - mean(direct)
     says = f"answers are {abs(difference):.2f} nats {'likelier' if difference > 0 else 'less likely'} than the model's"

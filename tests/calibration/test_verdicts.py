@@ -15,8 +15,10 @@ from equivox.calibration.verdicts import (
     Finding,
     Line,
     arrived,
+    bounded,
     drawn,
     heard,
+    mean,
     paired_z,
     reaches,
     read,
@@ -126,3 +128,15 @@ def test_a_model_that_learnt_too_little_is_told_last() -> None:
     assert "--seed" in poor.says
     assert taught(20, Estimate(value=16.0, low=14.0, high=18.0)).passed
     assert taught(20, Estimate(value=math.nan)).passed is None
+
+
+def test_a_sample_without_the_rare_answers_of_tiny_probability_is_no_fault() -> None:
+    """A tenth of the direct answers is at -30 nats, the others lie around -10; the engine drew none of that tenth."""
+    around = [-10 + 0.1 * step for step in range(-4, 5)]
+    direct = [[*around, -30.0] for _ in range(60)]
+    engine = [around[number % 9] for number in range(60)]
+    every = [value for own in direct for value in own]
+    assert drawn(engine, [mean(own) for own in direct]).passed is False
+    assert drawn(bounded(engine, every), [mean(bounded(own, every)) for own in direct]).passed
+    likeliest = [max(own) for own in direct]  # greedy answers stay a fault
+    assert drawn(bounded(likeliest, every), [mean(bounded(own, every)) for own in direct]).passed is False
