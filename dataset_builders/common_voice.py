@@ -233,7 +233,7 @@ class CommonVoice(Builder):
 
 @dataclass
 class _Speaker:
-    """What a speaker stated in all clips, as it is written; what counts as not stated is left out."""
+    """The statement of a speaker in all clips, as it is written; what counts as not stated is left out."""
 
     genders: set[str] = field(default_factory=set)
     ages: set[str] = field(default_factory=set)

@@ -76,7 +76,7 @@ class Body(ABC):
     marks: tuple[str, ...] = ()
     """Further special tokens."""
     medium = ""
-    """What the chat template writes for a medium."""
+    """The tokens that the chat template writes for a medium."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.tokenizer = _tokenizer(texts, self.marks, self.medium, self.kind)

@@ -56,7 +56,7 @@ EVERY = ("all",)
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What to calibrate: an engine by its scheme and model arguments, a task, and the shifts in percent.
+    """The settings of a calibration: an engine by its scheme and model arguments, a task, and the shifts in percent.
 
     `limit` is the number of samples that are asked about; models are taught the whole corpus. `annotator` is the one
     to be proved with the engine. `conditions` and `workers` are those of `equivox run`.

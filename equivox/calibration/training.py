@@ -38,7 +38,7 @@ class Model:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the manifest of a run says about the model: recipe and hash of the weights."""
+        """The manifest's entry about the model: recipe and hash of the weights."""
         files = open_checkpoint(str(self.folder)).revision
         return {"recipe": self.recipe.as_dict(), "recipe_sha256": self.recipe.digest, "checkpoint": files}
 

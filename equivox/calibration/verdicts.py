@@ -41,9 +41,9 @@ LARGEST_Z = 4.5
 LEAST_AGREEMENT, FEWEST_WRONG = 0.95, 3
 """The share of values that an annotator must read of every attribute in every group; fewer wrong ones are no fault."""
 BEYOND = 0.75
-"""How far a number may lie outside an interval, as a share of the distance from the estimate to that end."""
+"""Largest distance of a number beyond an interval, as a share of the distance from the estimate to that end."""
 TAUGHT_WITHIN, TAUGHT_SHARE = 5.0, 0.15
-"""How far from the planted bias the model's own may lie, in its unit or as a share of it: what training leaves."""
+"""Largest distance of the model's own bias from the planted one, in its unit or as a share of it."""
 SLACK = 2.0
 """Points by which two estimates may differ although an interval is a point, such as one clipped at zero."""
 
@@ -65,7 +65,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found at one place of the chain. `passed` is None where nothing could be told."""
+    """The result of one comparison at one place of the chain. `passed` is None where nothing could be told."""
 
     place: str
     passed: bool | None

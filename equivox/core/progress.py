@@ -86,7 +86,7 @@ class Stage(str):
 
     @property
     def note(self) -> str:
-        """What is beside the count, in words: the pool, failures, requests sent again, cost; without what is zero."""
+        """The words beside the count: the pool, failures, requests sent again, cost; without what is zero."""
         words = [str(self.standing)] if self.standing is not None else []
         words += [f"{self.failed} failed"] if self.failed else []
         words += [f"{self.usage['retries']:.0f} sent again"] if self.usage.get("retries") else []

@@ -58,12 +58,7 @@ def parse_conditions(text: str) -> tuple[str, ...]:
 
 
 def conditions_of(task: Task) -> tuple[str, ...]:
-    """Return the conditions that `task` offers, the declared one first.
-
-    >>> from equivox.tasks.vibe import TASKS
-    >>> conditions_of(TASKS[0])
-    ('audio', 'text_only', 'silence', 'shuffled')
-    """
+    """Return the conditions that `task` offers, the declared one first."""
     if task.conditions:
         return task.conditions
     kinds = {medium.kind for medium in task.media}
@@ -120,13 +115,7 @@ def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
 
 
 def with_sampling(task: Task, sampling: str) -> Task:
-    """Return `task` decoded as declared, or greedily (one answer, the likeliest tokens) under a name that says so.
-
-    >>> from equivox.tasks.spoken_stereoset import TASKS
-    >>> greedy = with_sampling(TASKS[0], "greedy")
-    >>> greedy.name, greedy.sampling.temperature, greedy.sampling.max_new_tokens == TASKS[0].sampling.max_new_tokens
-    ('spoken_stereoset_greedy:gender', 0.0, True)
-    """
+    """Return `task` decoded as declared, or greedily (one answer, the likeliest tokens) under a name that says so."""
     if sampling not in SAMPLINGS:
         raise RequestError(
             f"`sampling` is one of {', '.join(SAMPLINGS)}, got {sampling!r}{nearest(sampling, SAMPLINGS)}"

@@ -35,7 +35,7 @@ TRAVELS = ("EQUIVOX_", "HF_", "HUGGING_FACE_", "OMP_NUM_THREADS", "TRANSFORMERS_
 
 @dataclass
 class _Connection:
-    """What this process holds of Ray: how many pools use it, and the folder of a cluster that it started itself."""
+    """The share of this process in Ray: how many pools use it, and the folder of a cluster that it started itself."""
 
     users: int = 0
     started: bool = False

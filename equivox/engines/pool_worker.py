@@ -24,7 +24,7 @@ PATIENCE_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a worker tells the driver: responses, how many requests wait, and whether its engine could take more.
+    """A worker's message to the driver: responses, how many requests wait, and whether its engine could take more.
 
     `failure` is why its engine cannot go on, in words; `refused` says that the request or the model is at fault.
     `returned` are the keys of requests that it gives back untouched. `usage` is that of its engine since the start.

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from equivox.calibration.verdicts import Line
 from equivox.compare.ranking import Rank
 from equivox.compare.runs import (
     ComparedRun,
@@ -34,6 +33,8 @@ from equivox.run.scoring import read_records
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from equivox.calibration.verdicts import Line
 
 Format = Literal["svg", "png", "pdf"]
 

@@ -1,4 +1,4 @@
-"""What the stored scores of one model say of each task, and of several tasks together, in plain words.
+"""Plain words for the stored scores of one model, task by task and of several tasks together.
 
 A task whose score is undefined, or whose design cannot tell, is never counted as one without a difference.
 """
@@ -19,7 +19,7 @@ from equivox.report.table import split_by
 from equivox.run.scoring import read_records
 
 State = Literal["found", "none", "untold", "undefined", "untested"]
-"""What is known of a task.
+"""The state of the knowledge about a task.
 
 A difference was `found`; `none` was shown; this design cannot tell (`untold`); it has no score, or one of its measures
 has none (`undefined`); or it has no test at all (`untested`).

@@ -31,7 +31,7 @@ ONE_AT_A_TIME = 40.0
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """What a number of calls to one model takes, in tokens, GPU-hours, hours on the clock and money.
+    """The needs of a number of calls to one model, in tokens, GPU-hours, hours on the clock and money.
 
     `gpu_hours` and `hours` are 0 for a model on a server or without a GPU, and so is `tokens_per_second`, which is that
     of one worker. `measured` says whether tokens and speed come from a run, or are guesses. `cost` is in the currency

@@ -27,7 +27,7 @@ _LOOKED_AT = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """What a run would take: its requests, those that it has answered, and the efforts of model and annotator.
+    """The needs of a run: its requests, those that it has answered, and the efforts of model and annotator.
 
     `unusable` counts requests whose media cannot be used, which are not sent. `annotator` is None if no model
     annotates; its calls are those for the whole run, annotated already or not, at most one per segment of a response.

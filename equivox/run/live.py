@@ -27,7 +27,7 @@ SILENT_S = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Live:
-    """How far a run was when it noted it last.
+    """The progress of a run at its last note.
 
     `per_second` is the rate of the stage since it began, NaN before something is done; `noted` is the time of the
     note in seconds since 1970, `host` and `process` say who made it. `usage` is what a server was asked for in this

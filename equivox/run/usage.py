@@ -1,4 +1,4 @@
-"""What a run used of servers: requests, tokens and cost, of the model and of each annotator that is one."""
+"""A run's use of servers: requests, tokens and cost, of the model and of each annotator that is one."""
 
 from __future__ import annotations
 

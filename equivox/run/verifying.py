@@ -42,7 +42,7 @@ from equivox.run.store import Store, response_schema
 Outcome = Literal["verified", "verified in part", "differs"]
 
 _FOREIGN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
-"""What reading a document raises whose checksum fits and whose entries are not those of a run."""
+"""Errors of reading a document whose checksum fits and whose entries are not those of a run."""
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 
 from equivox.core import media
 from equivox.core.errors import RequestError
-from equivox.core.variants import conditions_of, parse_conditions, parse_group, vary
+from equivox.core.variants import conditions_of, parse_conditions, parse_group, vary, with_sampling
 from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines import EngineIdentity
 from equivox.run.plan import Plan, make_plan
@@ -162,3 +162,11 @@ def test_names_and_columns_are_parsed() -> None:
     assert parse_group("gender * accent") == ("gender", "accent")
     with pytest.raises(RequestError):
         parse_group(" ")
+
+
+def test_conditions_of_speech_and_a_greedy_task() -> None:
+    assert conditions_of(builtin_tasks()["vibe_gender:story"]) == ("audio", "text_only", "silence", "shuffled")
+    declared = builtin_tasks()["spoken_stereoset:gender"]
+    greedy = with_sampling(declared, "greedy")
+    assert (greedy.name, greedy.sampling.temperature) == ("spoken_stereoset_greedy:gender", 0.0)
+    assert greedy.sampling.max_new_tokens == declared.sampling.max_new_tokens

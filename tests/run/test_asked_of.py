@@ -46,6 +46,7 @@ def test_the_corpus_says_what_carries_the_group_and_what_is_held_equal(data: Pat
     assert task.prompt == TASKS["vibe_accent:story"].prompt
     assert "Asked of:   voices (not stated) instead of the data above." in task.card
     assert moved_tasks([task, TASKS["vibe_accent:story"]]) == [task.name]
+    assert moved_tasks(list(builtin_tasks().values())) == []
     assert moved_tasks([with_group(task, ("dialect",))]) == ["vibe_accent_on_voices_by_dialect:story"]
 
 

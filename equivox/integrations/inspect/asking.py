@@ -1,4 +1,4 @@
-"""What one evaluation asks: a task with its settings, its corpus, and its requests with the ids that logs have."""
+"""Requests of one evaluation: a task with its settings, its corpus, and its requests with the ids that logs have."""
 
 from __future__ import annotations
 

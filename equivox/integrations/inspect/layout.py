@@ -1,4 +1,4 @@
-"""What logs hold of equivox: messages and metadata of a sample, its score, the metrics, and how they are read again."""
+"""equivox in logs: messages and metadata of a sample, its score, the metrics, and how they are read again."""
 
 from __future__ import annotations
 

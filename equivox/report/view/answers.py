@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 VALUES, METADATA = "values.", "metadata."
 NEXT_VALUE, NEXT_ATTRIBUTE, NEXT_SEGMENT = "\x1f", "\x1e", "\x1d"
-"""What separates values, attributes and segments in the column `segments`."""
+"""Separators of values, attributes and segments in the column `segments`."""
 
 ROWS = 1024
 """Rows of a row group: the page reads one or two of them to show a screen."""
@@ -29,7 +29,7 @@ ROWS = 1024
 
 @dataclass(frozen=True, eq=False)
 class RunTables:
-    """What all tasks of a run share: plan, responses, and what the annotator wrote where it was not understood."""
+    """Data that all tasks of a run share: plan, responses, and what the annotator wrote where it was not understood."""
 
     folder: Path
     annotator: str

@@ -1,4 +1,4 @@
-"""What the page shows of a run besides single answers: one document of plain values, made from what the run stores."""
+"""The content of the page besides single answers: one document of plain values, made from what the run stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a run is, for the page: from its note of progress, its stored responses and annotations, and its usage."""
+"""Progress of a run for the page: from its note of progress, its stored responses and annotations, and its usage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COUNT_EVERY_S = 5.0
 
 
 class LiveRun:
-    """How far one run is; what is costly to count is counted now and then."""
+    """The progress of one run; what is costly to count is counted now and then."""
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
         self._folder = folder

@@ -47,7 +47,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; "
     "worker-src 'self'; base-uri 'none'; form-action 'none'"
 )
-"""What the page may load: its own files and nothing else. The page itself states it too, for a folder of files."""
+"""Files that the page may load: its own and nothing else. The page itself states it too, for a folder of files."""
 
 HEADERS = {
     "content-security-policy": f"{POLICY}; frame-ancestors 'none'",
@@ -232,7 +232,7 @@ ROUTES: list[BaseRoute] = [
     Route("/live/{run:int}", _live),
     Route("/{path:path}", _file),
 ]
-"""What is answered, the files of the page last. All of it is read; nothing changes a run."""
+"""The routes, the files of the page last. All of it is read; nothing changes a run."""
 
 
 class _Guard:

@@ -37,7 +37,7 @@ Answers of {models}, shown by equivox {version}. Open `index.html` through a web
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """What was written: the number and the bytes of the media, those that all media would take (about), and of all."""
+    """Its extent: the number and the bytes of the media, those that all media would take (about), and of all."""
 
     media: int
     media_bytes: int
