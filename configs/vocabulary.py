@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 from equivox.configs import load_config
 from equivox.core.errors import RequestError
@@ -23,8 +23,7 @@ class _Words:
 
     def found(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield what was found in `text` from left to right: in lower case, and as written."""
-        written = text.replace("\u2019", "'").replace("\u2018", "'")
-        lower = _lower(written)
+        written, lower = _spelled(text)
         start = 0
         while match := self._pattern.search(lower, start):
             begin, start = match.span()
@@ -32,6 +31,13 @@ class _Words:
                 start = begin + 1
             else:
                 yield match.group(), written[begin:start]
+
+
+@lru_cache(maxsize=8)
+def _spelled(text: str) -> tuple[str, str]:
+    """Return `text` with straight apostrophes, as written and in lower case; many words are searched in one text."""
+    written = text.replace("\u2019", "'").replace("\u2018", "'")
+    return written, _lower(written)
 
 
 def _lower(text: str) -> str:

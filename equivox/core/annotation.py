@@ -64,7 +64,7 @@ class Annotation:
             "response_key": self.response_key,
             "task": self.task,
             "status": self.status,
-            "values": [vars(value) for value in self.values],
+            "values": [value._asdict() for value in self.values],
             "output": self.output,
             "attempts": self.attempts,
             "segment": self.segment,

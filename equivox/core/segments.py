@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from equivox.core.attributes import REFUSAL, Attribute, WorkedExample
 from equivox.core.errors import RequestError
@@ -28,8 +28,7 @@ WHOLE = ""
 """The name of the segment for the whole response, whose status is that of the response; every scheme has it."""
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """One value of one attribute: the canonical value, and the wording of the response."""
 
     attribute: str

@@ -144,11 +144,14 @@ class SimulatedEngine:
         """Raise RequestError for a shift that is too large for the options and groups of a task."""
         if self.model != "planted":
             return
-        for name, labels in {request.task: request.labels for request in requests}.items():
-            task = self._tasks[declared_name(name)]
-            for attribute in task.attributes if task.simulate is None else ():
+        left = dict(self._tasks)  # the groups of a task are the same in all of its requests
+        for request in requests:
+            if not left:
+                break
+            task = left.pop(declared_name(request.task), None)
+            for attribute in task.attributes if task and task.simulate is None else ():
                 if attribute.role != "refusal":
-                    values = self._vocabulary.of(attribute).values
+                    values, labels = self._vocabulary.of(attribute).values, request.labels
                     self._own_probability(attribute, values, labels, own_values(values, labels, attribute.count))
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,6 +157,11 @@ class _Stage:
     failed: int = 0
     annotated: list[Any] = field(default_factory=list)
 
+    @cached_property
+    def instant(self) -> bool:
+        """Whether the annotator makes its annotations again in no time, so that they need not be stored one by one."""
+        return bool(getattr(self.annotator, "instant", False))
+
     def report(self, done: int) -> None:
         """Report that `done` responses are annotated."""
         self.progress(stage_of("annotate", self.failed, getattr(self.annotator, "engine", None)), done, self.total)
@@ -259,14 +265,19 @@ class _Stage:
                 else:
                     self.done += 1
             made: dict[str, SegmentAnnotation] = {}
+            instant: list[Mapping[str, Any]] = []
             settling = self.done
             for number, annotation in enumerate(run_jobs(list(jobs.values()), self.annotator), start=1):
-                alone = jobs[annotation.key].segment.alone
-                (self.shared if alone else self.store).append(annotation.as_record())
+                segment = jobs[annotation.key].segment
+                if self.instant and segment.tool is None:
+                    instant.append(annotation.as_record())
+                else:
+                    (self.shared if segment.alone else self.store).append(annotation.as_record())
                 made[annotation.key] = SegmentAnnotation(annotation.status, annotation.by_attribute())
                 self.failed += annotation.status == "failed"
                 # A response counts as soon as its share of the answers is there.
                 self.report(settling + len(unsettled) * number // (len(jobs) + 1))
+            self.store.append_all(instant)
             self.report(self.done)
             for row, name, key in waiting:
                 row.done[name] = made[key]

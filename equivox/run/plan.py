@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -459,9 +459,14 @@ def _problem(sample: Sample, task: Task, filled: Mapping[str, Any]) -> str | Non
     return f"{sample.sample_id}: the column {missing[0]} is empty" if missing else None
 
 
-def placeholders(task: Task) -> list[str]:
+def placeholders(task: Task) -> Sequence[str]:
     """Return the columns that the prompt's `{column}` placeholders name."""
-    return _PLACEHOLDER.findall(task.prompt.text)
+    return _placeholders(task.prompt.text)
+
+
+@cache
+def _placeholders(text: str) -> tuple[str, ...]:
+    return tuple(_PLACEHOLDER.findall(text))
 
 
 def spread(samples: Sequence[Sample], task: Task, limit: int | None) -> list[Sample]:
@@ -500,11 +505,12 @@ def _transposed(rows: list[list[str]]) -> Iterable[list[str]]:
 
 def _label(sample: Sample, columns: Sequence[str]) -> str | None:
     values = [sample.columns[column] for column in columns]
-    return None if None in values or "" in values else _JOIN.join(str(value) for value in values)
+    return None if None in values or "" in values else _JOIN.join(map(str, values))
 
 
 def _text(sample: Sample, columns: Sequence[str]) -> str:
-    return _JOIN.join("" if sample.columns[column] is None else str(sample.columns[column]) for column in columns)
+    values = [sample.columns[column] for column in columns]
+    return _JOIN.join(["" if value is None else str(value) for value in values])
 
 
 def _check_clusters(samples: Iterable[Sample], task: Task) -> None:
@@ -533,9 +539,9 @@ def _ask(
         stratum=_text(sample, task.strata),
         block=_text(sample, task.blocks),
         item=_text(sample, task.items),
-        metadata={**kept, **presentation},
+        metadata={**kept, **presentation} if presentation else kept,
     )
-    filled = {**sample.columns, **presentation}
+    filled = {**sample.columns, **presentation} if presentation else sample.columns
     return _Asked(
         task=task,
         sample=sample,
@@ -567,7 +573,7 @@ def _patching(task: Task, filled: Mapping[str, Any]) -> Patching | None:
 
 
 def _fill(text: str, filled: Mapping[str, Any]) -> str:
-    return _PLACEHOLDER.sub(lambda match: str(filled[match.group(1)]), text)
+    return _PLACEHOLDER.sub(lambda match: str(filled[match.group(1)]), text) if "{" in text else text
 
 
 def _media_part(medium: Media, sample: Sample, condition: str) -> MediaPart:

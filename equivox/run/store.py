@@ -31,6 +31,8 @@ _SHARD = "shard-{:06d}.parquet"
 _JOURNAL = "journal-{:06d}.jsonl"
 _LARGE = 1024
 """Rows from which a shard is not worth merging."""
+_AT_ONCE = 16_384
+"""Rows of a shard that is written without a journal, at most."""
 _JOURNAL_BYTES = 64 * 2**20
 """A journal of this size becomes a shard, however few its records are."""
 
@@ -132,7 +134,7 @@ class Store:
         its text, a count that is none becomes null. Raises StorageError when the disk refuses; what was stored before
         is whole.
         """
-        fitted = {name: fit(record.get(name)) for name, fit in self._fits.items()}
+        fitted = self._fitted(record)
         text = to_json(fitted)
         line = b"%08x %b\n" % (zlib.crc32(text), text)
         try:
@@ -142,6 +144,24 @@ class Store:
         self._buffer.append(fitted)
         if len(self._buffer) >= self._shard_rows or self._written >= _JOURNAL_BYTES:
             self.flush()
+
+    def append_all(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Store records that are made again in no time, as a shard without a journal: a kill meanwhile loses them.
+
+        Raises StorageError when the disk refuses; what was stored before is whole.
+        """
+        if records:
+            self.flush()
+        for start in range(0, len(records), _AT_ONCE):
+            fitted = [self._fitted(record) for record in records[start : start + _AT_ONCE]]
+            self._write_shard(_table(fitted, self.schema))
+
+    def _fitted(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: fit(record.get(name)) for name, fit in self._fits.items()}
+
+    def _write_shard(self, table: pa.Table) -> None:
+        write_table(self.folder / _SHARD.format(self._next), table)
+        self._next += 1
 
     def _write(self, line: bytes) -> None:
         if self._journal < 0:
@@ -166,9 +186,9 @@ class Store:
         if not self._buffer:
             return
         self._close()
-        write_table(self.folder / _SHARD.format(self._next), _table(self._buffer, self.schema))
-        (self.folder / _JOURNAL.format(self._next)).unlink()
-        self._next += 1
+        journal = self.folder / _JOURNAL.format(self._next)
+        self._write_shard(_table(self._buffer, self.schema))
+        journal.unlink()
         self._buffer = []
 
     def _close(self) -> None:
@@ -191,8 +211,7 @@ class Store:
             return
         if sum(pq.read_metadata(shard).num_rows for shard in shards) > _LARGE * len(shards):
             return
-        write_table(self.folder / _SHARD.format(self._next), self.table())
-        self._next += 1
+        self._write_shard(self.table())
         for shard in shards:
             shard.unlink()
 

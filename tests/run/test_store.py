@@ -66,6 +66,16 @@ def test_what_is_filled_and_what_has_a_value(tmp_path: Path) -> None:
     assert Store(tmp_path / "nothing", response_schema()).filled("text").num_rows == 0
 
 
+def test_records_of_one_shard_come_after_what_was_appended_before(tmp_path: Path) -> None:
+    with Store(tmp_path, response_schema()) as store:
+        store.append(record("a", "one"))
+        store.append_all([record("a", "two"), record("b", "half \ud83d of a pair")])
+        assert store.journals() == []
+        store.append(record("b", "three"))
+        store.append_all([])
+    assert texts(tmp_path) == {"a": "two", "b": "three"}
+
+
 def test_a_reopened_store_appends_after_what_is_there(tmp_path: Path) -> None:
     for text in ("first", "second"):
         with Store(tmp_path, response_schema()) as store:

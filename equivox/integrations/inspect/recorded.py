@@ -128,7 +128,7 @@ def as_segments(found: Mapping[str, tuple[Segment, Annotation]]) -> dict[str, di
     return {
         name: {
             "status": annotation.status,
-            "values": [vars(value) for value in annotation.values],
+            "values": [value._asdict() for value in annotation.values],
             "output": annotation.output,
             "attempts": annotation.attempts,
         }

@@ -51,7 +51,7 @@ def read(task: Task, metadata: list[dict[str, str]], texts: list[str]) -> list[R
         for members in waiting.values():
             values = members[0][2].read([segment for _, segment, _ in members])
             for (own, segment, _), found in zip(members, values, strict=True):
-                by_attribute = values_by_attribute([vars(value) for value in found or ()])
+                by_attribute = values_by_attribute([value._asdict() for value in found or ()])
                 own[segment.name] = SegmentAnnotation("unparsed" if found is None else "parsed", by_attribute)
     return [
         Row(
