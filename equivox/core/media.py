@@ -28,6 +28,9 @@ CLIPPED_SHARE = 0.01
 """A clip is called clipped if more than this share of its samples are at full scale."""
 
 _BLOCK = 1 << 16
+_INSPECTED: dict[str, AudioFacts] = {}
+"""What is known of clips by their SHA-256: a process opens one corpus for many runs."""
+_MOST_INSPECTED = 1 << 16
 _UNKNOWN_LENGTH = 0x7FFF0000  # encoders that write to a pipe leave a length at or above this in a wav header
 
 
@@ -82,8 +85,18 @@ def inspect_audio(data: bytes, *, name: str) -> AudioFacts:
 
     A clip has a problem when it is not audio, is damaged or cut short, has no samples, has samples that are
     not finite, is silent once mixed to mono, or is shorter than 0.05 s.  Loud clips are flagged as clipped,
-    not refused.  `name` only names the clip in messages; it never decides the format.
+    not refused.  `name` only names the clip in messages; it never decides the format.  Equal bytes are decoded
+    once in a process.
     """
+    content = sha256(data)
+    if content not in _INSPECTED:
+        if len(_INSPECTED) >= _MOST_INSPECTED:
+            _INSPECTED.clear()
+        _INSPECTED[content] = _inspected(data)
+    return _INSPECTED[content]
+
+
+def _inspected(data: bytes) -> AudioFacts:
     if reason := _not_audio(data):
         return AudioFacts("unknown", 0, 0, 0.0, reason)
     import numpy as np

@@ -357,7 +357,7 @@ class FollowUps:
 
     def __init__(self, folder: Path, identity: AnnotatorIdentity) -> None:
         self._identity = identity
-        answers = Store(annotations_folder(folder, identity.name), annotation_schema()).where("response_key", "")
+        answers = Store(annotations_folder(folder, identity.name), annotation_schema()).where("response_key", [""])
         self._records = {record["key"]: record for record in answers.to_pylist()}
 
     def to(self, segment: Segment) -> SegmentAnnotation | None:
@@ -473,12 +473,8 @@ def stored_responses(folder: Path) -> dict[str, dict[str, Any]]:
 
 def stored_texts(folder: Path, keys: Sequence[str] | None = None) -> dict[str, str | None]:
     """Return the texts of all stored responses, or of those with `keys`: key → text, None if the request failed."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    table = Store(folder / "responses", response_schema()).table(("key", "text"))
-    if keys is not None:
-        table = table.filter(pc.is_in(table["key"], value_set=pa.array(keys, pa.string())))
+    store, columns = Store(folder / "responses", response_schema()), ("key", "text")
+    table = store.table(columns) if keys is None else store.where("key", keys, columns)
     return dict(zip(table["key"].to_pylist(), table["text"].to_pylist(), strict=True))
 
 

@@ -92,11 +92,17 @@ class Store:
 
         return _latest(self._all(pa.schema([self.schema.field(name) for name in ("key", column)]), told))
 
-    def where(self, column: str, value: str) -> pa.Table:
-        """Return the records with `value` in `column`, which no later record of a key changes; read file by file."""
+    def where(self, column: str, values: Sequence[str], columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the records with one of `values` in `column`, or `columns` of them; read file by file.
+
+        No later record of a key may have another value there.
+        """
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        return _latest(self._all(self.schema, lambda table: table.filter(pc.equal(table[column], value))))
+        wanted = pa.array(values, pa.string())
+        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
+        return _latest(self._all(schema, lambda table: table.filter(pc.is_in(table[column], value_set=wanted))))
 
     def every(self, columns: Sequence[str]) -> pa.Table:
         """Return some columns of all rows, also of those that a later record of the same key replaces."""

@@ -62,7 +62,8 @@ def test_what_is_filled_and_what_has_a_value(tmp_path: Path) -> None:
             store.append(record(key, text))
     stored = Store(tmp_path, response_schema())
     assert stored.filled("text").to_pydict() == {"key": ["a", "b", "c"], "text": [True, True, False]}
-    assert stored.where("text", "one")["key"].to_pylist() == ["a"]
+    assert stored.where("text", ["one"])["key"].to_pylist() == ["a"]
+    assert stored.where("key", ["a", "z"], ("key", "text")).to_pydict() == {"key": ["a"], "text": ["one"]}
     assert Store(tmp_path / "nothing", response_schema()).filled("text").num_rows == 0
 
 
