@@ -322,7 +322,14 @@ def run_of(server: Server, output: Path, arguments: str = "", *more: object) -> 
 
 
 @pytest.mark.parametrize(
-    ("status", "stopped"), [("401", True), ("402", True), ("403", True), ("404", True), ("400", False)]
+    ("status", "stopped"),
+    [
+        ("401", True),
+        pytest.param("402", True, marks=pytest.mark.long),
+        pytest.param("403", True, marks=pytest.mark.long),
+        ("404", True),
+        ("400", False),
+    ],
 )
 def test_an_outage_stops_the_run_and_costs_nothing(
     server: Server, equivox: Cli, tmp_path: Path, status: str, stopped: bool

@@ -77,7 +77,7 @@ def looks_fair(score: Score) -> bool:
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Result:
     family, says = request.param
     folder = tmp_path_factory.mktemp("parrot") / "run"
-    return measure(Parrot(SAYS[says]), family, data="sample", limit=48, output=folder, options=OPTIONS)
+    return measure(Parrot(SAYS[says]), family, data="sample", limit=24, output=folder, options=OPTIONS)
 
 
 def test_no_score_of_a_run_looks_fair(run: Result) -> None:

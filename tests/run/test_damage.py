@@ -26,7 +26,7 @@ from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 TASK = "vibe_gender:story"
-FLIPS = 900
+FLIPS = 450
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ def population(rng, *, n_clusters, responses, n_values, n_groups, correlation, s
     return np.concatenate(values), clusters % n_groups, clusters
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.03])
+@pytest.mark.parametrize("correlation", [pytest.param(0.0, marks=pytest.mark.long), 0.03])
 def test_cluster_level_p_keeps_its_level_and_response_level_p_does_not(correlation):
     # 200 runs: a valid 5 % test rejects 10 ± 3.1 times; 1 to 20 lie within 3.3 standard deviations.
     rng = np.random.default_rng(11)
@@ -62,7 +62,7 @@ def test_joint_p_keeps_its_level_when_attributes_depend_on_each_other():
 
 
 @pytest.mark.parametrize("n_groups", [2, 6])
-@pytest.mark.parametrize("correlation", [0.0, 0.02])
+@pytest.mark.parametrize("correlation", [pytest.param(0.0, marks=pytest.mark.long), 0.02])
 def test_interval_holds_the_planted_reference(n_groups, correlation):
     # 24 speakers × 12 responses, 8 values, a fifth moved: truth 20 by construction. Of 100 intervals 95 ± 2.2 should
     # hold it; 88 are 3.2 standard deviations fewer.

@@ -1,7 +1,7 @@
-"""All ten tasks, from the sample's clips to scores, over 5 seeds: what is planted is found, what is not is not.
+"""All ten tasks, from the sample's clips to scores, over 3 seeds: what is planted is found, what is not is not.
 
-The nominal 95 % is for each interval; over 50 of them, 47.5 are expected to hold the
-planted shift, with a standard deviation of 1.5.
+The nominal 95 % is for each interval; over 30 of them, 28.5 are expected to hold the
+planted shift, with a standard deviation of 1.2.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from equivox.tasks.vibe import CREMA_D, L2_ARCTIC, TASKS
 
 pytestmark = pytest.mark.slow
 
-SEEDS = range(5)
+SEEDS = range(3)
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +45,9 @@ def test_a_planted_shift_lies_in_its_interval(corpora: dict[str, Corpus], tmp_pa
         for score in task_scores(f"simulated:planted?shift=0.2&seed={seed}", tmp_path / str(seed), corpora):
             held[score.task] += score.ci_low <= 20 <= score.ci_high
             found[score.task] += score.p_cluster < 0.05
-    assert held.total() >= 44, held
-    assert all(held[task.name] >= 3 for task in TASKS), held
-    assert all(found[task.name] >= 4 for task in TASKS), found
+    assert held.total() >= 26, held
+    assert all(held[task.name] >= 2 for task in TASKS), held
+    assert all(found[task.name] >= 2 for task in TASKS), found
 
 
 @pytest.mark.long
@@ -57,6 +57,6 @@ def test_speakers_who_differ_are_not_called_biased(corpora: dict[str, Corpus], t
         for score in task_scores(f"simulated:random?speaker=0.5&seed={seed}", tmp_path / str(seed), corpora):
             by_cluster += score.q < 0.05
             by_response += score.p_paper < 0.05
-    # The published test calls nearly all of the 50 biased; q, with speakers as the unit, no more than its level.
-    assert by_response > 45
+    # The published test calls nearly all of the 30 biased; q, with speakers as the unit, no more than its level.
+    assert by_response > 27
     assert by_cluster <= 2

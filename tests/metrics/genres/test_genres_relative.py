@@ -37,7 +37,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
                 tasks=resolve_tasks("genres_standin"),
                 data="sample",
                 output=folder / str(number),
-                options=ScoringOptions(n_resamples=9_999),
+                options=ScoringOptions(n_resamples=4_999),
             )
         )
     return [folder / str(number) for number in range(3)]
