@@ -52,7 +52,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             tasks=resolve_tasks("vibe_gender,spoken_stereoset_orders:gender,genres_standin:ar,genres_standin:cs"),
             data="sample",
             output=folder / str(number),
-            options=ScoringOptions(n_resamples=9_999),
+            options=ScoringOptions(n_resamples=4_999),
         )
         execute(spec)
         found.append(spec.output)

@@ -34,7 +34,7 @@ def open_page(browser: Any, file: Path, **options: Any) -> tuple[Any, list[str]]
 
 @pytest.fixture(scope="module")
 def judged(runs: Sequence[Path]) -> Judged:
-    return judge(open_comparison(list(runs)))
+    return judge(open_comparison(list(runs)), n_resamples=999)
 
 
 @pytest.fixture(scope="module")
