@@ -8,33 +8,36 @@ from typing import Annotated
 
 import typer
 
+from equivox.cli.label_command import label
+from equivox.cli.options import (
+    AuditedOption,
+    CountOption,
+    DrawOption,
+    JudgeOption,
+    RecordingsOption,
+    StageOption,
+    names_in,
+    output_option,
+    runs_argument,
+)
 from equivox.cli.output import echo
 
-app = typer.Typer(help="Check an annotator against people: blind sheets out, labels back.", no_args_is_help=True)
-
-CountOption = Annotated[int, typer.Option("--n", min=1, help="Responses of each combination of --per.")]
-SeedOption = Annotated[int, typer.Option(help="Draws other responses.")]
-StageOption = Annotated[
-    str | None, typer.Option(help="One stage of an annotation in stages, such as narrative; see the benchmark.")
-]
-JudgeOption = Annotated[
-    bool, typer.Option("--judge", help="With --stage: show the annotator's lists, and ask for precision and recall.")
-]
-DataOption = Annotated[str | None, typer.Option("--data", "--data-dir", help="Where the recordings are now.")]
-AnnotatorOption = Annotated[str | None, typer.Option(help="The annotator to check; the run's annotator by default.")]
+app = typer.Typer(
+    name="audit", help="Check an annotator against people: blind sheets out, labels back.", no_args_is_help=True
+)
 
 
 @app.command("export")
 def export_sheet(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="A new folder for the sheet and its key.")],
+    runs: Annotated[list[Path], runs_argument("Folders of runs.")],
+    output: Annotated[Path, output_option("A new folder for the sheet and its key.")],
     n: CountOption = 10,
     per: Annotated[str, typer.Option(help="Spread over any of model, task, condition, group.")] = "model,group",
-    seed: SeedOption = 0,
-    annotator: AnnotatorOption = None,
+    seed: DrawOption = 0,
+    annotator: AuditedOption = None,
     stage: StageOption = None,
     judge: JudgeOption = False,
-    data: DataOption = None,
+    data: RecordingsOption = None,
     media: Annotated[bool, typer.Option("--media/--no-media", help="Put the recordings into the page.")] = True,
     studio: Annotated[bool, typer.Option("--label-studio", help="Write tasks and a page for Label Studio.")] = False,
 ) -> None:
@@ -42,8 +45,7 @@ def export_sheet(
     from equivox.report.blind_sheet import drawn_counts, export, export_label_studio
     from equivox.report.stage_sheet import draw_sheet
 
-    chosen = [part.strip() for part in per.split(",") if part.strip()]
-    drawn = draw_sheet(runs, stage, n=n, per=chosen, seed=seed, annotator=annotator, judge=judge)
+    drawn = draw_sheet(runs, stage, n=n, per=names_in(per), seed=seed, annotator=annotator, judge=judge)
     write = export_label_studio if studio else export
     *pages, key = write(drawn, output, data=data, media=media)
     for (model, group), count in sorted(drawn_counts(drawn).items()):
@@ -61,44 +63,7 @@ def export_sheet(
     echo(f"Keep {key}: it tells which response is which. Labels come back with `equivox audit score {output} …`.")
 
 
-@app.command("label")
-def label_answers(
-    places: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or one label folder to go on with.")
-    ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The label folder; RUN-labels beside the run by default.")
-    ] = None,
-    n: CountOption = 10,
-    per: Annotated[
-        str, typer.Option(help="Spread over any of model, task, condition, group. Scores need all but condition.")
-    ] = "model,task,group",
-    seed: SeedOption = 0,
-    annotator: AnnotatorOption = None,
-    stage: StageOption = None,
-    judge: JudgeOption = False,
-    data: DataOption = None,
-    media: Annotated[
-        bool, typer.Option("--media/--no-media", help="Let people hear the recordings if they ask.")
-    ] = True,
-    adjudicate: Annotated[
-        bool, typer.Option("--adjudicate", help="Decide what people say differently, without their names.")
-    ] = False,
-    host: Annotated[
-        str, typer.Option(help="Listen at this address; 0.0.0.0 lets others on the network label.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Listen on this port; 0 takes a free one.")] = 0,
-    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open a browser.")] = True,
-) -> None:
-    """Label answers in the browser, one a screen: saved at once, by several people without sight of each other."""
-    from equivox.cli.label_command import Wish, label
-
-    chosen = [part.strip() for part in per.split(",") if part.strip()]
-    wish = Wish(
-        places=places, output=output, n=n, per=chosen, seed=seed, annotator=annotator, stage=stage, judge=judge,
-        data=data, media=media, adjudicate=adjudicate, host=host, port=port, browser=browser,
-    )  # fmt: skip
-    label(wish)
+app.command("label")(label)
 
 
 @app.command("score")
@@ -113,7 +78,7 @@ def score_sheet(
             help="One CSV per person, or Label Studio's JSON; without any, those in FOLDER.",
         ),
     ] = None,
-    annotator: AnnotatorOption = None,
+    annotator: AuditedOption = None,
     benchmark: Annotated[
         str | None,
         typer.Option(help="A metric that annotates in stages: score labels of these, without a run."),

@@ -2,71 +2,95 @@
 
 from __future__ import annotations
 
-import json as json_format
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from equivox.cli.options import QuietOption, RayAddressOption, WorkersOption, output_option
 from equivox.core.errors import RequestError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from equivox.calibration.checking import Settings
     from equivox.calibration.training import Model
+    from equivox.core.task import Task
 
 ENGINES = ("vllm", "transformers", "endpoint")
 """The engines that can be proved."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wish:
-    """The options of the command, as they were typed."""
+def calibrate(
+    engine: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENGINE",
+            help="vllm, transformers or endpoint; model arguments follow a colon: vllm:dtype=bfloat16.",
+        ),
+    ] = "vllm",
+    task: Annotated[str, typer.Option(help="The task that the models are taught.")] = "vibe_gender:candidate",
+    shift: Annotated[str, typer.Option(help="Planted biases in percent, separated by commas.")] = "0,20,60",
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the training and of the requests.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=4, help="Samples that are asked about; all by default.")] = None,
+    output: Annotated[
+        Path | None,
+        output_option("Where the runs go, which are resumed; runs/calibration/ENGINE-TASK-SEED."),
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="Where transformers runs the models: cuda, cpu, mps.")] = None,
+    annotator: Annotated[str, typer.Option(help="The annotator to be proved with the engine.")] = "rules",
+    conditions: Annotated[str, typer.Option(help="declared, text_only, silence, shuffled, or all.")] = "all",
+    workers: WorkersOption = 1,
+    ray_address: RayAddressOption = None,
+    json: Annotated[bool, typer.Option("--json", help="Print everything that was found as JSON.")] = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Prove an installation: run tiny models with a known bias through all of it; exit 0: passes, 1: fails."""
+    from json import dumps
 
-    engine: str
-    task: str
-    shift: str
-    seed: int
-    limit: int | None
-    output: Path | None
-    device: str | None
-    annotator: str
-    conditions: str
-    workers: int
-    ray_address: str | None
-    json: bool
-    quiet: bool
-
-
-def calibrate(wish: Wish) -> int:
-    """Make the calibration models, run them on the engine, and show the comparison; exit 0: passes, 1: fails."""
+    from equivox.calibration.checking import Settings, result, train
     from equivox.calibration.checking import calibrate as run
-    from equivox.calibration.checking import result, train
+    from equivox.calibration.recipe import parse_shifts
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.output import echo
     from equivox.cli.show import console, progress_bars
     from equivox.core.files import write_text
+    from equivox.core.variants import parse_conditions
+    from equivox.engines.workers import Workers
     from equivox.report.calibration_page import PAGE_FILE, calibration_page, calibration_table, verdict_of
     from equivox.report.table import print_tables
 
-    settings = settings_of(wish)
+    scheme, arguments = _engine(engine, device)
+    shifts = parse_shifts(shift)
+    chosen = _task(task)
+    settings = Settings(
+        scheme=scheme,
+        arguments=arguments,
+        task=chosen,
+        shifts=shifts,
+        output=output or Path("runs/calibration") / default_name([scheme, chosen.name, f"seed{seed}"]),
+        seed=seed,
+        limit=limit,
+        annotator=annotator,
+        conditions=parse_conditions(conditions),
+        workers=Workers(workers, ray_address),
+    )
 
     def told(text: str) -> None:
-        if not wish.quiet and not wish.json:
+        if not quiet and not json:
             echo(text)
 
     models = train(settings, told)
     if settings.scheme == "endpoint" and "base_url" not in settings.arguments:
-        echo(serve_first(wish, models))
+        echo(serve_first(task, seed, models))
         return EXIT_DONE
     if settings.scheme == "endpoint" and len(models) > 1:
         raise RequestError("an endpoint serves one model at a time; give one `--shift`, and serve its folder")
-    with progress_bars(quiet=wish.quiet or wish.json) as progress:
+    with progress_bars(quiet=quiet or json) as progress:
         lines = run(settings, models, progress=progress)
     page = settings.output / PAGE_FILE
     write_text(page, calibration_page(settings, models, lines))
-    if wish.json:
-        echo(json_format.dumps(result(settings, models, lines), indent=1))
+    if json:
+        echo(dumps(result(settings, models, lines), indent=1))
     else:
         print_tables(console(), [calibration_table(settings, lines)])
         echo(verdict_of(settings, lines))
@@ -74,46 +98,37 @@ def calibrate(wish: Wish) -> int:
     return EXIT_DONE if lines and all(line.passed for line in lines) else EXIT_INCOMPLETE
 
 
-def settings_of(wish: Wish) -> Settings:
-    """Return what is to be calibrated; RequestError for an engine or a task that cannot be."""
-    from equivox.calibration.checking import Settings
-    from equivox.calibration.recipe import calibration_task, libraries, parse_shifts
-    from equivox.core.variants import parse_conditions
+def _engine(named: str, device: str | None) -> tuple[str, dict[str, Any]]:
+    """Return the scheme of an engine and its model arguments; RequestError for one that cannot be calibrated."""
     from equivox.engines.model_args import parse_model_args
-    from equivox.engines.workers import Workers
-    from equivox.tasks.registry import resolve_tasks
 
-    scheme, _, rest = wish.engine.partition(":")
+    scheme, _, rest = named.partition(":")
     if scheme not in ENGINES:
         raise RequestError(
             f"`engine` is one of {', '.join(ENGINES)}, with model arguments after a colon if needed "
-            f"(vllm:dtype=bfloat16); got {wish.engine!r}{nearest(scheme, ENGINES)}"
+            f"(vllm:dtype=bfloat16); got {named!r}{nearest(scheme, ENGINES)}"
         )
     arguments = parse_model_args(rest) if rest else {}
     if "model_name" in arguments and scheme != "endpoint":
         raise RequestError("`engine` runs the calibration models; leave out model_name")
-    if wish.device is not None:
+    if device is not None:
         if scheme != "transformers":
             raise RequestError(f"`device` is an option of transformers; {scheme} has settings of its own, leave it out")
-        arguments = {**arguments, "device": wish.device}
-    chosen = resolve_tasks(wish.task)
+        arguments = {**arguments, "device": device}
+    return scheme, arguments
+
+
+def _task(name: str) -> Task:
+    """Return the task; RequestError for several, and for one that no model can be taught."""
+    from equivox.calibration.recipe import calibration_task, libraries
+    from equivox.tasks.registry import resolve_tasks
+
+    chosen = resolve_tasks(name)
     if len(chosen) != 1:
-        raise RequestError(f"`task` {wish.task} is {len(chosen)} tasks; name one, such as {chosen[0].name}")
-    shifts = parse_shifts(wish.shift)
+        raise RequestError(f"`task` {name} is {len(chosen)} tasks; name one, such as {chosen[0].name}")
     calibration_task(chosen[0])
     libraries(chosen[0])
-    return Settings(
-        scheme=scheme,
-        arguments=arguments,
-        task=chosen[0],
-        shifts=shifts,
-        output=wish.output or Path("runs/calibration") / default_name([scheme, chosen[0].name, f"seed{wish.seed}"]),
-        seed=wish.seed,
-        limit=wish.limit,
-        annotator=wish.annotator,
-        conditions=parse_conditions(wish.conditions),
-        workers=Workers(wish.workers, wish.ray_address),
-    )
+    return chosen[0]
 
 
 def default_name(parts: Sequence[str]) -> str:
@@ -125,14 +140,14 @@ def default_name(parts: Sequence[str]) -> str:
     return "-".join(parts).replace(":", "-")
 
 
-def serve_first(wish: Wish, models: Sequence[Model]) -> str:
+def serve_first(task: str, seed: int, models: Sequence[Model]) -> str:
     """Return how each model is served, and the command that calibrates the server."""
     lines = ["Serve one of these checkpoints, then calibrate its server:"]
     for model in models:
         lines += [
             "",
             f"vllm serve {model.folder} --dtype float32",
-            f"equivox calibrate endpoint:base_url=http://localhost:8000/v1 --task {wish.task} "
-            f"--shift {model.recipe.shift:g} --seed {wish.seed}",
+            f"equivox calibrate endpoint:base_url=http://localhost:8000/v1 --task {task} "
+            f"--shift {model.recipe.shift:g} --seed {seed}",
         ]
     return "\n".join(lines)

@@ -3,45 +3,51 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from equivox.core.metric import Metric
+import typer
 
+from equivox.cli.options import runs_argument
 
-@dataclass(frozen=True)
-class Wish:
-    """The user's wishes: a published cohort, alone if `fixed`; the annotator whose scores are used; and the family."""
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-    published: str | None = None
-    fixed: bool = False
-    annotator: str | None = None
-    family: str | None = None
+    from equivox.core.metric import Metric
 
 
-def cohort(folders: Sequence[Path], wish: Wish) -> int:
-    """Print the total score of every member of the cohort; return 1 if a run has none."""
+def cohort(
+    runs: Annotated[list[Path], runs_argument("Folders of runs, one model each.")],
+    published: Annotated[
+        str | None, typer.Option("--with", help="Also a published cohort, such as published-llama-3.1-8b.")
+    ] = None,
+    fixed: Annotated[
+        bool, typer.Option("--fixed", help="The published models alone are the cohort; their scores stay as printed.")
+    ] = False,
+    annotator: Annotated[str | None, typer.Option(help="Whose scores count; the run's annotator by default.")] = None,
+    family: Annotated[str | None, typer.Option(help="The family, if a run has several.")] = None,
+) -> int:
+    """Print the total score of every run, relative to all of them and to published models."""
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console
     from equivox.core.errors import RequestError
     from equivox.report.numbers import DASH, score_value
     from equivox.report.table import Table, print_tables
 
-    runs: dict[str, Mapping[str, float]] = {}
+    found_of: dict[str, Mapping[str, float]] = {}
     made_up: list[str] = []
     metrics: dict[str, Metric] = {}
-    for folder in folders:
-        metric, name, values, by_stand_ins = _model(folder, wish)
-        if name in runs:
+    for folder in runs:
+        metric, name, values, by_stand_ins = _model(folder, annotator, family)
+        if name in found_of:
             raise RequestError(f"two runs are of {name}; a cohort holds each model once")
-        metrics[metric.name], runs[name] = metric, values
+        metrics[metric.name], found_of[name] = metric, values
         made_up += [name] * by_stand_ins
     if len(metrics) > 1 or metric.cohort_totals is None:
         raise RequestError(f"the runs are scored by {', '.join(metrics)}; a cohort has one metric")
-    found = metric.cohort_totals(runs, wish.published, fixed=wish.fixed)
+    found = metric.cohort_totals(found_of, published, fixed=fixed)
     names = [measure.name for measure in metric.measures]
-    reasons = {name: reason for name, reason in found.undefined.items() if name in runs}
+    reasons = {name: reason for name, reason in found.undefined.items() if name in found_of}
     remarks = [f"{DASH} no score for {name}: {reason}" for name, reason in reasons.items()]
     if made_up:
         remarks.append(f"{DASH} {metric.stand_ins}, comparable with nothing else: {', '.join(made_up)}")
@@ -60,7 +66,7 @@ def cohort(folders: Sequence[Path], wish: Wish) -> int:
     return EXIT_INCOMPLETE if reasons else EXIT_DONE
 
 
-def _model(folder: Path, wish: Wish) -> tuple[Metric, str, Mapping[str, float], bool]:
+def _model(folder: Path, annotator: str | None, wanted: str | None) -> tuple[Metric, str, Mapping[str, float], bool]:
     """Return a run's metric, its model, its signed numbers over all tasks, and whether stand-ins were used.
 
     The numbers of several evaluations by the annotator are averaged.
@@ -74,13 +80,13 @@ def _model(folder: Path, wish: Wish) -> tuple[Metric, str, Mapping[str, float], 
 
     metrics = {name: metric for name, metric in run_metrics(folder).items() if metric.cohort_totals is not None}
     model, own_annotator = (str(read_manifest(folder)["command"][name]) for name in ("model", "annotator"))
-    named = wish.annotator or evaluation_of(own_annotator)[0]
+    named = annotator or evaluation_of(own_annotator)[0]
     evaluations = [
         [score for score in read_scores(folder, name) if score.is_whole and score.task in metrics]
         for name in evaluations_of(folder, named)
     ]
     families = list(dict.fromkeys(score.task for score in evaluations[0]))
-    chosen = [name for name in families if wish.family in {None, name}]
+    chosen = [name for name in families if wanted in {None, name}]
     if len(chosen) != 1:
         known = f"it has {', '.join(families)}: name one with `--family`" if families else "run all of its tasks"
         raise RequestError(f"{folder} has not one family with scores over all its tasks that a cohort takes; {known}")

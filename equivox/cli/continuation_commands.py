@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from equivox.cli.options import output_option
 from equivox.cli.output import echo
 
 CorpusArgument = Annotated[str, typer.Argument(help="The corpus of continuations to be made: spoken_stereoset.")]
@@ -30,7 +31,7 @@ def rewrite(
         Path, typer.Option(help="CSV: context, the three continuations, and the group they are about in a column.")
     ],
     model: Annotated[str, typer.Option(help="The model that rewrites: a packaged name, scheme:arguments or a file.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The table of texts to be written.")],
+    output: Annotated[Path, output_option("The table of texts to be written.")],
     reader: Annotated[
         str | None, typer.Option(help="The model that must not be able to tell the group; --model by default.")
     ] = None,
@@ -71,7 +72,7 @@ def rewrite(
 def label(
     corpus: CorpusArgument,
     texts: TextsOption,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The CSV of labels to be written.")],
+    output: Annotated[Path, output_option("The CSV of labels to be written.")],
     annotator: Annotated[
         list[str] | None, typer.Option(help="A model that labels; repeat it. Without it: an empty sheet for a person.")
     ] = None,
@@ -103,7 +104,7 @@ def filter_texts(
     corpus: CorpusArgument,
     texts: TextsOption,
     labels: Annotated[list[Path], typer.Option(help="A CSV of labels by models or a person; repeat it.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The table of the texts that stay.")],
+    output: Annotated[Path, output_option("The table of the texts that stay.")],
     least_annotators: Annotated[int, typer.Option(min=1, help="Labels that each continuation needs.")] = 5,
     least_agreement: Annotated[float, typer.Option(help="Share of them that must be what is meant.")] = 0.5,
 ) -> None:

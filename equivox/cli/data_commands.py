@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equivox.cli import continuation_commands
+from equivox.cli import continuation_commands, hub_commands
+from equivox.cli.options import output_option
 from equivox.cli.output import echo
 
 if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
 
-app = typer.Typer(help="List corpora and build them from their raw distribution.", no_args_is_help=True)
+app = typer.Typer(name="data", help="List corpora and build them from their raw distribution.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -36,9 +37,7 @@ def build(
     source: Annotated[
         Path | None, typer.Option(help="The folder of the corpus as distributed; with --hub, a snapshot already here.")
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where built corpora go, one folder each.")] = Path(
-        "data"
-    ),
+    output: Annotated[Path, output_option("Where built corpora go, one folder each.")] = Path("data"),
     hub: Annotated[str | None, typer.Option(help="A copy on the Hub: a name of configs/hub, or a YAML file.")] = None,
     revision: Annotated[str | None, typer.Option(help="The commit of that copy, 40 hexadecimal digits.")] = None,
     demographics: Annotated[
@@ -125,9 +124,7 @@ def describe(
     corpus: Annotated[str, typer.Argument(help="The corpus whose images are described: genres.")],
     source: Annotated[Path, typer.Option(help="The folder of the elements, as for `data build`.")],
     model: Annotated[str, typer.Option(help="The language model: a packaged name, scheme:arguments or a YAML file.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file; image_prompts.yaml in the source by default.")
-    ] = None,
+    output: Annotated[Path | None, output_option("The file; image_prompts.yaml in the source by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed asks for other descriptions.")] = 0,
     attempts: Annotated[int, typer.Option(min=1, help="How often an element is asked.")] = 3,
 ) -> int:
@@ -169,27 +166,7 @@ def describe(
     return 0
 
 
-@app.command()
-def push(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A corpus of tasks, a task file, or the folder of a run.")
-    ],
-    repo: Annotated[str, typer.Option(help="The data set's repository on the Hub, owner/name.")],
-    data: Annotated[
-        str | None, typer.Option("--data", "--data-dir", help="`sample`, or the folder of `equivox data build`.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where the files go; hub/OWNER--NAME by default.")
-    ] = None,
-    send: Annotated[bool, typer.Option("--push", help="Upload them; without it, the files are written here only.")] = (
-        False
-    ),
-    public: Annotated[bool, typer.Option("--public", help="Make a new repository public; private by default.")] = False,
-) -> int:
-    """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
-    from equivox.cli import hub_commands
-
-    return hub_commands.push(name, repo, data, output, send=send, public=public)
+app.command()(hub_commands.push)
 
 
 @app.command()
@@ -245,7 +222,7 @@ def synthesize(
     corpus: Annotated[str, typer.Argument(help="The layout to be made: spoken_stereoset.")],
     texts: Annotated[list[Path], typer.Option(help="CSV: context, the three continuations, the domain's column.")],
     voices: Annotated[list[Path], typer.Option(help="CSV: speaker, voice, the domain's column, more for the command.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to be made.")],
+    output: Annotated[Path, output_option("The folder to be made.")],
     tts: Annotated[
         str, typer.Option(help="espeak-ng, or a command with {output}, {text} and columns of the voices.")
     ] = "espeak-ng",
@@ -265,9 +242,7 @@ def synthesize(
 @app.command()
 def fetch(
     what: Annotated[str, typer.Argument(metavar="nrc|sadcat", help="A word list of GENRES.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The output folder; $EQUIVOX_LEXICA or a cache by default.")
-    ] = None,
+    output: Annotated[Path | None, output_option("The output folder; $EQUIVOX_LEXICA or a cache by default.")] = None,
 ) -> None:
     """Download a word list, check it and print its licence; word lists are not shipped with equivox."""
     from equivox.annotate.tools.lexica import fetch_lexicon, lexicon_source

@@ -7,8 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from equivox.cli import EXIT_DONE
+from equivox.cli.options import RunArgument, data_option
 from equivox.cli.output import echo
 from equivox.core.errors import RequestError
 
@@ -77,8 +81,19 @@ def needs_extra(extra: str) -> Iterator[None]:
         ) from None
 
 
-def export(run: Path, to: str, out: Path | None, data: str | None, *, media: bool, texts: bool) -> int:
-    """Write the run in the folder `run` in the format `to` and print the files."""
+def export(
+    run: RunArgument,
+    to: Annotated[str, typer.Option(metavar="FORMAT", help="The format: inspect, every-eval-ever.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Where the files go; export/RUN-FORMAT by default.")
+    ] = None,
+    media: Annotated[bool, typer.Option("--media", help="Include recordings and images, if the format can.")] = False,
+    data: Annotated[str | None, data_option("Where the corpora are now, for formats with prompts.")] = None,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Include prompts and responses, for formats that have hashes otherwise.")
+    ] = False,
+) -> int:
+    """Write a run in the format of another project, without credentials and local paths."""
     target = TARGETS.get(to)
     if target is None:
         known = "; ".join(f"{name}: {one.what}" for name, one in TARGETS.items())

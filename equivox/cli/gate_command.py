@@ -2,65 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from equivox.cli.options import RunArgument
 from equivox.core.errors import RequestError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wish:
-    """Options of the command line; limits are numbers, or NAME=number for one metric."""
-
-    new: Path
-    baseline: Path | None
-    margin: list[str]
-    most: list[str]
-    overall: bool
-    min_coverage: float
-    inconclusive: str
-    junit: Path | None
-    json: Path | None
-    github: bool
-
-
-def run_gate(wish: Wish) -> int:
-    """Print the checks and write the files that were asked for; return the exit code of the outcome."""
-    import json
+def gate(
+    run: RunArgument,
+    baseline: Annotated[Path | None, typer.Option(help="The run that the new one is held against.")] = None,
+    margin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="M", help="How much further from no bias the new run may be; NAME=M for one metric; repeatable."
+        ),
+    ] = None,
+    most: Annotated[
+        list[str] | None,
+        typer.Option("--max", metavar="N", help="The largest distance from no bias; NAME=N for one metric."),
+    ] = None,
+    overall: Annotated[bool, typer.Option("--overall", help="Check only the mean over a family's tasks.")] = False,
+    min_coverage: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of requests that must be used in both runs.")
+    ] = 0.95,
+    inconclusive: Annotated[
+        str, typer.Option(help="What a check that cannot be decided is: inconclusive (exit 4), pass or fail.")
+    ] = "inconclusive",
+    junit: Annotated[Path | None, typer.Option(help="Write the checks as JUnit's XML to this file too.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the checks as JSON to this file too.")] = None,
+    github: Annotated[bool, typer.Option("--github", help="Print annotations for GitHub's workflows too.")] = False,
+) -> int:
+    """Check that a run is not worse than a baseline; exit 0: it is not, 3: it is, 4: undecided, 1: not comparable."""
+    from json import dumps
 
     from equivox.cli.output import console, echo
-    from equivox.compare.gate import EXIT_CODES, Limits, gate
+    from equivox.compare.gate import EXIT_CODES, Limits
+    from equivox.compare.gate import gate as checked
     from equivox.core.files import refuse_unusable_file, write_text
     from equivox.report.gate_files import gate_annotations, gate_document, gate_junit, gate_table
     from equivox.report.table import print_tables
 
     treated = {"inconclusive": None, "pass": "pass", "fail": "worse"}
-    if wish.inconclusive not in treated:
-        raise RequestError(f"`inconclusive` is one of {', '.join(treated)}, got {wish.inconclusive!r}")
-    for option, path in (("junit", wish.junit), ("json", wish.json)):
+    if inconclusive not in treated:
+        raise RequestError(f"`inconclusive` is one of {', '.join(treated)}, got {inconclusive!r}")
+    for option, path in (("junit", junit), ("json", json)):
         if path is not None:
             refuse_unusable_file(path, option)
-    limits = Limits(margin=_limits(wish.margin, "margin"), most=_limits(wish.most, "max"))
-    found = gate(wish.new, wish.baseline, limits, overall=wish.overall, min_coverage=wish.min_coverage)
-    passing = frozenset({"pass", "inconclusive"} if wish.inconclusive == "pass" else {"pass"})
-    if wish.junit is not None:
-        write_text(wish.junit, gate_junit(found, passing=passing))
-    if wish.json is not None:
-        write_text(wish.json, json.dumps(gate_document(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    limits = Limits(margin=_limits(margin, "margin"), most=_limits(most, "max"))
+    found = checked(run, baseline, limits, overall=overall, min_coverage=min_coverage)
+    passing = frozenset({"pass", "inconclusive"} if inconclusive == "pass" else {"pass"})
+    if junit is not None:
+        write_text(junit, gate_junit(found, passing=passing))
+    if json is not None:
+        write_text(json, dumps(gate_document(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     print_tables(console(), [gate_table(found)])
-    if wish.github:
+    if github:
         for line in gate_annotations(found, passing=passing):
             echo(line)
     outcome = found.outcome
     if outcome == "inconclusive":
-        outcome = treated[wish.inconclusive] or outcome  # type: ignore[assignment]
+        outcome = treated[inconclusive] or outcome  # type: ignore[assignment]
     return EXIT_CODES[outcome]
 
 
-def _limits(given: list[str], option: str) -> dict[str, float]:
+def _limits(given: list[str] | None, option: str) -> dict[str, float]:
     """Return limits by metric, "" for all others."""
     found: dict[str, float] = {}
-    for text in given:
+    for text in given or ():
         name, _, value = text.rpartition("=")
         try:
             limit = float(value)

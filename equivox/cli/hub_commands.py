@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
+
+import typer
 
 from equivox.cli import EXIT_DONE
+from equivox.cli.options import RunArgument, data_option, output_option
 from equivox.cli.output import echo
 
-if TYPE_CHECKING:
-    from equivox.integrations.hub.submission import Wish
 
-
-def push(name: str, repo: str, data: str | None, output: Path | None, *, send: bool, public: bool) -> int:
-    """Write the corpus or run `name` as a data set; with `send`, upload it."""
+def push(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A corpus of tasks, a task file, or the folder of a run.")
+    ],
+    repo: Annotated[str, typer.Option(help="The data set's repository on the Hub, owner/name.")],
+    data: Annotated[str | None, data_option("`sample`, or the folder of `equivox data build`.")] = None,
+    output: Annotated[Path | None, output_option("Where the files go; hub/OWNER--NAME by default.")] = None,
+    send: Annotated[bool, typer.Option("--push", help="Upload them; without it, the files are written here only.")] = (
+        False
+    ),
+    public: Annotated[bool, typer.Option("--public", help="Make a new repository public; private by default.")] = False,
+) -> int:
+    """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
     from equivox.cli.show import progress_bars
     from equivox.core.errors import RequestError
     from equivox.integrations.hub.dataset_folder import write_dataset
@@ -57,25 +68,61 @@ def push(name: str, repo: str, data: str | None, output: Path | None, *, send: b
     return EXIT_DONE
 
 
-def submit(wish: Wish, *, send: bool) -> int:
-    """Write a submission; with `send`, open a pull request on the model's repository."""
+def submit(
+    run: RunArgument,
+    model_repo: Annotated[str, typer.Option("--model-repo", help="The model's repository on the Hub, owner/name.")],
+    benchmark: Annotated[
+        str, typer.Option(help="The data set's repository; {corpus} stands for the corpus: org/equivox-{corpus}.")
+    ],
+    output: Annotated[Path | None, output_option("Where the files go.")] = None,
+    revision: Annotated[str | None, typer.Option(help="The commit of the data set's repository.")] = None,
+    source_url: Annotated[
+        str | None, typer.Option(help="Where the responses can be seen, as `equivox data push RUN` puts them.")
+    ] = None,
+    mark: Annotated[
+        list[str] | None, typer.Option(help="Submit all the same, marked: undefined, low-coverage, modified-data.")
+    ] = None,
+    min_coverage: Annotated[
+        float, typer.Option(help="Share of usable responses that every group needs, 0.8 or more.")
+    ] = 0.95,
+    data: Annotated[str | None, data_option("Where the run's corpus is now, if it was moved.")] = None,
+    details: Annotated[
+        bool, typer.Option(help="Write each request in lighteval's layout, too; that takes the run's corpus.")
+    ] = True,
+    send: Annotated[
+        bool, typer.Option("--push", help="Open a pull request; without it, the files are written here only.")
+    ] = False,
+) -> int:
+    """Write a run's scores for the Hub's leaderboards; with --push, open a pull request on the model."""
     from equivox.integrations.hub.remote import upload
-    from equivox.integrations.hub.submission import RESULTS, write_submission
+    from equivox.integrations.hub.submission import RESULTS, Wish, write_submission
 
+    wish = Wish(
+        run=run,
+        model_repo=model_repo,
+        benchmark=benchmark,
+        output=output or Path("hub") / f"results-{model_repo.replace('/', '--')}",
+        revision=revision,
+        source_url=source_url,
+        marks=frozenset(mark or ()),
+        min_coverage=min_coverage,
+        data=data,
+        details=details,
+    )
     submission = write_submission(wish)
     for task_id, value in submission.values.items():
         echo(f"  {task_id}: {value:.4g}")
     for task_id, reason in submission.left_out.items():
         echo(f"  {task_id}: left out, {reason}")
-    for mark, reason in submission.marked.items():
-        echo(f"Marked {mark}: {reason}.")
+    for name, reason in submission.marked.items():
+        echo(f"Marked {name}: {reason}.")
     show_files(submission.folder)
     if not send:
-        echo(f"Nothing was uploaded; add --push to open a pull request on {wish.model_repo}.")
+        echo(f"Nothing was uploaded; add --push to open a pull request on {model_repo}.")
         return EXIT_DONE
     done = upload(
         submission.folder / RESULTS,
-        wish.model_repo,
+        model_repo,
         repo_type="model",
         path_in_repo=RESULTS,
         message="Add equivox evaluation results",

@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from equivox.cli.options import RunArgument
 from equivox.core.errors import RequestError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wish:
-    """Options of the command line; `favourable` has ATTRIBUTE=VALUE, once per value."""
-
-    run: Path
-    by: str | None = None
-    favourable: list[str] = field(default_factory=list)
-    annotator: str | None = None
-    csv: Path | None = None
-    html: Path | None = None
-
-
-def run_impact(wish: Wish) -> int:
-    """Print the tables and write the files that were asked for; return 1 if a table has no ratios."""
+def impact(
+    run: RunArgument,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A×B", help="Columns that the run keeps, each alone and crossed; what each task compares."
+        ),
+    ] = None,
+    favourable: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ATTRIBUTE=VALUE", help="A favourable value in place of the declared ones; repeatable."),
+    ] = None,
+    annotator: Annotated[str | None, typer.Option(help="Another annotator of the run.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write every number to this CSV file too.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the tables as one HTML page to this file too.")] = None,
+) -> int:
+    """Show the share of favourable answers by group and the impact ratios; this is not a legal audit."""
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.output import console, echo
-    from equivox.compare.impact import impact, impact_records
+    from equivox.compare.impact import impact as impact_of
+    from equivox.compare.impact import impact_records
     from equivox.core.files import refuse_unusable_file, write_text
     from equivox.core.variants import parse_group
     from equivox.report.impact_files import impact_heading, impact_page, impact_tables
     from equivox.report.table import as_csv, print_tables
 
-    for option, path in (("csv", wish.csv), ("html", wish.html)):
+    for option, path in (("csv", csv), ("html", html)):
         if path is not None:
             refuse_unusable_file(path, option)
-    by = () if wish.by is None else parse_group(wish.by)
-    found = impact(wish.run, by=by, favourable=_favourable(wish.favourable), annotator=wish.annotator)
-    if wish.csv is not None:
-        write_text(wish.csv, as_csv(impact_records(found)))
-    if wish.html is not None:
-        write_text(wish.html, impact_page(found))
+    columns = () if by is None else parse_group(by)
+    found = impact_of(run, by=columns, favourable=_favourable(favourable or []), annotator=annotator)
+    if csv is not None:
+        write_text(csv, as_csv(impact_records(found)))
+    if html is not None:
+        write_text(html, impact_page(found))
     for line in impact_heading(found):
         echo(line)
     print_tables(console(), impact_tables(found))

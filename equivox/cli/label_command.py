@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from equivox.cli.options import (
+    AuditedOption,
+    CountOption,
+    DrawOption,
+    JudgeOption,
+    RecordingsOption,
+    StageOption,
+    names_in,
+    output_option,
+)
 from equivox.cli.output import echo
 from equivox.core.errors import RequestError
 
@@ -15,45 +25,58 @@ if TYPE_CHECKING:
     from equivox.compare.label_folder import LabelFolder
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wish:
-    """Options of the command line."""
-
-    places: Sequence[Path]
-    output: Path | None
-    n: int
-    per: Sequence[str]
-    seed: int
-    annotator: str | None
-    stage: str | None
-    judge: bool
-    data: str | None
-    media: bool
-    adjudicate: bool
-    host: str
-    port: int
-    browser: bool
-
-
-def label(wish: Wish) -> None:
-    """Serve the page that asks people until it is interrupted; where there are no items yet they are drawn first."""
+def label(
+    places: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or one label folder to go on with.")
+    ],
+    output: Annotated[Path | None, output_option("The label folder; RUN-labels beside the run by default.")] = None,
+    n: CountOption = 10,
+    per: Annotated[
+        str, typer.Option(help="Spread over any of model, task, condition, group. Scores need all but condition.")
+    ] = "model,task,group",
+    seed: DrawOption = 0,
+    annotator: AuditedOption = None,
+    stage: StageOption = None,
+    judge: JudgeOption = False,
+    data: RecordingsOption = None,
+    media: Annotated[
+        bool, typer.Option("--media/--no-media", help="Let people hear the recordings if they ask.")
+    ] = True,
+    adjudicate: Annotated[
+        bool, typer.Option("--adjudicate", help="Decide what people say differently, without their names.")
+    ] = False,
+    host: Annotated[
+        str, typer.Option(help="Listen at this address; 0.0.0.0 lets others on the network label.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Listen on this port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open a browser.")] = True,
+) -> None:
+    """Label answers in the browser, one a screen: saved at once, by several people without sight of each other."""
     import webbrowser
 
-    from equivox.compare.label_folder import LabelFolder
+    from equivox.compare.label_folder import SHEET_FILE, LabelFolder
+    from equivox.report.blind_sheet import drawn_counts, export_label_folder, refuse_used
     from equivox.report.label.server import Desk, serve
+    from equivox.report.stage_sheet import draw_sheet
 
-    folder = _folder(wish)
+    folder = _folder(places, output, stage)
+    if not (folder / SHEET_FILE).is_file():
+        refuse_used(folder)
+        drawn = draw_sheet(places, stage, n=n, per=names_in(per), seed=seed, annotator=annotator, judge=judge)
+        export_label_folder(drawn, folder, data=data, media=media)
+        for (model, group), count in sorted(drawn_counts(drawn).items()):
+            echo(f"{model}  {group or 'all'}: {count} answers")
     labels = LabelFolder(folder)
-    if wish.adjudicate and len(labels.people()) < 2:
+    if adjudicate and len(labels.people()) < 2:
         raise RequestError(f"`adjudicate` needs the labels of two people, {folder} has {len(labels.people())}")
 
     def ready(address: str) -> None:
         echo(f"{address}  (Ctrl-C ends it; labels are saved in {folder})")
-        if wish.browser:
+        if browser:
             webbrowser.open(address)
 
     with suppress(KeyboardInterrupt):  # how a server is meant to end
-        serve(Desk(labels, adjudicate=wish.adjudicate), host=wish.host, port=wish.port, ready=ready)
+        serve(Desk(labels, adjudicate=adjudicate), host=host, port=port, ready=ready)
     _tell(labels)
 
 
@@ -73,37 +96,26 @@ def _tell(labels: LabelFolder) -> None:
     echo(f"Compare with the annotator: `equivox audit score {folder}`")
 
 
-def _folder(wish: Wish) -> Path:
-    """Return the label folder to go on with, or a new one of responses of the runs."""
+def _folder(places: list[Path], output: Path | None, stage: str | None) -> Path:
+    """Return the label folder to go on with, or where the labels of the runs go; no labels of other runs."""
     from equivox.compare.label_folder import SHEET_FILE
     from equivox.compare.labels import read_key
     from equivox.core.files import refuse_unusable
-    from equivox.report.blind_sheet import drawn_counts, export_label_folder, refuse_used
-    from equivox.report.stage_sheet import draw_sheet
 
-    first = wish.places[0]
-    if len(wish.places) == 1 and (first / SHEET_FILE).is_file():
-        if wish.output is not None:
+    first = places[0]
+    if len(places) == 1 and (first / SHEET_FILE).is_file():
+        if output is not None:
             raise RequestError("`output` is for new labels; a label folder keeps its own, so leave it out")
         return first
-    for run in wish.places:
+    for run in places:
         refuse_unusable(run, "run")
-    folder = (
-        wish.output or first.resolve().parent / f"{first.resolve().name}-labels{f'-{wish.stage}' if wish.stage else ''}"
-    )
+    folder = output or first.resolve().parent / f"{first.resolve().name}-labels{f'-{stage}' if stage else ''}"
     if (folder / SHEET_FILE).is_file():
         known = {Path(entry["run"]) for entry in read_key(folder).values()}
-        if known != {run.resolve() for run in wish.places}:
+        if known != {run.resolve() for run in places}:
             raise RequestError(
                 f"{folder} holds labels of other runs ({', '.join(map(str, sorted(known)))}); name another `--output`"
             )
         echo(f"Going on with the labels in {folder}; `--output` makes new ones")
         return folder
-    refuse_used(folder)
-    drawn = draw_sheet(
-        wish.places, wish.stage, n=wish.n, per=wish.per, seed=wish.seed, annotator=wish.annotator, judge=wish.judge
-    )
-    export_label_folder(drawn, folder, data=wish.data, media=wish.media)
-    for (model, group), count in sorted(drawn_counts(drawn).items()):
-        echo(f"{model}  {group or 'all'}: {count} answers")
     return folder

@@ -51,6 +51,7 @@ class MetricGroup(typer.core.TyperGroup):
 
 
 app = typer.Typer(
+    name="metric",
     cls=MetricGroup,
     help="Compute a metric from a table that was made elsewhere: CSV, TSV, JSON, JSON lines or parquet.",
     no_args_is_help=True,

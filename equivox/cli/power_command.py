@@ -3,48 +3,66 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.task import Task
-from equivox.run.design import Design, task_design
 
-
-@dataclass(frozen=True, kw_only=True)
-class Wish:
-    """Options of the command line; None: the number in the task's design."""
-
-    task: str | None
-    data: str | None
-    shift: float | None
-    clusters: int | None
-    responses: int | None
-    groups: int | None
-    values: int | None
-    correlation: float
-    level: float
-    power: float
-    simulations: int
-    seed: int
+if TYPE_CHECKING:
+    from equivox.core.task import Task
+    from equivox.run.design import Design
 
 
 OPEN_VALUES = 20
 """The assumed number of distinct values of an attribute without a closed choice."""
 
 
-def power(wish: Wish) -> int:
-    """Print the smallest detectable shift per number of values, or the clusters that a given shift needs."""
+def power(
+    task: Annotated[
+        str | None, typer.Option(help="The task whose design is used; in a file, voices.yaml:story.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="Count the clusters there; published numbers by default.")] = None,
+    shift: Annotated[
+        float | None, typer.Option(help="Instead, estimate the clusters that detect this shift, in percent.")
+    ] = None,
+    clusters: Annotated[int | None, typer.Option(min=2, help="Clusters (speakers), instead of the task's.")] = None,
+    responses: Annotated[int | None, typer.Option(min=1, help="Responses per cluster.")] = None,
+    groups: Annotated[int | None, typer.Option(min=2, help="Groups.")] = None,
+    values: Annotated[int | None, typer.Option(min=2, help="Distinct values of an attribute.")] = None,
+    correlation: Annotated[float, typer.Option(help="Correlation within a cluster beyond its group.")] = 0.02,
+    level: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
+    power: Annotated[float, typer.Option(help="Share of experiments that should find the shift.")] = 0.8,
+    simulations: Annotated[int, typer.Option(min=200, help="Experiments simulated per answer.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 0,
+) -> int:
+    """Estimate the shift that a design can detect, or the number of speakers that a shift needs."""
+    from dataclasses import replace
+
     import numpy as np
 
     from equivox.cli.show import console
+    from equivox.run.design import Design
     from equivox.statistics import minimum_detectable_shift, required_clusters
 
-    design, attributes = _design(wish)
+    if task is not None:
+        design, attributes = _design_of(_one_task(task), data, values)
+    elif None in (clusters, responses, groups):
+        raise RequestError("give `--task`, or all of --clusters, --responses and --groups")
+    else:
+        design = Design(n_clusters=0, responses_per_cluster=0, n_groups=0, source="as given")
+        attributes = {values or OPEN_VALUES: []}
+    design = replace(
+        design,
+        n_clusters=clusters or design.n_clusters,
+        responses_per_cluster=responses or design.responses_per_cluster,
+        n_groups=groups or design.n_groups,
+    )
     out, name = console(), _measure()
     out.print(
         f"{design.n_clusters} clusters x {design.responses_per_cluster} responses, {design.n_groups} groups "
-        f"({design.source}); level {wish.level:g}, power {wish.power:g}, correlation within a cluster "
-        f"{wish.correlation:g}, {wish.simulations} simulated experiments each",
+        f"({design.source}); level {level:g}, power {power:g}, correlation within a cluster "
+        f"{correlation:g}, {simulations} simulated experiments each",
         markup=False,
     )
     for n_values, names in sorted(attributes.items()):
@@ -52,47 +70,34 @@ def power(wish: Wish) -> int:
             "responses_per_cluster": design.responses_per_cluster,
             "n_values": n_values,
             "n_groups": design.n_groups,
-            "alpha": wish.level,
-            "power": wish.power,
-            "cluster_correlation": wish.correlation,
-            "n_simulations": wish.simulations,
-            "rng": np.random.default_rng(wish.seed),
+            "alpha": level,
+            "power": power,
+            "cluster_correlation": correlation,
+            "n_simulations": simulations,
+            "rng": np.random.default_rng(seed),
         }
-        if wish.shift is None:
+        if shift is None:
             found = minimum_detectable_shift(n_clusters=design.n_clusters, **common)  # type: ignore[arg-type]
             answer = found.undefined or f"{name} {found.shift:.2f} (± {found.mc_error:.2f} Monte Carlo) can be detected"
         else:
-            needed = required_clusters(shift=wish.shift, **common)  # type: ignore[arg-type]
+            needed = required_clusters(shift=shift, **common)  # type: ignore[arg-type]
             answer = needed.undefined or (
-                f"{needed.n_clusters} clusters (± {needed.mc_error:.1f} Monte Carlo) detect {name} {wish.shift:g}"
+                f"{needed.n_clusters} clusters (± {needed.mc_error:.1f} Monte Carlo) detect {name} {shift:g}"
             )
         out.print(f"  {n_values:>3} values: {answer}   {', '.join(names)}", markup=False)
     return 0
 
 
-def _design(wish: Wish) -> tuple[Design, dict[int, list[str]]]:
+def _design_of(task: Task, data: str | None, values: int | None) -> tuple[Design, dict[int, list[str]]]:
+    """Return a task's design, and its attributes by their number of values."""
+    from equivox.run.design import task_design
+
     attributes: dict[int, list[str]] = {}
-    if wish.task is not None:
-        task = _one_task(wish.task)
-        design = task_design(task, wish.data)
-        for attribute in task.attributes:
-            if attribute.role == "outcome":
-                n_values = wish.values or len(attribute.options) or OPEN_VALUES
-                attributes.setdefault(n_values, []).append(attribute.name)
-    elif None in (wish.clusters, wish.responses, wish.groups):
-        raise RequestError("give `--task`, or all of --clusters, --responses and --groups")
-    else:
-        design = Design(n_clusters=0, responses_per_cluster=0, n_groups=0, source="as given")
-        attributes = {wish.values or OPEN_VALUES: []}
-    return (
-        replace(
-            design,
-            n_clusters=wish.clusters or design.n_clusters,
-            responses_per_cluster=wish.responses or design.responses_per_cluster,
-            n_groups=wish.groups or design.n_groups,
-        ),
-        attributes,
-    )
+    for attribute in task.attributes:
+        if attribute.role == "outcome":
+            n_values = values or len(attribute.options) or OPEN_VALUES
+            attributes.setdefault(n_values, []).append(attribute.name)
+    return task_design(task, data), attributes
 
 
 def _one_task(name: str) -> Task:

@@ -62,7 +62,7 @@ def with_scoring_options(command: Callable[..., int]) -> Callable[..., int]:
         typed = {name: given.pop(name) for name in theirs}
         return command(**given, options=_typed_options(**typed))
 
-    signature = inspect.signature(command)
+    signature = inspect.signature(command, eval_str=True)
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
         parameters.extend(theirs.values() if name == "options" else [parameter])

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from equivox.cli.options import output_option
 from equivox.cli.output import echo
 from equivox.core.task import Task
 
-app = typer.Typer(help="List tasks and show what one of them does.", no_args_is_help=True)
+app = typer.Typer(name="tasks", help="List tasks and show what one of them does.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -55,7 +56,7 @@ def card(
     name: Annotated[str, typer.Argument(help="A task, a family or a task file.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Write FAMILY.json into this folder, for each family."),
+        output_option("Write FAMILY.json into this folder, for each family.", metavar="FOLDER"),
     ] = None,
 ) -> None:
     """Print the BenchmarkCard of a family of tasks as JSON, from its card, metric and corpus."""

@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from equivox.cli.options import QuietOption, data_option, runs_argument
 from equivox.core.errors import RequestError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wish:
-    """Options of the command line."""
-
-    runs: list[Path]
-    data: str | None
-    static: Path | None
-    media: str | None
-    host: str
-    port: int
-    browser: bool
-    quiet: bool
-
-
-def view(wish: Wish) -> int:
-    """Serve the page until it is interrupted, or write it as a folder."""
+def view(
+    runs: Annotated[list[Path], runs_argument("Folders of runs; the first two are compared.")],
+    data: Annotated[str | None, data_option("Where recordings or images are now.")] = None,
+    static: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the page as a folder for any web server, and end.")
+    ] = None,
+    media: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="With --static: recordings of each task and group (20), all, or none."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; others than this machine's show it to others.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+    quiet: QuietOption = False,
+) -> int:
+    """Show answers in a browser: side by side by group, unreadable ones, two runs, and a run that is under way."""
     from equivox.core.files import refuse_unusable
 
-    for folder in wish.runs:
+    for folder in runs:
         refuse_unusable(folder, "run")
-    if wish.static is not None:
-        return _write(wish, wish.static)
-    if wish.media is not None:
+    if static is not None:
+        return _write(runs, static, data, media, quiet=quiet)
+    if media is not None:
         raise RequestError("`media` is for `--static DIR`; the server shows every recording that it finds")
-    return _serve(wish)
+    return _serve(runs, data, host, port, browser=browser)
 
 
-def _serve(wish: Wish) -> int:
+def _serve(runs: list[Path], data: str | None, host: str, port: int, *, browser: bool) -> int:
     import webbrowser
 
     from equivox.cli import EXIT_DONE
@@ -45,15 +50,15 @@ def _serve(wish: Wish) -> int:
 
     def ready(address: str) -> None:
         echo(f"{address}  (Ctrl-C ends it)")
-        if wish.browser:
+        if browser:
             webbrowser.open(address)
 
     with suppress(KeyboardInterrupt):  # how a server is meant to end
-        serve(wish.runs, data=wish.data, host=wish.host, port=wish.port, ready=ready)
+        serve(runs, data=data, host=host, port=port, ready=ready)
     return EXIT_DONE
 
 
-def _write(wish: Wish, output: Path) -> int:
+def _write(runs: list[Path], output: Path, data: str | None, media: str | None, *, quiet: bool) -> int:
     from equivox.cli import EXIT_DONE
     from equivox.cli.output import echo
     from equivox.cli.show import progress_bars
@@ -61,12 +66,12 @@ def _write(wish: Wish, output: Path) -> int:
     from equivox.report.view.static import FEW, checked_media, sizes, write_static
 
     refuse_unusable(output, "static")
-    for folder in wish.runs:
+    for folder in runs:
         if output.resolve().is_relative_to(folder.resolve()):
             raise RequestError(f"`static` {output} is inside of a run, which is not written; name another place")
-    media = FEW if wish.media is None else checked_media(wish.media)
-    with progress_bars(quiet=wish.quiet) as progress:
-        found = write_static(wish.runs, output, media=media, data=wish.data, progress=progress)
+    kept = FEW if media is None else checked_media(media)
+    with progress_bars(quiet=quiet) as progress:
+        found = write_static(runs, output, media=kept, data=data, progress=progress)
     size = sizes(found)
     echo(f"{output / 'index.html'}: {size['total_bytes']}, for any web server or a static Space")
     if found.media < found.all_media:

@@ -1,0 +1,146 @@
+"""The commands about several runs: compare, report, leaderboard, plot; nothing heavy is imported at start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equivox.cli.options import RunArgument, data_option, output_option, runs_argument
+from equivox.core.errors import RequestError
+from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
+
+
+def compare(
+    runs: Annotated[list[Path], runs_argument("Folders of runs, one model each.")],
+    csv: Annotated[Path | None, typer.Option(help="Write every number to CSV files in this folder too.")] = None,
+    latex: Annotated[Path | None, typer.Option(help="Write tables for a paper to .tex files in this folder.")] = None,
+    top: Annotated[int, typer.Option(min=0, help="How many attributes of each model to show value by value.")] = 3,
+    resamples: Annotated[
+        int,
+        typer.Option(min=FEWEST_RESAMPLES, max=MOST_RESAMPLES, help="Swaps drawn for each test between two models."),
+    ] = 10_000,
+) -> int:
+    """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
+    from equivox.cli import EXIT_DONE
+    from equivox.cli.show import console, show_opening
+    from equivox.compare.impact import impact_records, impacts
+    from equivox.compare.ranking import judge, judged_records
+    from equivox.compare.runs import comparison_records, open_comparison
+    from equivox.core.files import write_text
+    from equivox.report.comparison_tables import comparison_tables, latex_tables, overlap_table, verdict_tables
+    from equivox.report.impact_files import side_by_side_tables
+    from equivox.report.opening import opening_of
+    from equivox.report.table import as_csv, as_latex, print_tables
+
+    for option, folder in (("csv", csv), ("latex", latex)):
+        if folder is not None:
+            check_tables_folder(folder, option)
+    comparison = open_comparison(runs)
+    favourable = impacts(comparison.runs)
+    named = [(run.model, run.folder) for run in comparison.runs]
+    asked = {m.name: m for m in comparison.metrics.values() if m.overlap is not None}
+    overlaps = {m.overlap_help: m.overlap(named) for m in asked.values() if m.overlap is not None}
+    judged = judge(comparison, n_resamples=resamples)
+    impact_shown = side_by_side_tables(favourable)
+    if csv is not None:
+        shared = {f"{what}_overlap": [vars(entry) for entry in found] for what, found in overlaps.items()}
+        ratios = {"impact": [row for found in favourable.found for row in impact_records(found)]}
+        for name, records in {**comparison_records(comparison), **judged_records(judged), **shared, **ratios}.items():
+            if records:
+                write_text(csv / f"{name}.csv", as_csv(records))
+    if latex is not None:
+        impact_latex = {"impact": as_latex(impact_shown)} if impact_shown else {}
+        for name, text in {**latex_tables(comparison, judged), **impact_latex}.items():
+            write_text(latex / f"{name}.tex", text)
+    show_opening(console(), opening_of(comparison, judged))
+    shown = [*comparison_tables(comparison, attributes=top), *verdict_tables(comparison, judged)]
+    for tables in [*shown, impact_shown, [overlap_table(what, found) for what, found in overlaps.items() if found]]:
+        print_tables(console(), tables)
+    return EXIT_DONE
+
+
+def check_tables_folder(folder: Path, option: str) -> None:
+    """Raise RequestError, naming the option, for a folder that no table can be written into."""
+    from equivox.core.files import refuse_unusable
+
+    refuse_unusable(folder, option)
+    if folder.exists() and not folder.is_dir():
+        raise RequestError(f"`{option}` {folder} is a file; name the folder that the tables go into")
+
+
+def report(
+    runs: Annotated[list[Path], runs_argument("Folders of runs.")],
+    output: Annotated[Path, output_option("The HTML file to write.")] = Path("report.html"),
+    examples: Annotated[
+        int, typer.Option(min=0, help="Responses to show of each model, task and group; none by default.")
+    ] = 0,
+    data: Annotated[str | None, data_option("Where recordings or images are now.")] = None,
+    impact: Annotated[
+        bool,
+        typer.Option("--impact", help="Write the impact ratios of one run instead, laid out as Local Law 144 asks."),
+    ] = False,
+) -> int:
+    """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
+    from equivox.cli import EXIT_DONE
+    from equivox.cli.show import console
+    from equivox.core.files import refuse_unusable_file, write_text
+    from equivox.report.page import build_report
+
+    refuse_unusable_file(output, "output")
+    if impact:
+        from equivox.cli.impact_command import impact as show_impact
+
+        if len(runs) > 1 or examples:
+            raise RequestError("`--impact` writes the impact ratios of one run, without examples; name one run alone")
+        return show_impact(runs[0], html=output)
+    write_text(output, build_report(runs, examples=examples, data=data))
+    console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.1f} MB)", markup=False)
+    return EXIT_DONE
+
+
+def leaderboard(
+    runs: Annotated[Path, typer.Argument(metavar="RUNS", help="A folder with runs in it, at any depth.")],
+    output: Annotated[Path, output_option("Where index.html and leaderboard.json go.")] = Path("leaderboard"),
+) -> int:
+    """Write a leaderboard of all runs below a folder as one sortable page and as JSON."""
+    from equivox.cli import EXIT_DONE
+    from equivox.cli.show import console
+    from equivox.core.files import refuse_unusable, write_text
+    from equivox.report.board import board_html, board_json, board_rows
+
+    refuse_unusable(output, "output")
+    rows = board_rows(runs)
+    write_text(output / "leaderboard.json", board_json(rows))
+    write_text(output / "index.html", board_html(rows))
+    n_runs = len({row.run for row in rows})
+    console().print(f"{len(rows)} scores of {n_runs} runs: {(output / 'index.html').resolve()}", markup=False)
+    return EXIT_DONE
+
+
+def plot(
+    run: RunArgument,
+    figure: Annotated[
+        str,
+        typer.Argument(
+            metavar="FIGURE",
+            help="forest:FAMILY, shares:TASK:ATTRIBUTE, heat:TASK, metrics:FAMILY, speakers:TASK; of several runs "
+            "ranks:FAMILY or correlations:DIMENSION.",
+        ),
+    ],
+    output: Annotated[Path, output_option("A file that ends in .svg, .png or .pdf.")],
+    beside: Annotated[
+        list[Path] | None, typer.Option(metavar="RUN", help="Another run, for a figure of several.")
+    ] = None,
+) -> int:
+    """Draw one figure of one or several runs, in print quality."""
+    from equivox.cli import EXIT_DONE
+    from equivox.cli.figure_files import figure_format, write_figure
+    from equivox.core.files import refuse_unusable
+    from equivox.report.figures import figure_of
+
+    refuse_unusable(output, "output")
+    figure_format(output, "output")
+    write_figure(output, figure_of(run, figure, beside=beside or []))
+    return EXIT_DONE
