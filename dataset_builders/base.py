@@ -246,7 +246,9 @@ class Builder(ABC):
 
         clips = self._scanned.clips
         with ThreadPoolExecutor(max_workers=8) as pool:  # hashing and reading both release the interpreter lock
-            return dict(zip((c.clip_id for c in clips), pool.map(_file_sha256, (c.path for c in clips)), strict=True))
+            return dict(
+                zip((c.clip_id for c in clips), pool.map(_sha256_if_readable, (c.path for c in clips)), strict=True)
+            )
 
     def differences(self) -> list[str]:
         """Return the differences of the source from published facts, and its oddities; reads audio.
@@ -283,18 +285,8 @@ class Builder(ABC):
         digest = hashlib.sha256()
         digest.update(_json([dataclasses.asdict(self.facts), self.differences()]))
         for clip in self._scanned.clips:
-            digest.update(
-                _json(
-                    [
-                        clip.clip_id,
-                        self.relative(clip.path),
-                        self._digests[clip.clip_id],
-                        clip.text,
-                        clip.speaker,
-                        dict(clip.columns),
-                    ]
-                )
-            )
+            named = [clip.clip_id, self.relative(clip.path), self._digests[clip.clip_id]]
+            digest.update(_json([*named, clip.text, clip.speaker, dict(clip.columns)]))
         return digest.hexdigest()
 
     def dataset(self) -> datasets.Dataset:
@@ -427,6 +419,18 @@ def _swallowed(cell: str, columns: int) -> bool:
     return breaks > 0 and columns > 1 and cell.count(",") == breaks * (columns - 1)
 
 
+def audio_files(paths: Iterable[Path]) -> list[Path]:
+    """Return the audio files among `paths` by folder and name, and of several formats the preferred one first."""
+    audio = [path for path in paths if path.suffix.lower() in AUDIO_SUFFIXES]
+    return sorted(audio, key=lambda path: (path.parent, path.stem, AUDIO_SUFFIXES.index(path.suffix.lower())))
+
+
+def refuse_below_one(name: str, given: int, usual: int) -> None:
+    """Raise RequestError for an option that counts something and is not at least 1."""
+    if given < 1:
+        raise RequestError(f"`{name}` must be at least 1, got {given}; the usual is {usual}")
+
+
 def normal(value: str) -> str | None:
     """Return a category in lower case with single spaces; None if it means that nothing is known.
 
@@ -508,10 +512,15 @@ def _few(names: Sequence[str]) -> str:
     return f"{len(names):,} ({listed(names)})"
 
 
-def _file_sha256(path: Path) -> str | None:
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sha256_if_readable(path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_of(path)
     except OSError:
         return None
 

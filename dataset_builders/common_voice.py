@@ -39,6 +39,7 @@ from equivox.dataset_builders.base import (
     held_by_few,
     listed,
     read_tab_separated,
+    refuse_below_one,
     speakers_with,
 )
 
@@ -111,13 +112,9 @@ class CommonVoice(Builder):
         clips_per_speaker: int = CLIPS_PER_SPEAKER,
         speakers_per_accent: int = SPEAKERS_PER_ACCENT,
     ) -> None:
-        for name, given in (
-            ("speakers", speakers),
-            ("clips_per_speaker", clips_per_speaker),
-            ("speakers_per_accent", speakers_per_accent),
-        ):
-            if given < 1:
-                raise RequestError(f"`{name}` must be at least 1, got {given}")
+        refuse_below_one("speakers", speakers, SPEAKERS)
+        refuse_below_one("clips_per_speaker", clips_per_speaker, CLIPS_PER_SPEAKER)
+        refuse_below_one("speakers_per_accent", speakers_per_accent, SPEAKERS_PER_ACCENT)
         self.speakers = speakers
         self.clips_per_speaker = clips_per_speaker
         self.speakers_per_accent = speakers_per_accent
@@ -163,9 +160,12 @@ class CommonVoice(Builder):
         oddities = {
             f"lines of {TABLE} with more or fewer cells than the header, not used": broken,
             "paths that are no file name in clips/, not used": strange,
-            "speakers who stated several genders (null)": [key for key, one in named.items() if len(one.genders) > 1],
-            "speakers who stated several ages (null)": [key for key, one in named.items() if len(one.ages) > 1],
-            "speakers who stated several accents (null)": [key for key, one in named.items() if len(one.accents) > 1],
+            **{
+                f"speakers who stated several {what} (null)": [
+                    k for k, one in named.items() if len(vars(one)[what]) > 1
+                ]
+                for what in ("genders", "ages", "accents")
+            },
             "genders that no release offers (null)": _unknown((one.genders for one in everybody.values()), GENDERS),
             "ages that no release offers (null)": _unknown((one.ages for one in everybody.values()), AGES),
         }

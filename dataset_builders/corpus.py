@@ -211,24 +211,19 @@ def table_in(source: DataSource, data: str | Path | None) -> DataSource:
 
 def from_builder(builder: Builder) -> Corpus:
     """Return the corpus that `builder` reads from its source, without a build."""
-    from equivox.dataset_builders.schema import read_clip, read_image
+    from equivox.dataset_builders.schema import read_clip
 
     samples = []
     for clip in builder.clips():
-        duration_s = None
-        if builder.MEDIA == "image":
-            data, problem = read_image(clip)
-        else:
-            data, facts = read_clip(clip)
-            problem, duration_s = facts.problem, facts.duration_s or None
+        data, facts = read_clip(clip, builder.MEDIA)
         samples.append(
             Sample(
                 sample_id=clip.clip_id,
                 columns={"text": clip.text, "speaker": clip.speaker, **clip.columns},
                 sha256=_digest(data, clip.clip_id),
                 file_name=clip.path.name,
-                problem=_named(clip.path.name, problem),
-                duration_s=duration_s,
+                problem=_named(clip.path.name, facts.problem),
+                duration_s=facts.duration_s or None,
                 load=clip.path.read_bytes,
             )
         )

@@ -19,12 +19,12 @@ from pathlib import Path
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders.base import (
-    AUDIO_SUFFIXES,
     Builder,
     Clip,
     Column,
     CorpusFacts,
     Scan,
+    audio_files,
     decade,
     found_instead,
     normal,
@@ -94,7 +94,7 @@ class CremaD(Builder):
         clips: dict[str, Clip] = {}
         strange: list[str] = []
         doubles: list[str] = []
-        for path in sorted(self._files(), key=lambda p: (p.stem, AUDIO_SUFFIXES.index(p.suffix.lower()))):
+        for path in audio_files((self.source / "AudioWAV").iterdir()):
             match = CLIP_NAME.fullmatch(path.stem)
             if match is None:
                 strange.append(path.name)
@@ -110,9 +110,6 @@ class CremaD(Builder):
             ],
         }
         return self._found(tuple(clips.values()), set(actors), files)
-
-    def _files(self) -> list[Path]:
-        return [path for path in (self.source / "AudioWAV").iterdir() if path.suffix.lower() in AUDIO_SUFFIXES]
 
     def _sentences(self) -> dict[str, str]:
         """Return the text of each sentence code; empty if the source does not have it."""

@@ -11,7 +11,9 @@ import csv
 import hashlib
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -192,57 +194,61 @@ def _log(path: Path, attempt: Attempt) -> None:
 _EXTRA = 'images are made with diffusers; install it with `pip install "equivox[genres-images]"`'
 
 
+@contextmanager
+def _opening(name: str) -> Iterator[None]:
+    """Turn the errors of a model that cannot be loaded into a RequestError."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise RequestError(f"the image model {name!r} cannot be opened ({reason}); get it first") from None
+
+
 class SdxlPainter:
     """Stable Diffusion XL, base and refiner, through diffusers; loaded for the first image."""
 
     def __init__(self, settings: ImageSettings) -> None:
         self._settings = settings
-        self._loaded: tuple[Any, Any] | None = None
 
     def paint(self, prompt: str, seed: int) -> Any:
         """Return one image; the refiner continues the base's result."""
         import torch
 
         s = self._settings
-        base, refiner = self._pipelines()
-        generator = torch.Generator("cpu").manual_seed(seed)
+        base, refiner = self._pipelines
         common = {
             "prompt": prompt,
             "num_inference_steps": s.steps,
             "guidance_scale": s.guidance,
-            "generator": generator,
+            "generator": torch.Generator("cpu").manual_seed(seed),
         }
         latent = base(**common, height=s.size, width=s.size, denoising_end=s.base_share, output_type="latent").images
         return refiner(**common, image=latent, denoising_start=s.base_share).images[0]
 
-    def _pipelines(self) -> tuple[Any, Any]:
-        if self._loaded is None:
-            try:
-                import torch
-                from diffusers import (
-                    EulerAncestralDiscreteScheduler,
-                    StableDiffusionXLImg2ImgPipeline,
-                    StableDiffusionXLPipeline,
-                )
-            except ModuleNotFoundError:
-                raise RequestError(_EXTRA) from None
-            cuda = torch.cuda.is_available()
-            options = {"torch_dtype": torch.float16 if cuda else torch.float32, "use_safetensors": True}
-            loaded = []
-            for kind, name in (
-                (StableDiffusionXLPipeline, self._settings.base),
-                (StableDiffusionXLImg2ImgPipeline, self._settings.refiner),
-            ):
-                try:
-                    pipeline = kind.from_pretrained(name, **options)
-                except (OSError, ValueError) as error:
-                    reason = str(error).strip().splitlines()[0]
-                    raise RequestError(f"the image model {name!r} cannot be opened ({reason}); get it first") from None
-                pipeline.scheduler = EulerAncestralDiscreteScheduler.from_config(pipeline.scheduler.config)
-                pipeline.set_progress_bar_config(disable=True)
-                loaded.append(pipeline.to("cuda" if cuda else "cpu"))
-            self._loaded = loaded[0], loaded[1]
-        return self._loaded
+    @cached_property
+    def _pipelines(self) -> list[Any]:
+        try:
+            import torch
+            from diffusers import (
+                EulerAncestralDiscreteScheduler,
+                StableDiffusionXLImg2ImgPipeline,
+                StableDiffusionXLPipeline,
+            )
+        except ModuleNotFoundError:
+            raise RequestError(_EXTRA) from None
+        cuda = torch.cuda.is_available()
+        options = {"torch_dtype": torch.float16 if cuda else torch.float32, "use_safetensors": True}
+        loaded = []
+        for kind, name in (
+            (StableDiffusionXLPipeline, self._settings.base),
+            (StableDiffusionXLImg2ImgPipeline, self._settings.refiner),
+        ):
+            with _opening(name):
+                pipeline = kind.from_pretrained(name, **options)
+            pipeline.scheduler = EulerAncestralDiscreteScheduler.from_config(pipeline.scheduler.config)
+            pipeline.set_progress_bar_config(disable=True)
+            loaded.append(pipeline.to("cuda" if cuda else "cpu"))
+        return loaded
 
 
 class ClipJudge:
@@ -250,32 +256,25 @@ class ClipJudge:
 
     def __init__(self, settings: ImageSettings) -> None:
         self._name = settings.clip
-        self._loaded: tuple[Any, Any] | None = None
 
     def cosine(self, image: Any, prompt: str) -> float:
         """Return the cosine of image and prompt; a prompt that is too long for CLIP is cut."""
         import torch
 
-        processor, model = self._model()
+        processor, model = self._model
         given = processor(text=[prompt], images=image, return_tensors="pt", padding=True, truncation=True)
         with torch.inference_mode():
             found = model(**given.to(model.device))
         return float(torch.nn.functional.cosine_similarity(found.image_embeds, found.text_embeds)[0])
 
+    @cached_property
     def _model(self) -> tuple[Any, Any]:
-        if self._loaded is None:
-            try:
-                import torch
-                from transformers import CLIPModel, CLIPProcessor
-            except ModuleNotFoundError:
-                raise RequestError(_EXTRA) from None
-            try:
-                model = CLIPModel.from_pretrained(self._name)
-                processor = CLIPProcessor.from_pretrained(self._name)
-            except (OSError, ValueError) as error:
-                reason = str(error).strip().splitlines()[0]
-                raise RequestError(
-                    f"the image model {self._name!r} cannot be opened ({reason}); get it first"
-                ) from None
-            self._loaded = processor, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-        return self._loaded
+        try:
+            import torch
+            from transformers import CLIPModel, CLIPProcessor
+        except ModuleNotFoundError:
+            raise RequestError(_EXTRA) from None
+        with _opening(self._name):
+            model = CLIPModel.from_pretrained(self._name)
+            processor = CLIPProcessor.from_pretrained(self._name)
+        return processor, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()

@@ -23,15 +23,16 @@ from pathlib import Path
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders.base import (
-    AUDIO_SUFFIXES,
     Builder,
     Clip,
     Column,
     CorpusFacts,
     Scan,
+    audio_files,
     found_instead,
     normal,
     read_table,
+    refuse_below_one,
     speakers_with,
 )
 
@@ -85,8 +86,7 @@ class L2Arctic(Builder):
     )
 
     def __init__(self, source: Path | str, *, sentences: int = SENTENCES) -> None:
-        if sentences < 1:
-            raise RequestError(f"`sentences` must be at least 1, got {sentences}; the usual is {SENTENCES}")
+        refuse_below_one("sentences", sentences, SENTENCES)
         self.sentences = sentences
         super().__init__(source)
 
@@ -126,8 +126,7 @@ class L2Arctic(Builder):
         doubles: list[str] = []
         for speaker, folder in folders.items():
             mine = recordings.setdefault(speaker, {})
-            audio = [path for path in (folder / "wav").iterdir() if path.suffix.lower() in AUDIO_SUFFIXES]
-            for path in sorted(audio, key=lambda p: (p.stem, AUDIO_SUFFIXES.index(p.suffix.lower()))):
+            for path in audio_files((folder / "wav").iterdir()):
                 if CLIP_NAME.fullmatch(path.stem) is None:
                     strange.append(f"{speaker}/{path.name}")
                 elif path.stem in mine:

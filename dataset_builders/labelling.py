@@ -22,7 +22,7 @@ from equivox.core.requests import Engine
 from equivox.core.task import GREEDY
 from equivox.dataset_builders.asking import Asker, Progress, Question, answers_file
 from equivox.dataset_builders.base import listed, read_numbered_table
-from equivox.dataset_builders.rewriting import form, prompt, read_object, table
+from equivox.dataset_builders.rewriting import form, left_out_file, prompt, said_in, table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, KINDS
 from equivox.dataset_builders.spoken_stereoset import LABELS as _OURS
 from equivox.dataset_builders.synthesis import LABELLED, read_texts
@@ -157,9 +157,7 @@ def _question(item: _Item, annotator: str) -> Question:
 
 def _read(answer: str | None) -> str:
     """Return the label in an answer, "" if there is none or it cannot be read."""
-    if answer is None:
-        return ""
-    said = str(read_object(answer).get("label", answer)).strip().strip('".').casefold()
+    said = "" if answer is None else said_in(answer, "label")
     return said if said in LABELS.values() else ""
 
 
@@ -223,7 +221,7 @@ def keep_agreed(
             who = sorted(set().union(*own.values()))
             told = {LABELS[kind]: [own[kind][name] for name in who if name in own[kind]] for kind in CONTINUATIONS}
             kept.append({**row, "labels": json.dumps(told), "annotators": json.dumps(who)})
-    file = output.with_name(f"{output.stem}.left_out.csv")
+    file = left_out_file(output)
     write_text(file, table([*header, "reason", *(f"agreement {kind}" for kind in CONTINUATIONS)], left_out))
     reasons = Counter(row["reason"] for row in left_out)
     if not kept:

@@ -38,47 +38,17 @@ NAMING = 400
 
 _SAMPLES, _RATE, _WRONG_RATE = 960, 16_000, 8_000
 _NOUNS = (
-    "lamp",
-    "river",
-    "engine",
-    "ladder",
-    "orchard",
-    "kettle",
-    "harbor",
-    "ticket",
-    "blanket",
-    "signal",
-    "bridge",
+    "lamp", "river", "engine", "ladder", "orchard", "kettle", "harbor", "ticket", "blanket", "signal", "bridge",
     "jar",
-)
+)  # fmt: skip
 _VERBS = (
-    "hides",
-    "leaves",
-    "follows",
-    "warms",
-    "opens",
-    "crosses",
-    "needs",
-    "marks",
-    "covers",
-    "moves",
-    "keeps",
+    "hides", "leaves", "follows", "warms", "opens", "crosses", "needs", "marks", "covers", "moves", "keeps",
     "turns",
-)
+)  # fmt: skip
 _PLACES = (
-    "gate",
-    "meadow",
-    "station",
-    "cellar",
-    "corner",
-    "valley",
-    "market",
-    "tower",
-    "garden",
-    "island",
-    "roof",
+    "gate", "meadow", "station", "cellar", "corner", "valley", "market", "tower", "garden", "island", "roof",
     "field",
-)
+)  # fmt: skip
 
 
 def write_clip(path: Path, seed: str, *, rate: int = _RATE) -> None:

@@ -171,25 +171,7 @@ def make_fairface(folder: Path, *, damage: bool = False) -> dict[str, str]:
 def _word(number: int) -> str:
     """Return a made-up word that is different for every number up to 400."""
     syllables = (
-        "ba",
-        "de",
-        "fi",
-        "go",
-        "ku",
-        "la",
-        "me",
-        "ni",
-        "po",
-        "ru",
-        "sa",
-        "te",
-        "vi",
-        "wo",
-        "zu",
-        "na",
-        "ri",
-        "lo",
-        "mu",
-        "si",
-    )
+        "ba", "de", "fi", "go", "ku", "la", "me", "ni", "po", "ru", "sa", "te", "vi", "wo", "zu", "na", "ri", "lo",
+        "mu", "si",
+    )  # fmt: skip
     return syllables[number % 20] + syllables[number // 20 % 20]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.version import __version__
-from equivox.dataset_builders.base import Builder, Column, CorpusFacts, count, listed
+from equivox.dataset_builders.base import Builder, Column, CorpusFacts, count, listed, sha256_of
 from equivox.dataset_builders.schema import Row, features, rows
 
 if TYPE_CHECKING:
@@ -370,11 +370,3 @@ def _versions() -> dict[str, str]:
         "soundfile": soundfile.__version__,
         "libsndfile": soundfile.__libsndfile_version__,
     }
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's content."""
-    import hashlib
-
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

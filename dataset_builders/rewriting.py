@@ -127,7 +127,7 @@ def rewrite(
                 why[place] = (problem, texts["context"])
     left_out = {place: why[place] for place in open_rows}
     header = [domain, *_TEXTS]
-    file = output.with_name(f"{output.stem}.left_out.csv")
+    file = left_out_file(output)
     listing = [
         {**rows[place], "reason": reason, "last": " ".join(last.split())}
         for place, (reason, last) in sorted(left_out.items())
@@ -185,7 +185,7 @@ def _readable(answer: str | None, groups: Sequence[str]) -> str | None:
     """Return why a context cannot be kept; None if the reader says that the group cannot be told from it."""
     if answer is None:
         return "the reader gave no answer"
-    said = str(read_object(answer).get("answer", answer)).strip().strip('".').casefold()
+    said = said_in(answer, "answer")
     if said == UNKNOWN:
         return None
     if said in {group.casefold() for group in groups}:
@@ -205,6 +205,16 @@ def read_object(answer: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return read if isinstance(read, dict) else {}
+
+
+def said_in(answer: str, field: str) -> str:
+    """Return what a model says in one field of its answer, or the whole answer without one, in lower case."""
+    return str(read_object(answer).get(field, answer)).strip().strip('".').casefold()
+
+
+def left_out_file(output: Path) -> Path:
+    """Return the file beside `output` that lists what is not in it, and why."""
+    return output.with_name(f"{output.stem}.left_out.csv")
 
 
 def form(fields: Mapping[str, Sequence[str] | None]) -> dict[str, Any]:

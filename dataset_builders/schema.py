@@ -38,86 +38,49 @@ def features(facts: CorpusFacts, media: str = "audio") -> datasets.Features:
     """Return the columns of a corpus and their types; audio and images stay encoded (`decode=False`)."""
     import datasets
 
-    string, number = datasets.Value("string"), datasets.Value("float64")
-    if media == "image":
-        own = {column.name: datasets.Value(column.kind) for column in facts.columns}
-        first = {name: datasets.Image(decode=False) if name == "image" else string for name in COMMON_IMAGE}
-        problem = first.pop("image_problem")
-        return datasets.Features({**first, **own, "image_problem": problem})
-    return datasets.Features(
-        {
-            "audio": datasets.Audio(decode=False),
-            "audio_sha256": string,
-            "text": string,
-            "speaker": string,
-            "clip_id": string,
-            **{column.name: datasets.Value(column.kind) for column in facts.columns},
-            "sampling_rate": datasets.Value("int64"),
-            "duration_s": number,
-            "audio_problem": string,
-        }
-    )
+    kinds = {"sampling_rate": "int64", "duration_s": "float64"}
+    common = {
+        name: datasets.Value(kinds.get(name, "string")) for name in (COMMON if media == "audio" else COMMON_IMAGE)
+    }
+    common[media] = (datasets.Audio if media == "audio" else datasets.Image)(decode=False)
+    last = {name: common.pop(name) for name in (*kinds, f"{media}_problem") if name in common}
+    return datasets.Features({**common, **{c.name: datasets.Value(c.kind) for c in facts.columns}, **last})
 
 
-def read_clip(clip: Clip) -> tuple[bytes | None, AudioFacts]:
-    """Return the bytes and the facts of a clip's file; without a file the bytes are None and the problem says so."""
-    try:
-        data = clip.path.read_bytes()
-    except FileNotFoundError:
-        return None, AudioFacts("unknown", 0, 0, 0.0, "missing file")
-    except OSError as error:
-        return None, AudioFacts("unknown", 0, 0, 0.0, f"unreadable file: {error.strerror}")
-    return data, inspect_audio(data, name=clip.path.name)
+def read_clip(clip: Clip, media: str = "audio") -> tuple[bytes | None, AudioFacts]:
+    """Return the bytes and the facts of a clip's file; without a file the bytes are None and the problem says so.
 
-
-def read_image(clip: Clip) -> tuple[bytes | None, str | None]:
-    """Return the bytes of an image's file, and why it cannot be used or None.
-
-    Every image is checked by its first bytes; if Pillow is installed, it is also decoded.
+    Of an image only the problem is known: it is checked by its first bytes and, if Pillow is installed, decoded.
     """
+    kind = "unknown" if media == "audio" else media
     try:
         data = clip.path.read_bytes()
     except OSError as error:
-        return None, "missing file" if isinstance(error, FileNotFoundError) else f"unreadable file: {error.strerror}"
-    return data, inspect_image(data, name=clip.path.name)
-
-
-def _image_rows(builder: Builder) -> Iterator[tuple[Row, AudioFacts]]:
-    for clip in builder.clips():
-        data, problem = read_image(clip)
-        row = {
-            "image": {"bytes": data, "path": builder.relative(clip.path)},
-            "image_sha256": None if data is None else sha256(data),
-            "text": clip.text,
-            "speaker": clip.speaker,
-            "clip_id": clip.clip_id,
-            **{column.name: clip.columns[column.name] for column in builder.facts.columns},
-            "image_problem": problem,
-        }
-        yield row, AudioFacts("image", 0, 0, 0.0, problem)
+        missing = isinstance(error, FileNotFoundError)
+        problem = "missing file" if missing else f"unreadable file: {error.strerror}"
+        return None, AudioFacts(kind, 0, 0, 0.0, problem)
+    if media == "audio":
+        return data, inspect_audio(data, name=clip.path.name)
+    return data, AudioFacts(kind, 0, 0, 0.0, inspect_image(data, name=clip.path.name))
 
 
 def rows(builder: Builder) -> Iterator[tuple[Row, AudioFacts]]:
     """Yield a row per clip or image, sorted by id, with the facts of its audio; damaged ones are rows too."""
-    if builder.MEDIA == "image":
-        yield from _image_rows(builder)
-        return
+    media = builder.MEDIA
     for clip in builder.clips():
-        data, audio = read_clip(clip)
-        yield (
-            {
-                "audio": {"bytes": data, "path": builder.relative(clip.path)},
-                "audio_sha256": None if data is None else sha256(data),
-                "text": clip.text,
-                "speaker": clip.speaker,
-                "clip_id": clip.clip_id,
-                **{column.name: clip.columns[column.name] for column in builder.facts.columns},
-                "sampling_rate": audio.sampling_rate or None,
-                "duration_s": audio.duration_s or None,
-                "audio_problem": audio.problem,
-            },
-            audio,
-        )
+        data, facts = read_clip(clip, media)
+        heard = {"sampling_rate": facts.sampling_rate or None, "duration_s": facts.duration_s or None}
+        row = {
+            media: {"bytes": data, "path": builder.relative(clip.path)},
+            f"{media}_sha256": None if data is None else sha256(data),
+            "text": clip.text,
+            "speaker": clip.speaker,
+            "clip_id": clip.clip_id,
+            **{column.name: clip.columns[column.name] for column in builder.facts.columns},
+            **(heard if media == "audio" else {}),
+            f"{media}_problem": facts.problem,
+        }
+        yield row, facts
 
 
 def dataset(builder: Builder) -> datasets.Dataset:

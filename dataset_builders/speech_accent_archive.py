@@ -34,6 +34,7 @@ from equivox.dataset_builders.base import (
     listed,
     normal,
     read_table,
+    refuse_below_one,
     speakers_with,
 )
 
@@ -76,11 +77,7 @@ class SpeechAccentArchive(Builder):
     )
 
     def __init__(self, source: Path | str, *, speakers_per_accent: int = SPEAKERS_PER_ACCENT) -> None:
-        if speakers_per_accent < 1:
-            raise RequestError(
-                f"`speakers_per_accent` must be at least 1, got {speakers_per_accent}; the usual is "
-                f"{SPEAKERS_PER_ACCENT}"
-            )
+        refuse_below_one("speakers_per_accent", speakers_per_accent, SPEAKERS_PER_ACCENT)
         self.speakers_per_accent = speakers_per_accent
         super().__init__(source)
 

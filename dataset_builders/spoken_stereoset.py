@@ -25,13 +25,13 @@ from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders.base import (
-    AUDIO_SUFFIXES,
     FACTS_FILE,
     Builder,
     Clip,
     Column,
     CorpusFacts,
     Scan,
+    audio_files,
     found_instead,
     read_table,
     refuse_lfs_pointers,
@@ -191,9 +191,7 @@ class SpokenStereoSet(Builder):
                 f"{domain} contexts": len({clip.columns["context"] for clip in found.values()}),
             }
         elsewhere = [
-            self.relative(path)
-            for path in sorted(self.source.rglob("*"))
-            if path.suffix.lower() in AUDIO_SUFFIXES and not self._of_a_domain(path)
+            self.relative(path) for path in sorted(audio_files(self.source.rglob("*"))) if not self._of_a_domain(path)
         ]
         oddities["audio that belongs to no table, not used"] = elsewhere
         return Scan(clips=tuple(clips.values()), counts=counts, oddities=oddities)
@@ -206,8 +204,7 @@ class SpokenStereoSet(Builder):
         folder = self.source / "speech" / domain
         found: dict[str, list[Path]] = defaultdict(list)
         if folder.is_dir():
-            paths = [path for path in folder.iterdir() if path.suffix.lower() in AUDIO_SUFFIXES]
-            for path in sorted(paths, key=lambda p: (p.stem, AUDIO_SUFFIXES.index(p.suffix.lower()))):
+            for path in audio_files(folder.iterdir()):
                 found[path.stem].append(path)
         return found
 

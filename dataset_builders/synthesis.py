@@ -320,10 +320,7 @@ def _write(folder: Path, domains: Sequence[_Domain], clips: Sequence[_Clip], kep
         "title": f"synthesized speech in the layout of Spoken StereoSet ({', '.join(d.name for d in domains)})",
         "licence": "not stated",
         "licence_id": "unknown",
-        "homepage": None,
-        "paper": None,
-        "doi": None,
-        "citation": None,
+        **dict.fromkeys(("homepage", "paper", "doi", "citation")),
         "published": published,
         "cannot_say": [
             "The speakers are text-to-speech voices; their group is what the table of voices calls them.",

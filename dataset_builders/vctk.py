@@ -24,18 +24,19 @@ from pathlib import Path
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders.base import (
-    AUDIO_SUFFIXES,
     Builder,
     Clip,
     Column,
     CorpusFacts,
     Scan,
+    audio_files,
     count,
     decade,
     found_instead,
     held_by_few,
     listed,
     normal,
+    refuse_below_one,
     speakers_with,
 )
 
@@ -90,8 +91,7 @@ class Vctk(Builder):
     ) -> None:
         if microphone not in MICROPHONES:
             raise RequestError(f"`microphone` is one of {', '.join(MICROPHONES)}, got {microphone!r}")
-        if speakers_per_accent < 1:
-            raise RequestError(f"`speakers_per_accent` must be at least 1, got {speakers_per_accent}")
+        refuse_below_one("speakers_per_accent", speakers_per_accent, SPEAKERS_PER_ACCENT)
         self.microphone = microphone
         self.speakers_per_accent = speakers_per_accent
         super().__init__(source)
@@ -193,8 +193,7 @@ class Vctk(Builder):
     def _files(self) -> _Files:
         """Return the recordings by speaker and number, those of the other microphone left out."""
         found = _Files()
-        paths = [path for path in (self.source / AUDIO).glob("*/*") if path.suffix.lower() in AUDIO_SUFFIXES]
-        for path in sorted(paths, key=lambda p: (p.parent.name, p.stem, AUDIO_SUFFIXES.index(p.suffix.lower()))):
+        for path in audio_files((self.source / AUDIO).glob("*/*")):
             match = CLIP_NAME.fullmatch(path.stem)
             if match is None or match["speaker"] != path.parent.name:
                 found.strange.append(f"{path.parent.name}/{path.name}")

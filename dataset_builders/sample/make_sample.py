@@ -208,10 +208,7 @@ def _facts(folder: Path, corpus: str, published: dict[str, int]) -> None:
         "title": f"synthetic sample in the layout of {corpus}",
         "licence": "CC0 1.0",
         "licence_id": "cc0-1.0",
-        "homepage": None,
-        "paper": None,
-        "doi": None,
-        "citation": None,
+        **dict.fromkeys(("homepage", "paper", "doi", "citation")),
         "published": published,
         "cannot_say": [
             "The speakers are synthetic voices; results on the sample say nothing about people.",

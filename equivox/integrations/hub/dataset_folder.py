@@ -237,7 +237,8 @@ def corpus_facts(task: Task, data: str | Path | None) -> CorpusFacts:
 def _write_rows(
     folder: Path, rows: RowSet, done: int, total: int, progress: Progress
 ) -> tuple[datasets.Features, dict[str, dict[str, Any]], int]:
-    from equivox.dataset_builders.parquet import Shards, sha256_of
+    from equivox.dataset_builders.base import sha256_of
+    from equivox.dataset_builders.parquet import Shards
 
     folder.mkdir(parents=True)
     kind = next((medium.kind for task in rows.tasks for medium in task.media), None)

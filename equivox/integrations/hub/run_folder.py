@@ -53,7 +53,7 @@ def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
     The copy is a run: `equivox score` works on it. RequestError for a run without scores, one whose scores are older
     than its responses, and where a secret would be published.
     """
-    from equivox.dataset_builders.parquet import sha256_of
+    from equivox.dataset_builders.base import sha256_of
     from equivox.run.file_hashes import state_hashes
     from equivox.run.scoring import read_scores
 
