@@ -23,7 +23,6 @@ def card(facts: CorpusFacts, record: Mapping[str, Any], columns: datasets.Featur
 
 def header(facts: CorpusFacts, record: Mapping[str, Any], columns: datasets.Features) -> dict[str, Any]:
     """Return the machine-readable part: files, columns, sizes, licence, language."""
-    size = next((name for limit, name in _SIZES.items() if record["rows"] < limit), "n>1M")
     stored = sum(entry["bytes"] for entry in record["files"].values())
     types = [
         {"name": name, "dtype": {name: {"decode": False}} if name in {"audio", "image"} else kind.dtype}
@@ -35,7 +34,7 @@ def header(facts: CorpusFacts, record: Mapping[str, Any], columns: datasets.Feat
         "license": facts.licence_id,
         **({"language": [facts.language]} if facts.language else {}),
         "task_categories": ["image-text-to-text" if "image" in columns else "audio-text-to-text"],
-        "size_categories": [size],
+        "size_categories": [size_category(record["rows"])],
         "tags": [*(["image"] if "image" in columns else ["audio", "speech"]), "bias", "fairness", "equivox"],
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": "train-*.parquet"}]}],
         "dataset_info": {
@@ -57,10 +56,7 @@ def _body(facts: CorpusFacts, record: Mapping[str, Any], media: str) -> str:
     items = "Clips whose audio" if media == "audio" else "Images that"
     common = COMMON if media == "audio" else COMMON_IMAGE
     about = [
-        f"**Licence:** {facts.licence}",
-        *([f"**Source:** <{facts.homepage}>"] if facts.homepage else []),
-        *([f"**Paper:** {facts.paper}" + (f", doi {facts.doi}" if facts.doi else "")] if facts.paper else []),
-        *([f"**Cite:** {facts.citation}"] if facts.citation else []),
+        *about_corpus(facts),
         f"**Size:** {size}",
         f"**Compare:** {', '.join(facts.demographics) or 'no demographic column'}; the label belongs to each "
         f"`{facts.cluster}`; held equal: {', '.join(facts.strata) or 'nothing'}",
@@ -87,6 +83,21 @@ def _body(facts: CorpusFacts, record: Mapping[str, Any], media: str) -> str:
         + "distributed, neither decoded nor changed; `build.json` holds all of this for programs.",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def size_category(rows: int) -> str:
+    """Return the Hub's category of a number of rows."""
+    return next((name for limit, name in _SIZES.items() if rows < limit), "n>1M")
+
+
+def about_corpus(facts: CorpusFacts) -> list[str]:
+    """Return licence, source, paper and citation of a corpus in Markdown, as far as they are stated."""
+    return [
+        f"**Licence:** {facts.licence}",
+        *([f"**Source:** <{facts.homepage}>"] if facts.homepage else []),
+        *([f"**Paper:** {facts.paper}" + (f", doi {facts.doi}" if facts.doi else "")] if facts.paper else []),
+        *([f"**Cite:** {facts.citation}"] if facts.citation else []),
+    ]
 
 
 def _bullets(lines: Any, nothing: str) -> str:

@@ -100,7 +100,7 @@ def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
 
 def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
     """Return a corpus of clips or images: from a custom table, the embedded sample, or a build."""
-    builder = _builder(source, data)
+    builder = builder_of(source, data)
     if builder is not None:
         return from_builder(builder)
     if data is None:
@@ -151,7 +151,7 @@ def media_of(folder: Path) -> str | None:
     return next((kind for kind in _MEDIA if kind in names), None)
 
 
-def _builder(source: DataSource, data: str | Path | None) -> Builder | None:
+def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
     """Return the builder that reads a custom table or the embedded sample; None for a build."""
     if source.table is not None:
         from equivox.dataset_builders import ClipFolder
@@ -177,7 +177,7 @@ def open_unread(source: DataSource, data: str | Path | None) -> Corpus | None:
 
     None for a corpus that `open_corpus` opens without reading clips, or with an opener of its own.
     """
-    builder = None if (source.builder or source.corpus) in openers() else _builder(source, data)
+    builder = None if (source.builder or source.corpus) in openers() else builder_of(source, data)
     if builder is None:
         return None
     samples = tuple(

@@ -44,19 +44,10 @@ def ntvd(
     >>> found["ntvd"], found["n_used"]
     (50.0, 16)
     """
+    given = dict(locals())
     from equivox.metrics.ntvd.columns import METRIC
 
-    return METRIC(
-        groups=groups,
-        values=values,
-        clusters=clusters,
-        strata=strata,
-        min_count=min_count,
-        min_coverage=min_coverage,
-        n_resamples=n_resamples,
-        confidence=confidence,
-        seed=seed,
-    )
+    return METRIC(**given)
 
 
 def spoken_stereoset(
@@ -74,17 +65,10 @@ def spoken_stereoset(
     `kinds` holds stereotypical, anti_stereotypical, irrelevant or other, None if nothing was generated; `contexts` is
     the unit with several requests, `letters` the option that was named.
     """
+    given = dict(locals())
     from equivox.metrics.spoken_stereoset.columns import METRIC
 
-    return METRIC(
-        kinds=kinds,
-        contexts=contexts,
-        letters=letters,
-        min_coverage=min_coverage,
-        n_resamples=n_resamples,
-        confidence=confidence,
-        seed=seed,
-    )
+    return METRIC(**given)
 
 
 def genres(
@@ -100,19 +84,10 @@ def genres(
     seed: int = 0,
 ) -> dict[str, Any]:
     """Return M1 to M8, male minus female, from one row per annotation of one narrative pair."""
+    given = dict(locals())
     from equivox.metrics.genres.columns import METRIC
 
-    return METRIC(
-        metrics=metrics,
-        pairs=pairs,
-        male=male,
-        female=female,
-        cohort=cohort,
-        min_coverage=min_coverage,
-        n_resamples=n_resamples,
-        confidence=confidence,
-        seed=seed,
-    )
+    return METRIC(**given)
 
 
 def concept_associations(
@@ -132,23 +107,10 @@ def concept_associations(
     seed: int = 0,
 ) -> dict[str, Any]:
     """Return the number of phrases told more often of one identity than of another, with its null mean."""
+    given = dict(locals())
     from equivox.metrics.badf.columns import METRIC
 
-    return METRIC(
-        identities=identities,
-        phrases=phrases,
-        names=names,
-        categories=categories,
-        stories=stories,
-        merge=merge,
-        encoder=encoder,
-        merge_threshold=merge_threshold,
-        min_coverage=min_coverage,
-        n_resamples=n_resamples,
-        n_story_permutations=n_story_permutations,
-        n_name_permutations=n_name_permutations,
-        seed=seed,
-    )
+    return METRIC(**given)
 
 
 def concept_counts(
@@ -174,19 +136,10 @@ def concept_counts(
     >>> found["associations_f"], found["associations_m"], round(found["expected_by_chance"], 4)
     (1, 0, 0.023)
     """
+    given = dict(locals())
     from equivox.metrics.badf.counts import METRIC
 
-    return METRIC(
-        identities=identities,
-        phrases=phrases,
-        counts=counts,
-        documents=documents,
-        tokens=tokens,
-        categories=categories,
-        min_coverage=min_coverage,
-        n_resamples=n_resamples,
-        seed=seed,
-    )
+    return METRIC(**given)
 
 
 def association_list(
@@ -201,8 +154,7 @@ def association_list(
 
     `exclusive` is YES where a phrase is a fact of its identity, which drops it.
     """
+    given = dict(locals())
     from equivox.metrics.badf.listed import METRIC
 
-    return METRIC(
-        identities=identities, scores=scores, p_values=p_values, exclusive=exclusive, min_coverage=min_coverage
-    )
+    return METRIC(**given)

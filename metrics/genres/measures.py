@@ -229,8 +229,7 @@ def published_value(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> float:
     if metric.kind == "correlation":
         return _pooled(pairs)[0]
     if metric.kind == "decided":
-        male = [pair.male for pair in pairs if not math.isnan(pair.male)]
-        female = [pair.female for pair in pairs if not math.isnan(pair.female)]
+        male, female = _known(pairs)
         decided = math.fsum(male) + math.fsum(female)
         return metric.scale * (math.fsum(male) - math.fsum(female)) / decided if decided else math.nan
     of_male, of_female = published_means(metric, pairs)
@@ -243,11 +242,18 @@ def published_means(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> tuple[fl
     They are over all known values of each gender, whether the other is known or not. NaN where one has no value, and
     for choices and correlations, which compare no means.
     """
-    male = [pair.male for pair in pairs if not math.isnan(pair.male)]
-    female = [pair.female for pair in pairs if not math.isnan(pair.female)]
+    male, female = _known(pairs)
     if metric.kind != "difference" or not male or not female:
         return math.nan, math.nan
     return metric.scale * math.fsum(male) / len(male), metric.scale * math.fsum(female) / len(female)
+
+
+def _known(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
+    """Return all known values of male characters, and those of female ones."""
+    return (
+        [pair.male for pair in pairs if not math.isnan(pair.male)],
+        [pair.female for pair in pairs if not math.isnan(pair.female)],
+    )
 
 
 def _correlation(
@@ -315,8 +321,7 @@ def _pooled(pairs: Sequence[Pair]) -> tuple[float, float]:
     """Return Pearson's r and p over all known values of all characters, as published."""
     from scipy import stats
 
-    male = [pair.male for pair in pairs if not math.isnan(pair.male)]
-    female = [pair.female for pair in pairs if not math.isnan(pair.female)]
+    male, female = _known(pairs)
     values = [*male, *female]
     if not male or not female or max(values) == min(values):
         return math.nan, math.nan

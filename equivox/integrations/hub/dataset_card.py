@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core.task import Task
 from equivox.dataset_builders.base import CorpusFacts
+from equivox.dataset_builders.card import about_corpus, size_category
 from equivox.integrations.hub.dataset_folder import RowSet, config_name, is_restricted
 from equivox.integrations.hub.measures import submitted_metrics
 
@@ -18,7 +19,6 @@ FRAMEWORK = "inspect-ai"
 (`inspect eval equivox/TASK`), is not among them. The list is `packages/tasks/src/eval.ts` of huggingface.js."""
 
 _CATEGORIES = {"audio": "audio-text-to-text", "image": "image-text-to-text", None: "text-generation"}
-_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
 def dataset_card(
@@ -40,15 +40,11 @@ def dataset_card(
     configs, infos = [], []
     for rows in sets:
         for task in rows.tasks:
-            configs.append(
-                {
-                    "config_name": config_name(task.name),
-                    "data_files": [{"split": "test", "path": f"data/{rows.name}/test-*.parquet"}],
-                }
-            )
+            named = {"config_name": config_name(task.name)}
+            configs.append({**named, "data_files": [{"split": "test", "path": f"data/{rows.name}/test-*.parquet"}]})
             infos.append(
                 {
-                    "config_name": config_name(task.name),
+                    **named,
                     "features": features[rows.name]._to_yaml_list(),
                     "splits": [
                         {"name": "test", "num_bytes": sizes[rows.name], "num_examples": len(rows.samples)},
@@ -57,13 +53,12 @@ def dataset_card(
                     "dataset_size": sizes[rows.name],
                 }
             )
-    n = max(len(rows.samples) for rows in sets)
     head: dict[str, Any] = {
         "pretty_name": facts.title,
         "license": facts.licence_id,
         **({"language": [facts.language]} if facts.language else {}),
         "task_categories": [_CATEGORIES[kind]],
-        "size_categories": [next((name for limit, name in _SIZES if n < limit), "n>1M")],
+        "size_categories": [size_category(max(len(rows.samples) for rows in sets))],
         "tags": [*([kind] if kind else []), "bias", "fairness", "benchmark", "equivox"],
         "configs": configs,
         "dataset_info": infos,
@@ -92,10 +87,7 @@ def gate(facts: CorpusFacts) -> dict[str, Any]:
 
 def _body(repo: str, facts: CorpusFacts, sets: Sequence[RowSet], record: Mapping[str, Any]) -> str:
     about = [
-        f"**Licence:** {facts.licence}",
-        *([f"**Source:** <{facts.homepage}>"] if facts.homepage else []),
-        *([f"**Paper:** {facts.paper}" + (f", doi {facts.doi}" if facts.doi else "")] if facts.paper else []),
-        *([f"**Cite:** {facts.citation}"] if facts.citation else []),
+        *about_corpus(facts),
         *(f"**Fingerprint of {name}:** `{found}`" for name, found in record["corpora"].items()),
         f"**Content hash of the files:** `{record['content_hash']}` (`equivox.json` has one per file)",
     ]

@@ -23,7 +23,7 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.task import Task, digest
 from equivox.core.version import __version__
 from equivox.dataset_builders.base import CorpusFacts
-from equivox.dataset_builders.corpus import SAMPLE, Corpus, Sample, build_folder, open_corpus, read_build
+from equivox.dataset_builders.corpus import Corpus, Sample, build_folder, builder_of, open_corpus, read_build
 from equivox.dataset_builders.parquet import facts_of
 from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
@@ -217,21 +217,15 @@ def row_sets(corpus: Corpus, tasks: Sequence[Task]) -> list[RowSet]:
 
 def corpus_facts(task: Task, data: str | Path | None) -> CorpusFacts:
     """Return the facts about the corpus of `task` from its build or its source."""
-    from equivox.dataset_builders import ClipFolder, open_builder, sample_source
-
-    if task.data.table is not None:
-        folder = task.data.folder or task.data.table.parent
-        builder = ClipFolder(
-            folder, table=task.data.table.absolute(), name=task.data.corpus, columns=task.data.columns,
-            where=task.data.where,
-        )  # fmt: skip
-        return replace(builder.facts, language="")  # a table does not state its language
-    if task.data.corpus == "badf":
+    if task.data.corpus == _BADF.name:
         return _BADF
     name = source_corpus(task)
-    if str(data) == SAMPLE:
-        return open_builder(name, sample_source(name)).facts
-    return facts_of(read_build(build_folder(name, data)))
+    builder = builder_of(replace(task.data, corpus=name), data)
+    if builder is None:
+        return facts_of(read_build(build_folder(name, data)))
+    if task.data.table is not None:
+        return replace(builder.facts, language="")  # a table does not state its language
+    return builder.facts
 
 
 def _write_rows(

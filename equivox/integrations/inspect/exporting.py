@@ -37,14 +37,13 @@ from inspect_ai.model import (
     ModelUsage,
 )
 
-from equivox.annotate import Annotation, AnnotatorIdentity, Job, Value
+from equivox.annotate import Annotation, Job, Value
 from equivox.core.errors import RequestError
 from equivox.core.files import write_whole
 from equivox.core.hashing import digest
 from equivox.core.media import MediaError
 from equivox.core.redact import redacted_text, refuse_secrets
 from equivox.core.requests import MediaPart
-from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.version import __version__
 from equivox.dataset_builders.corpus import SAMPLE
@@ -63,18 +62,16 @@ from equivox.integrations.inspect.layout import (
     task_metadata,
 )
 from equivox.integrations.inspect.recorded import Answer, annotate_response
+from equivox.integrations.stored_run import StoredRun
 from equivox.run.annotating import (
     SIMULATED,
     TOOLS,
     stored_annotations,
-    stored_annotator,
     stored_responses,
     with_simulated_tool,
 )
-from equivox.run.manifest import public_manifest, read_as, read_manifest
-from equivox.run.pipeline import run_tasks
+from equivox.run.manifest import read_as
 from equivox.run.plan import PlannedRequest
-from equivox.run.scoring import read_scores
 
 SUFFIXES = (".eval", ".json")
 
@@ -86,7 +83,7 @@ def write_logs(run: Path, out: Path, *, media: bool, data: str | None = None) ->
     says where the corpora are now (None: where the run found them), because a run stores no prompts. RequestError,
     before anything is written, for a run without scores, for other data, and where a secret would be written.
     """
-    stored = _Stored(run, media)
+    stored = _Logged(run, media)
     refuse_unfinished(run)
     refuse_private_settings(stored.annotator.as_dict())
     one_file = out.suffix in SUFFIXES
@@ -94,7 +91,7 @@ def write_logs(run: Path, out: Path, *, media: bool, data: str | None = None) ->
         raise RequestError(f"{run} has {len(stored.tasks)} tasks, and a log is about one; give a folder as `--out`")
     if out.is_file() and not one_file:
         raise RequestError(f"`--out` {out} is a file; give a folder, or a new file that ends in .eval or .json")
-    asked = requests_of(run, stored.tasks, stored.manifest, data)
+    asked = requests_of(run, stored.tasks, stored.stored, data)
     paths = []
     for task in stored.tasks:
         log = stored.log(task, [planned for _, planned in asked[task.name]])
@@ -106,31 +103,10 @@ def write_logs(run: Path, out: Path, *, media: bool, data: str | None = None) ->
 
 
 @dataclass(frozen=True)
-class _Stored:
+class _Logged(StoredRun):
     """A run while it is written as logs."""
 
-    folder: Path
     media: bool
-
-    @cached_property
-    def manifest(self) -> dict[str, Any]:
-        return read_manifest(self.folder)
-
-    @cached_property
-    def public(self) -> dict[str, Any]:
-        return public_manifest(self.manifest)
-
-    @cached_property
-    def tasks(self) -> list[Task]:
-        return run_tasks(self.folder)
-
-    @cached_property
-    def scores(self) -> list[Score]:
-        return read_scores(self.folder)
-
-    @cached_property
-    def annotator(self) -> AnnotatorIdentity:
-        return stored_annotator(self.folder, str(self.manifest["command"]["annotator"]))
 
     @cached_property
     def annotations(self) -> dict[str, dict[str, Any]]:
@@ -143,18 +119,18 @@ class _Stored:
     @property
     def model(self) -> str:
         """The name of the model: its engine, then its own name."""
-        identity = self.public["identity"]["model"]
+        identity = self.manifest["identity"]["model"]
         return f"{identity['engine']}/{identity['model']}"
 
     def log(self, task: Task, asked: Sequence[PlannedRequest]) -> EvalLog:
         """Return the log of one task."""
-        settings = settings_of(task, self.manifest)
+        settings = settings_of(task, self.stored)
         if settings.data not in {None, SAMPLE}:
-            settings = replace(settings, data=self.public["command"]["data"])
+            settings = replace(settings, data=self.manifest["command"]["data"])
         samples = [self._sample(task, planned) for planned in asked]
         follow_up = [record for record in self.annotations.values() if not record["response_key"]]
-        created = str(self.manifest["created"])
-        run_id = digest(self.manifest["identity"])[:22]
+        created = str(self.stored["created"])
+        run_id = digest(self.stored["identity"])[:22]
         return EvalLog(
             status="success",
             eval=EvalSpec(
@@ -174,9 +150,9 @@ class _Stored:
                     shuffled=False,
                 ),
                 model=self.model,
-                model_args=self.public["identity"]["model"]["settings"],
+                model_args=self.manifest["identity"]["model"]["settings"],
                 config=EvalConfig(epochs=1, fail_on_error=False, score_on_error=True),
-                packages={PACKAGE: str(self.manifest["equivox"])},
+                packages={PACKAGE: str(self.stored["equivox"])},
                 metadata=self._about(task, settings, follow_up),
             ),
             plan=EvalPlan(steps=[EvalPlanStep(solver=f"{PACKAGE}/ask")], config=generate_config(task.sampling)),
@@ -187,21 +163,16 @@ class _Stored:
 
     def _about(self, task: Task, settings: Settings, follow_up: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         about = task_metadata(task, settings)
-        own = {"exported_by": __version__, "run": self.public, "follow_up": list(follow_up)}
+        own = {"exported_by": __version__, "run": self.manifest, "follow_up": list(follow_up)}
         return {PACKAGE: about[PACKAGE] | own}
 
     def _sample(self, task: Task, planned: PlannedRequest) -> EvalSample:
         request = planned.request
         record = self.responses.get(request.key) or {"text": None, "error": "not generated"}
         error = record["error"] and redacted_text(record["error"])
-        answer = Answer(
-            text=record["text"],
-            error=error,
-            thinking=record.get("thinking"),
-            finish_reason=record.get("finish_reason"),
-            prompt_tokens=record.get("prompt_tokens"),
-            completion_tokens=record.get("completion_tokens"),
-        )
+        names = ("thinking", "finish_reason", "prompt_tokens", "completion_tokens")
+        kept: dict[str, Any] = {name: record.get(name) for name in names}
+        answer = Answer(text=record["text"], error=error, **kept)
         user = message(request.text, [self._content(part) for part in request.media])
         output = _output(self.model, answer)
         found = self._annotated(task, planned, answer)
@@ -231,7 +202,7 @@ class _Stored:
         """Return the stored annotations of one response, in the order in which its scheme asked for them."""
         if answer.text is None:
             return {}
-        simulated = read_as(self.manifest) == SIMULATED
+        simulated = read_as(self.stored) == SIMULATED
 
         def read(jobs: Sequence[Job]) -> list[Annotation]:
             return [_stored(job, self.annotations.get(job.key)) for job in jobs]
@@ -243,7 +214,7 @@ class _Stored:
         )  # fmt: skip
 
     def _results(self, task: Task, samples: Sequence[EvalSample]) -> EvalResults:
-        own = [score for score in self.scores if score.task == task.name]
+        own = [score for score in self.every_score if score.task == task.name]
         return EvalResults(
             total_samples=len(samples),
             completed_samples=sum(sample.error is None for sample in samples),
