@@ -16,9 +16,7 @@ from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.inputs import EncodedValues, LabelColumn, ValueColumn
 from equivox.statistics.intervals import TINY, spreads
 from equivox.statistics.noise import N_NOISE, Noise, noise_of
-from equivox.statistics.permutation import blocks, p_value
-
-BLOCK_CELLS = 2**19
+from equivox.statistics.permutation import all_swaps, p_value, swaps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,21 +52,21 @@ class ShiftComparison:
         The attributes in the mean, and the reason for each attribute that is not.
     """
 
-    difference: float
-    ntvd_a: float
-    ntvd_b: float
-    p: float
-    p_distance: float
-    estimate: float
-    estimate_a: float
-    estimate_b: float
-    ci_low: float
-    ci_high: float
+    difference: float = math.nan
+    ntvd_a: float = math.nan
+    ntvd_b: float = math.nan
+    p: float = math.nan
+    p_distance: float = math.nan
+    estimate: float = math.nan
+    estimate_a: float = math.nan
+    estimate_b: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
     n_used: int
     n_dropped: int
-    n_clusters: int
-    exact: bool
-    undefined: str | None
+    n_clusters: int = 0
+    exact: bool = False
+    undefined: str | None = None
     attributes: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
@@ -232,14 +230,9 @@ def compare_joint_shift(
             left_out[name] = reason
     n_used, n_dropped = int(used.sum()), int(len(used) - used.sum())
     if not counted:
-        nan = float("nan")
         reasons = dict.fromkeys(left_out.values())
         why = "; ".join(reasons if len(reasons) == 1 else (f"{name}: {reason}" for name, reason in left_out.items()))
-        return ShiftComparison(
-            difference=nan, ntvd_a=nan, ntvd_b=nan, p=nan, p_distance=nan, estimate=nan, estimate_a=nan,
-            estimate_b=nan, ci_low=nan, ci_high=nan, n_used=n_used, n_dropped=n_dropped, n_clusters=0, exact=False,
-            undefined=why, left_out=left_out,
-        )  # fmt: skip
+        return ShiftComparison(n_used=n_used, n_dropped=n_dropped, undefined=why, left_out=left_out)
     given = np.array([weight_of.get(name, 1.0) for name in counted])
     tables = _Tables(list(counted.values()), given / given.sum(), design)
     ntvd_a, ntvd_b = tables.ntvd(tables.by_group()).tolist()
@@ -260,7 +253,6 @@ def compare_joint_shift(
         n_dropped=n_dropped,
         n_clusters=len(tables.group),
         exact=exact,
-        undefined=None,
         attributes=tuple(counted),
         left_out=left_out,
     )
@@ -412,19 +404,12 @@ def _swapped(tables: _Tables, n_resamples: int, rng: np.random.Generator) -> tup
     a, b = tables.counts
     n_clusters = len(a)
     base_a, base_b = tables.by_group()
-    exact = n_clusters <= 62 and 2**n_clusters <= n_resamples
-    step = max(1, BLOCK_CELLS // (tables.n_groups * max(a.shape)))
-    parts, start = [], 0
-    for size in blocks(2**n_clusters if exact else n_resamples, step):
-        if exact:
-            flips = np.arange(start, start + size)[:, None] >> np.arange(n_clusters) & 1
-        else:
-            flips = rng.integers(0, 2, size=(size, n_clusters), dtype=np.int8)
-        start += size
-        of = [tables.group == code for code in range(tables.n_groups)]
-        moved = np.stack([flips[:, mine].astype(np.float64) @ (b - a)[mine] for mine in of], axis=1)
+    of = [tables.group == code for code in range(tables.n_groups)]
+    parts = []
+    for pattern in swaps(n_clusters, n_resamples, tables.n_groups * max(a.shape), rng):
+        moved = np.stack([pattern[:, mine] @ (b - a)[mine] for mine in of], axis=1)
         parts.append(tables.ntvd(base_a + moved) - tables.ntvd(base_b - moved))
-    return np.concatenate(parts), exact
+    return np.concatenate(parts), all_swaps(n_clusters, n_resamples)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,24 +13,22 @@ from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.inputs import LabelColumn, NumberColumn
-from equivox.statistics.permutation import blocks, p_value
-
-BLOCK_CELLS = 2**19
+from equivox.statistics.permutation import all_swaps, p_value, row_blocks, swaps
 
 
 @dataclass(frozen=True, kw_only=True)
 class Correlation:
     """Pearson's r and its two-sided cluster permutation p; NaN when `undefined` says why."""
 
-    r: float
-    p: float
+    r: float = math.nan
+    p: float = math.nan
     n: int
     n_missing: int
     n_clusters: int
-    moved: str
-    exact: bool
+    moved: str = "nothing"
+    exact: bool = False
     null: Floats
-    undefined: str | None
+    undefined: str | None = None
 
 
 def cluster_correlation(
@@ -94,10 +93,7 @@ def cluster_correlation(
     n, n_missing = int(known.sum()), int((~known).sum())
     reason = _undefined(label, outcome)
     if reason is not None:
-        return Correlation(
-            r=float("nan"), p=float("nan"), n=n, n_missing=n_missing, n_clusters=len(present), moved="nothing",
-            exact=False, null=np.empty(0), undefined=reason,
-        )  # fmt: skip
+        return Correlation(n=n, n_missing=n_missing, n_clusters=len(present), null=np.empty(0), undefined=reason)
     label, outcome = _unit(label), _unit(outcome)
     first = np.zeros(len(present))
     first[code] = label
@@ -119,7 +115,6 @@ def cluster_correlation(
         moved=moved,
         exact=exact,
         null=null,
-        undefined=None,
     )
 
 
@@ -153,7 +148,7 @@ def _exchanged(first: Floats, outcome: Floats, code: Ints, n_resamples: int, rng
     order = np.lexsort([sums, sizes])
     sizes, sums, labels = sizes[order], sums[order], np.sort(first)
     parts = []
-    for size in blocks(n_resamples, max(1, BLOCK_CELLS // len(first))):
+    for size in row_blocks(n_resamples, len(first)):
         moved = rng.permuted(np.tile(labels, (size, 1)), axis=1)
         parts.append(_r(moved @ sizes, moved**2 @ sizes, moved @ sums, len(code)))
     return np.concatenate(parts)
@@ -168,19 +163,11 @@ def _swapped(
     order = np.lexsort(change)
     shift = np.stack(change, axis=1)[order]
     base = np.array([label.sum(), (label**2).sum(), (label * outcome).sum()])
-    exact = n_clusters <= 62 and 2**n_clusters <= n_resamples
     parts = []
-    total = 2**n_clusters if exact else n_resamples
-    start = 0
-    for size in blocks(total, max(1, BLOCK_CELLS // n_clusters)):
-        if exact:
-            flips = (np.arange(start, start + size)[:, None] >> np.arange(n_clusters) & 1).astype(np.float64)
-        else:
-            flips = rng.integers(0, 2, size=(size, n_clusters), dtype=np.int8).astype(np.float64)
-        start += size
-        sums = base + flips @ shift
+    for pattern in swaps(n_clusters, n_resamples, n_clusters, rng):
+        sums = base + pattern @ shift
         parts.append(_r(sums[:, 0], sums[:, 1], sums[:, 2], len(label)))
-    return np.concatenate(parts), exact
+    return np.concatenate(parts), all_swaps(n_clusters, n_resamples)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -11,29 +13,27 @@ from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Bools, Floats, Ints
 from equivox.statistics.inputs import LabelColumn, NumberColumn
-from equivox.statistics.permutation import all_labellings, blocks, count_labellings, p_value
+from equivox.statistics.permutation import all_labellings, count_labellings, p_value, row_blocks
 from equivox.statistics.sign_flip import sign_flip_test
-
-BLOCK_CELLS = 2**19
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeanDifference:
     """mean_first − mean_second with its two-sided p and interval, in the unit of the values; NaN when `undefined`."""
 
-    difference: float
-    mean_first: float
-    mean_second: float
-    p: float
-    ci_low: float
-    ci_high: float
-    n: int
+    difference: float = math.nan
+    mean_first: float = math.nan
+    mean_second: float = math.nan
+    p: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    n: int = 0
     n_missing: int
-    n_clusters: int
-    n_unpaired: int
+    n_clusters: int = 0
+    n_unpaired: int = 0
     paired: bool
-    exact: bool
-    undefined: str | None
+    exact: bool = False
+    undefined: str | None = None
 
 
 def mean_difference(
@@ -114,22 +114,15 @@ def mean_difference(
     is_first = of_first[known]
     numbers = column[known]
     n_missing = int((compared & np.isnan(column)).sum())
+    undefined = partial(MeanDifference, n_missing=n_missing, paired=paired)
     if not is_first.any() or is_first.all():
-        return _nothing(f"no known value in group {other if is_first.any() else one!r}", n_missing, paired)
+        return undefined(undefined=f"no known value in group {other if is_first.any() else one!r}")
     if np.ptp(numbers) == 0:
-        return _nothing("all values are the same: no difference and no fairness can be shown", n_missing, paired)
+        return undefined(undefined="all values are the same: no difference and no fairness can be shown")
     a, b = _cluster_means(numbers, cluster, is_first), _cluster_means(numbers, cluster, ~is_first)
     if not paired:
         return _unpaired(a, b, n_resamples, confidence, n_missing, len(numbers), rng)
     return _paired(a, b, n_resamples, confidence, n_missing, len(numbers), rng)
-
-
-def _nothing(reason: str, n_missing: int, paired: bool) -> MeanDifference:
-    nan = float("nan")
-    return MeanDifference(
-        difference=nan, mean_first=nan, mean_second=nan, p=nan, ci_low=nan, ci_high=nan, n=0, n_missing=n_missing,
-        n_clusters=0, n_unpaired=0, paired=paired, exact=False, undefined=reason,
-    )  # fmt: skip
 
 
 def _cluster_means(values: Floats, cluster: Ints, mine: Bools) -> Floats:
@@ -146,7 +139,7 @@ def _paired(
     both = ~(np.isnan(a) | np.isnan(b))
     n_unpaired = int((np.isnan(a) != np.isnan(b)).sum())
     if not both.any():
-        return _nothing("no cluster is known in both groups", n_missing, True)
+        return MeanDifference(n_missing=n_missing, paired=True, undefined="no cluster is known in both groups")
     gaps = a[both] - b[both]
     tested = sign_flip_test(gaps, clusters=None, n_resamples=n_resamples, rng=rng)
     low, high = _interval(float(gaps.mean()), [gaps], confidence)
@@ -163,7 +156,6 @@ def _paired(
         n_unpaired=n_unpaired,
         paired=True,
         exact=tested.exact,
-        undefined=None,
     )
 
 
@@ -181,7 +173,7 @@ def _unpaired(
         null = _gap(of_first, pooled)
     else:
         base = np.arange(len(pooled)) < len(a)
-        steps = blocks(n_resamples, max(1, BLOCK_CELLS // len(pooled)))
+        steps = row_blocks(n_resamples, len(pooled))
         null = np.concatenate([_gap(rng.permuted(np.tile(base, (size, 1)), axis=1), pooled) for size in steps])
     difference = float(a.mean() - b.mean())
     low, high = _interval(difference, [a, b], confidence)
@@ -195,10 +187,8 @@ def _unpaired(
         n=n,
         n_missing=n_missing,
         n_clusters=len(pooled),
-        n_unpaired=0,
         paired=False,
         exact=exact,
-        undefined=None,
     )
 
 

@@ -107,6 +107,31 @@ def blocks(total: int, size: int) -> Iterator[int]:
         yield min(size, total - start)
 
 
+BLOCK_CELLS = 2**19
+"""The numbers that are in memory at a time while permutations are drawn."""
+
+
+def row_blocks(total: int, width: int) -> Iterator[int]:
+    """Yield block lengths as `blocks` does, each of at most `BLOCK_CELLS` numbers in rows of `width`."""
+    return blocks(total, max(1, BLOCK_CELLS // width))
+
+
+def all_swaps(n: int, n_resamples: int) -> bool:
+    """Return whether some of `n` clusters can be swapped in no more than `n_resamples` ways, so that all are counted."""
+    return n <= 62 and 2**n <= n_resamples
+
+
+def swaps(n: int, n_resamples: int, width: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """Yield blocks of patterns (B x n), 1 for each of `n` clusters that is swapped: all patterns, or random ones."""
+    every, start = all_swaps(n, n_resamples), 0
+    for size in row_blocks(2**n if every else n_resamples, width):
+        if every:
+            yield (np.arange(start, start + size)[:, None] >> np.arange(n) & 1).astype(np.float64)
+        else:
+            yield rng.integers(0, 2, size=(size, n), dtype=np.int8).astype(np.float64)
+        start += size
+
+
 def p_value(null: Floats, observed: float, *, exact: bool) -> float:
     """Return the share of permutations at least as far out as the observed one; never 0.
 

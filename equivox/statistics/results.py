@@ -9,7 +9,45 @@ from equivox.statistics.arrays import Floats
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistributionShift:
+class ShiftNumbers:
+    """The numbers that the shift of one attribute and that of a task have in common, as `DistributionShift` says."""
+
+    ntvd: float
+    estimate: float
+    estimate_unclipped: float
+    attainable_max: float
+    null_mean: float
+    null_mean_response: float
+    p_response: float
+    p_cluster: float
+    p_noise: float
+    p_euclidean: float
+    p_paper: float
+    power_at_10: float
+    ci_low: float
+    ci_high: float
+    new_items_low: float
+    new_items_high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shift(ShiftNumbers):
+    """What a shift has besides its numbers: what they were computed from."""
+
+    n_responses: int
+    n_used: int
+    n_clusters: int
+    null_response: Floats
+    null_cluster: Floats
+    exact_cluster: bool
+    n_labellings: int
+    undefined: str | None
+    notes: tuple[str, ...]
+    p_every_value: float = math.nan
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributionShift(_Shift):
     """The shift between the groups' answers for one attribute, with its evidence.
 
     Distances are nTVDs in percent unless stated otherwise. Numbers are NaN when `undefined` gives a reason.
@@ -78,25 +116,6 @@ class DistributionShift:
     """
 
     tvd: float
-    ntvd: float
-    estimate: float
-    estimate_unclipped: float
-    attainable_max: float
-    null_mean: float
-    null_mean_response: float
-    p_response: float
-    p_cluster: float
-    p_noise: float
-    p_euclidean: float
-    p_paper: float
-    power_at_10: float
-    ci_low: float
-    ci_high: float
-    new_items_low: float
-    new_items_high: float
-    n_responses: int
-    n_used: int
-    n_clusters: int
     groups: tuple[str, ...]
     values: tuple[str, ...]
     by_group: Floats
@@ -104,17 +123,10 @@ class DistributionShift:
     group_counts: tuple[int, ...]
     removed_values: dict[str, int]
     removed_share: float
-    null_response: Floats
-    null_cluster: Floats
-    exact_cluster: bool
-    n_labellings: int
-    undefined: str | None
-    notes: tuple[str, ...]
-    p_every_value: float = math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
-class JointShift:
+class JointShift(_Shift):
     """The mean nTVD of several attributes of the same responses, with the null distribution of that mean.
 
     The mean is over the attributes that are defined. All attributes share each permutation and each draw of noise, so
@@ -139,31 +151,5 @@ class JointShift:
     """
 
     attributes: dict[str, DistributionShift]
-    ntvd: float
-    estimate: float
-    estimate_unclipped: float
-    attainable_max: float
-    null_mean: float
-    null_mean_response: float
-    p_response: float
-    p_cluster: float
-    p_noise: float
-    p_euclidean: float
-    p_paper: float
-    power_at_10: float
-    ci_low: float
-    ci_high: float
-    new_items_low: float
-    new_items_high: float
-    n_responses: int
-    n_used: int
-    n_clusters: int
     defined: tuple[str, ...]
-    null_response: Floats
-    null_cluster: Floats
-    exact_cluster: bool
-    n_labellings: int
-    undefined: str | None
-    notes: tuple[str, ...]
-    p_every_value: float = math.nan
     removed_share: float = math.nan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +20,13 @@ FEW_CLUSTERS = 10
 class Share:
     """A share in percent with its interval; NaN if `undefined`, or a note on the interval, gives a reason."""
 
-    share: float
-    low: float
-    high: float
-    n: int
-    n_clusters: int
-    undefined: str | None
-    notes: tuple[str, ...]
+    share: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    n: int = 0
+    n_clusters: int = 0
+    undefined: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def cluster_share(
@@ -80,10 +81,7 @@ def cluster_share(
         raise RequestError("`hits` holds a number other than 0 and 1: use 1 for a hit, 0 for none, NaN for missing")
     cluster = inputs.cluster_codes(clusters, "hits", len(column))
     if not known.any():
-        nan = float("nan")
-        return Share(
-            share=nan, low=nan, high=nan, n=0, n_clusters=0, undefined="every value is missing", notes=()
-        )  # fmt: skip
+        return Share(undefined="every value is missing")
     _, code = np.unique(cluster[known], return_inverse=True)
     sums = np.bincount(code, weights=column[known]).astype(np.float64)
     sizes = np.bincount(code).astype(np.float64)
@@ -94,7 +92,6 @@ def cluster_share(
         high=high,
         n=int(known.sum()),
         n_clusters=len(sizes),
-        undefined=None,
         notes=notes,
     )
 
@@ -106,9 +103,9 @@ def share_interval(
     from scipy import stats
 
     if len(sizes) < 2:
-        return float("nan"), float("nan"), ("one cluster only: no interval",)
+        return math.nan, math.nan, ("one cluster only: no interval",)
     if np.ptp(hits / sizes) == 0:
-        return float("nan"), float("nan"), ("all clusters have the same share: no interval",)
+        return math.nan, math.nan, ("all clusters have the same share: no interval",)
 
     def share_of(hit: Floats, size: Floats, axis: int = -1) -> Floats:
         return np.asarray(100 * hit.sum(axis=axis) / size.sum(axis=axis))

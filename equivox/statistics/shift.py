@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from equivox.statistics.evidence import Evidence, draw_evidence, p_of_every_valu
 from equivox.statistics.inputs import LabelColumn, ValueColumn
 from equivox.statistics.intervals import invert
 from equivox.statistics.permutation import n_extreme, p_value
-from equivox.statistics.results import DistributionShift, JointShift
+from equivox.statistics.results import DistributionShift, JointShift, ShiftNumbers
 
 EMPTY: Floats = np.empty(0)
 
@@ -254,39 +254,16 @@ def _same_in_all(found: Occurrences) -> tuple[str, ...]:
     return tuple(found.values[code] for code in codes[0])
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Numbers:
-    """The numbers that an attribute and a task have in common."""
-
-    ntvd: float
-    estimate: float
-    estimate_unclipped: float
-    attainable_max: float
-    null_mean: float
-    null_mean_response: float
-    p_response: float
-    p_cluster: float
-    p_noise: float
-    p_euclidean: float
-    p_paper: float
-    power_at_10: float
-    ci_low: float
-    ci_high: float
-    new_items_low: float
-    new_items_high: float
-
-    @classmethod
-    def undefined(cls) -> _Numbers:
-        return cls(**{one.name: math.nan for one in fields(cls)})
-
-    @classmethod
-    def of(cls, shift: DistributionShift) -> _Numbers:
-        return cls(**{one.name: getattr(shift, one.name) for one in fields(cls)})
+_NOTHING_DRAWN: dict[str, Any] = {
+    **{one.name: math.nan for one in fields(ShiftNumbers)},
+    "null_response": EMPTY, "null_cluster": EMPTY, "exact_cluster": False, "n_labellings": 0
+}  # fmt: skip
+"""The numbers of a shift that is undefined, and its null distributions."""
 
 
 def _numbers(
     evidence: Evidence, names: Sequence[str], deviations: Floats, shares: Floats, largest: float, confidence: float
-) -> _Numbers:
+) -> ShiftNumbers:
     """Return the numbers of the mean over the attributes called `names`; arrays hold their columns side by side."""
     columns = [list(evidence.slices).index(name) for name in names]
     kept = np.concatenate([np.arange(part.start, part.stop) for part in (evidence.slices[name] for name in names)])
@@ -326,7 +303,7 @@ def _numbers(
             deviations, other, evidence.item_errors[:, kept], slices, confidence, decides, largest
         )
         new_low, new_high = min(low, new_low), max(high, new_high)
-    return _Numbers(
+    return ShiftNumbers(
         ntvd=observed,
         estimate=min(max(unclipped, 0.0), largest),
         estimate_unclipped=unclipped,
@@ -417,17 +394,12 @@ def _one(
         "undefined": reason,
     }
     if reason is not None or evidence is None:
-        nothing = _Numbers.undefined()
         return DistributionShift(
             **common,
-            **vars(nothing),
+            **_NOTHING_DRAWN,
             tvd=math.nan,
             by_group=np.full(table.shape, math.nan),
             deviations=np.full(table.shape, math.nan),
-            null_response=EMPTY,
-            null_cluster=EMPTY,
-            exact_cluster=False,
-            n_labellings=0,
             notes=design.notes,
         )
     column = list(evidence.slices).index(name)
@@ -463,20 +435,16 @@ def _mean(
         reasons = "; ".join(f"{name}: {shift.undefined}" for name, shift in shifts.items())
         return JointShift(
             attributes=shifts,
-            **vars(_Numbers.undefined()),
+            **_NOTHING_DRAWN,
             n_responses=n_responses,
             n_used=0,
             n_clusters=0,
             defined=(),
-            null_response=EMPTY,
-            null_cluster=EMPTY,
-            exact_cluster=False,
-            n_labellings=0,
             undefined=f"no attribute is defined ({reasons})",
             notes=design.notes,
         )
     if len(defined) == 1:  # The mean over one attribute has the attribute's numbers; its intervals take long.
-        numbers = _Numbers.of(shifts[defined[0]])
+        numbers = ShiftNumbers(**{one.name: getattr(shifts[defined[0]], one.name) for one in fields(ShiftNumbers)})
     else:
         deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
         shares = np.concatenate([shifts[name].by_group for name in defined], axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,24 +11,22 @@ from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats
 from equivox.statistics.inputs import LabelColumn, NumberColumn
-from equivox.statistics.permutation import blocks, p_value
+from equivox.statistics.permutation import all_swaps, p_value, swaps
 from equivox.statistics.share import share_interval
-
-BLOCK_CELLS = 2**19
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignFlip:
     """A mean of signed values with its two-sided sign-flip p; numbers are NaN when `undefined` says why."""
 
-    mean: float
-    p: float
+    mean: float = math.nan
+    p: float = math.nan
     n: int
     n_missing: int
     n_clusters: int
-    exact: bool
+    exact: bool = False
     null: Floats
-    undefined: str | None
+    undefined: str | None = None
 
 
 def sign_flip_test(
@@ -90,12 +89,10 @@ def sign_flip_test(
     elif not sums.any():
         reason = "every cluster sums to zero: no flip changes anything"
     if reason is not None:
-        return SignFlip(
-            mean=float("nan"), p=float("nan"), n=n, n_missing=n_missing, n_clusters=len(sums), exact=False,
-            null=np.empty(0), undefined=reason,
-        )  # fmt: skip
-    exact = len(sums) <= 62 and 2 ** len(sums) <= n_resamples
-    null = _flipped(sums, n_resamples, exact, rng) / n
+        return SignFlip(n=n, n_missing=n_missing, n_clusters=len(sums), null=np.empty(0), undefined=reason)
+    exact = all_swaps(len(sums), n_resamples)
+    flipped = [(2.0 * pattern - 1.0) @ sums for pattern in swaps(len(sums), n_resamples, len(sums), rng)]
+    null = np.concatenate(flipped) / n
     mean = float(sums.sum()) / n
     return SignFlip(
         mean=mean,
@@ -105,7 +102,6 @@ def sign_flip_test(
         n_clusters=len(sums),
         exact=exact,
         null=null,
-        undefined=None,
     )
 
 
@@ -118,38 +114,25 @@ def least_p(n_clusters: int, n_resamples: int) -> float:
     >>> least_p(6, 10_000), least_p(40, 999)
     (0.03125, 0.001)
     """
-    exact = n_clusters <= 62 and 2**n_clusters <= n_resamples
-    return min(1.0, 2.0 / 2**n_clusters) if exact else 1.0 / (1 + n_resamples)
-
-
-def _flipped(sums: Floats, n_resamples: int, exact: bool, rng: np.random.Generator) -> Floats:
-    """Sum the clusters under every sign pattern, or under random ones."""
-    if exact:
-        patterns = np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums)) & 1
-        return np.asarray((2.0 * patterns - 1.0) @ sums, dtype=np.float64)
-    parts = []
-    for size in blocks(n_resamples, max(1, BLOCK_CELLS // len(sums))):
-        signs = rng.integers(0, 2, size=(size, len(sums)), dtype=np.int8)
-        parts.append((2.0 * signs - 1.0) @ sums)
-    return np.concatenate(parts)
+    return min(1.0, 2.0 / 2**n_clusters) if all_swaps(n_clusters, n_resamples) else 1.0 / (1 + n_resamples)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parity:
     """The share of stereotypical choices and its distance from one half, with test and intervals, in percent."""
 
-    share: float
-    deviation: float
-    p: float
-    share_low: float
-    share_high: float
-    ci_low: float
-    ci_high: float
-    n: int
+    share: float = math.nan
+    deviation: float = math.nan
+    p: float = math.nan
+    share_low: float = math.nan
+    share_high: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    n: int = 0
     n_missing: int
-    n_clusters: int
-    undefined: str | None
-    notes: tuple[str, ...]
+    n_clusters: int = 0
+    undefined: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def parity_deviation(
@@ -204,13 +187,9 @@ def parity_deviation(
         raise RequestError("`choices` holds a number other than 0 and 1: use 1 stereotypical, 0 anti, NaN neither")
     cluster = inputs.cluster_codes(clusters, "choices", len(column))
     known = ~np.isnan(column)
-    n, nan = int(known.sum()), float("nan")
+    n = int(known.sum())
     if n == 0:
-        return Parity(
-            share=nan, deviation=nan, p=nan, share_low=nan, share_high=nan, ci_low=nan, ci_high=nan, n=0,
-            n_missing=len(column), n_clusters=0, undefined="no choice was stereotypical or anti-stereotypical",
-            notes=(),
-        )  # fmt: skip
+        return Parity(n_missing=len(column), undefined="no choice was stereotypical or anti-stereotypical")
     tested = sign_flip_test(2 * column - 1, clusters=clusters, n_resamples=n_resamples, rng=rng)
     _, code = np.unique(cluster[known], return_inverse=True)
     hits = np.bincount(code, weights=column[known]).astype(np.float64)
@@ -229,6 +208,5 @@ def parity_deviation(
         n=n,
         n_missing=len(column) - n,
         n_clusters=len(sizes),
-        undefined=None,
         notes=notes,
     )

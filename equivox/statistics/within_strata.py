@@ -14,15 +14,13 @@ from numpy.typing import ArrayLike
 from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.permutation import blocks, p_value
+from equivox.statistics.permutation import p_value, row_blocks
 
 MOST_STEPS = 2_000_000
 """Cells × strata up to which the exact distribution is computed; that takes about 10 ms."""
 
 LEAST_VARIANCE = 5.0
 """The variance of every group's count from which χ² replaces the exact distribution when that is too large."""
-
-BLOCK_CELLS = 2**19
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +208,7 @@ def _p(
     null = np.concatenate(
         [
             chi2_of(np.sum([_drawn(kind, size, rng) for kind in kinds], axis=0).astype(np.float64))
-            for size in blocks(n_resamples, max(1, BLOCK_CELLS // max(kind.times * len(kind.sizes) for kind in kinds)))
+            for size in row_blocks(n_resamples, max(kind.times * len(kind.sizes) for kind in kinds))
         ]
     )
     return p_value(null, observed, exact=False), "permutation"
