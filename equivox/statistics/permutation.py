@@ -117,7 +117,7 @@ def row_blocks(total: int, width: int) -> Iterator[int]:
 
 
 def all_swaps(n: int, n_resamples: int) -> bool:
-    """Return whether some of `n` clusters can be swapped in no more than `n_resamples` ways, so that all are counted."""
+    """Return whether some of `n` clusters can be swapped in at most `n_resamples` ways, so that all are counted."""
     return n <= 62 and 2**n <= n_resamples
 
 
