@@ -356,16 +356,7 @@ def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None)
                 continue
             # A response that several tasks share is on the sheet once, so that its label speaks for all of them.
             units = [u for u in by_attribute.get(attribute.name, ()) if (u.run, u.attribute) == (run, attribute)]
-            plain = AdjustedScore(
-                model=model,
-                task=score.task,
-                attribute=attribute.name,
-                value=score.value,
-                estimate=score.estimate,
-                own_low=score.ci_low,
-                own_high=score.ci_high,
-                run=str(run),
-            )
+            plain = _as_stored(model, run, score)
             own = samples[score.task]
             if adjusted := _corrected(plain, own, attribute, units, wording, score.min_count, measure.corrected):
                 own_found.append(adjusted)
@@ -379,22 +370,27 @@ def _adjusted(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None)
     return found
 
 
-def _whole(model: str, run: Path, score: Score, parts: Mapping[str, AdjustedScore]) -> AdjustedScore:
-    """Return a task's score corrected by labels: the mean of its attributes, as its score is.
-
-    The attributes share their responses. The mean of the ends of their intervals holds whatever their errors have in
-    common; it is wider than needed where they have little.
-    """
-    plain = AdjustedScore(
+def _as_stored(model: str, run: Path, score: Score) -> AdjustedScore:
+    """Return a score that takes the annotator at its word, without a correction."""
+    return AdjustedScore(
         model=model,
         task=score.task,
-        attribute="",
+        attribute=score.attribute or "",
         value=score.value,
         estimate=score.estimate,
         own_low=score.ci_low,
         own_high=score.ci_high,
         run=str(run),
     )
+
+
+def _whole(model: str, run: Path, score: Score, parts: Mapping[str, AdjustedScore]) -> AdjustedScore:
+    """Return a task's score corrected by labels: the mean of its attributes, as its score is.
+
+    The attributes share their responses. The mean of the ends of their intervals holds whatever their errors have in
+    common; it is wider than needed where they have little.
+    """
+    plain = _as_stored(model, run, score)
     own = [parts[name] for name in score.parts]
     if reason := next((f"{one.attribute}: {one.undefined}" for one in own if one.undefined), None):
         return replace(plain, undefined=reason)

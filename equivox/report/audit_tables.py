@@ -15,15 +15,8 @@ from equivox.run.readiness import Missing
 
 def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
     """Return agreement per attribute with the most frequent errors, and each score without and with correction."""
-    people = f"{len(audit.raters)} {'person' if len(audit.raters) == 1 else 'people'} ({', '.join(audit.raters)})"
-    told = [f"{DASH} {entry.attribute}: {entry.undefined}" for entry in audit.attributes if entry.undefined]
-    told += [
-        f"{entry.attribute}: people say {said!r}, the annotator {read!r}, {how_many(n, 'time')}"
-        for entry in audit.attributes
-        for said, read, n in entry.errors[:errors]
-    ]
     agreement = Table(
-        caption=f"The annotator against {people}, {audit.n_responses} responses",
+        caption=f"The annotator against {_people(audit)}, {audit.n_responses} responses",
         columns=(
             "attribute", "labelled", "agree %", "interval", "κ", "α", "by group %", "p groups", "unread", "split"
         ),
@@ -37,7 +30,7 @@ def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
             ]
             for entry in audit.attributes
         ],
-        remarks=told,
+        remarks=_disagreement(audit, errors),
         notes=[
             "p groups: whether the annotator errs more on one group than on another, which distorts the comparison; "
             "κ, α: 1 all agree, 0 as by chance."
@@ -72,10 +65,9 @@ def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
 
 def stage_audit_table(audit: Audit) -> Table:
     """Return the agreement of people and annotator at one stage, a line per attribute, with the frequent errors."""
-    people = f"{len(audit.raters)} {'person' if len(audit.raters) == 1 else 'people'} ({', '.join(audit.raters)})"
     what = "response" if audit.n_responses == 1 else "responses or findings"
     return Table(
-        caption=f"The annotator at the stage {audit.stage} against {people}, {audit.n_responses} {what}",
+        caption=f"The annotator at the stage {audit.stage} against {_people(audit)}, {audit.n_responses} {what}",
         columns=(
             "attribute", "labelled", "not labelled", "agree %", "interval", "κ", "α", "precision", "recall", "unread",
             "split",
@@ -89,19 +81,26 @@ def stage_audit_table(audit: Audit) -> Table:
             ]
             for entry in audit.attributes
         ],
-        remarks=[
-            *(f"{DASH} {entry.attribute}: {entry.undefined}" for entry in audit.attributes if entry.undefined),
-            *(
-                f"{entry.attribute}: people say {said!r}, the annotator {read!r}, {how_many(n, 'time')}"
-                for entry in audit.attributes
-                for said, read, n in entry.errors[:3]
-            ),
-        ],
+        remarks=_disagreement(audit, 3),
         notes=[
             "agree: all values alike; of a list, precision and recall: shares of the annotator's values that people "
             "give too, and of people's that it gives. Values not labelled are missing and count for nothing."
         ],
     )  # fmt: skip
+
+
+def _people(audit: Audit) -> str:
+    return f"{len(audit.raters)} {'person' if len(audit.raters) == 1 else 'people'} ({', '.join(audit.raters)})"
+
+
+def _disagreement(audit: Audit, errors: int) -> list[str]:
+    """Return why numbers are undefined, and the most frequent errors of each attribute."""
+    undefined = [f"{DASH} {entry.attribute}: {entry.undefined}" for entry in audit.attributes if entry.undefined]
+    return undefined + [
+        f"{entry.attribute}: people say {said!r}, the annotator {read!r}, {how_many(n, 'time')}"
+        for entry in audit.attributes
+        for said, read, n in entry.errors[:errors]
+    ]
 
 
 def _named(score: AdjustedScore) -> str:

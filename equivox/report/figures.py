@@ -6,6 +6,7 @@ Groups differ in hatching as well as in colour.
 
 from __future__ import annotations
 
+import base64
 import io
 import math
 import re
@@ -27,7 +28,7 @@ from equivox.compare.runs import (
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Panel
 from equivox.core.scores import Score
-from equivox.report.numbers import UNTOLD, p_value, score_value
+from equivox.report.numbers import UNTOLD, p_value, score_value, shortened
 from equivox.report.score_tables import marked
 from equivox.run.scoring import read_records
 
@@ -87,9 +88,7 @@ def _drawing(
         yield figure, grid if grid.size > 1 else grid[0, 0]
 
 
-def _short(text: str, longest: int = _LONGEST) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= longest else plain[: longest - 1] + "…"
+_short = partial(shortened, longest=_LONGEST)
 
 
 def _broken(text: str, longest: int) -> str:
@@ -103,7 +102,7 @@ def _broken(text: str, longest: int) -> str:
         return plain
     ends = [place for place, sign in enumerate(plain[:longest], start=1) if sign in " -/:?&,_"]
     end = ends[-1] if ends else longest
-    return f"{plain[:end].rstrip()}\n{_short(plain[end:], longest)}"
+    return f"{plain[:end].rstrip()}\n{shortened(plain[end:], longest)}"
 
 
 Layout = Literal["wide", "narrow", "phone"]
@@ -308,7 +307,9 @@ def draw_ranks(ranks: Sequence[Rank]) -> Figure:
                 axes.plot([own.low, own.high], [place, place], color=PALETTE[0], linewidth=2.5, zorder=1)
                 axes.plot([own.rank], [place], marker="o", markersize=6, color=PALETTE[0], zorder=2)
             # A colon or space ends the part that all names have in common.
-            axes.set_title(_short(f"{re.split('[: ]+', task, maxsplit=1)[-1]}, {metric}", 20), loc="left", fontsize=8)
+            axes.set_title(
+                shortened(f"{re.split('[: ]+', task, maxsplit=1)[-1]}, {metric}", 20), loc="left", fontsize=8
+            )
             axes.set_xlim(0.6, len(models) + 0.4)
             axes.set_xticks(range(1, len(models) + 1))
             axes.tick_params(labelbottom=number + across >= len(columns))
@@ -353,7 +354,7 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
                 axes.text(j, i, text, ha="center", va="center", color="black", fontsize=7.5)
         axes.set_xticks(range(len(names)), names)
         axes.xaxis.tick_top()
-        axes.set_yticks(range(len(labels)), [_short(label, 34) for label in labels])
+        axes.set_yticks(range(len(labels)), [shortened(label, 34) for label in labels])
         axes.spines[:].set_visible(False)
         axes.set_xlabel(f"orange ▲ favours {sides[0]}, blue ▼ favours {sides[1]}; no colour: q is not below 0.05")
         return figure
@@ -404,6 +405,11 @@ def svg_for_page(figure: Figure) -> bytes:
     style = f"<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>"
     head, end, rest = svg.partition("<defs>")
     return f"{head}{style}{end}{rest}".encode()
+
+
+def figure_in_page(figure: Figure) -> str:
+    """Return a figure as SVG in base64, as the templates of the pages take it."""
+    return base64.b64encode(svg_for_page(figure)).decode()
 
 
 def told_forest(rows: Sequence[tuple[str, Score]]) -> str:

@@ -97,6 +97,12 @@ def how_many(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def shortened(text: str, longest: int = 40) -> str:
+    """Return a text in one line, cut with an ellipsis if it is longer than `longest` characters."""
+    plain = " ".join(text.split())
+    return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
+
+
 def in_words(seconds: float) -> str:
     """Return a length of time in its largest unit.
 

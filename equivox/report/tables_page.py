@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
 from equivox.core.version import __version__
-from equivox.report.figures import svg_for_page
+from equivox.report.figures import figure_in_page
 from equivox.report.safe_page import render_page
 from equivox.report.table import Table, as_html
 
@@ -46,13 +45,6 @@ def tables_page(
         heading=heading,
         warnings=warnings,
         lines=lines,
-        figures=[
-            {
-                "svg": base64.b64encode(svg_for_page(one.figure)).decode(),
-                "told": one.told,
-                "caption": one.caption,
-            }
-            for one in figures
-        ],
+        figures=[{"svg": figure_in_page(one.figure), "told": one.told, "caption": one.caption} for one in figures],
         tables=[as_html(table, "wide") for table in tables],
     )

@@ -15,6 +15,7 @@ from equivox.compare.runs import ComparedRun, ValueShares, value_shares
 from equivox.core.errors import RequestError
 from equivox.core.scores import Score
 from equivox.core.task import Task
+from equivox.report.numbers import shortened
 from equivox.report.table import split_by
 from equivox.run.scoring import read_records
 
@@ -169,12 +170,7 @@ def groups_of(told: Sequence[TaskTold]) -> str:
         return ""
     if len(groups) > MOST_GROUPS:
         return f"{len(groups)} groups{f' of{noun}' if noun else ''} ({told[0].dimension})"
-    return f"{listed([_clipped(group) for group in groups])}{noun}"
-
-
-def _clipped(text: str, longest: int = 40) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
+    return f"{listed([shortened(group) for group in groups])}{noun}"
 
 
 def about_findings(run: ComparedRun, told: Sequence[TaskTold]) -> list[str]:
@@ -266,7 +262,7 @@ def words_moved(run: ComparedRun, score: Score) -> list[str]:
     if not said:
         return []
     told = "; ".join(
-        f"{_clipped(group)} {'more often ' if not place else ''}{', '.join(_clipped(value) for value in values)}"
+        f"{shortened(group)} {'more often ' if not place else ''}{', '.join(shortened(value) for value in values)}"
         for place, (group, values) in enumerate(said.items())
     )
     return [f"In {str(most.attribute).replace('_', ' ')}, {told}."]
@@ -303,7 +299,7 @@ def _strongest(run: ComparedRun, score: Score) -> list[str]:
         return []
     rows = [row for row in read_records(run.folder, score.family, panel.top) or () if row["task"] == score.task]
     texts = [name for name in panel.top_columns if rows and isinstance(rows[0][name], str)]
-    shown = [" · ".join(_clipped(str(row[name])) for name in texts) for row in rows[:MOST_VALUES]]
+    shown = [" · ".join(shortened(str(row[name])) for name in texts) for row in rows[:MOST_VALUES]]
     return [f"The strongest {panel.unit}: {'; '.join(shown)}."] if shown and texts else []
 
 

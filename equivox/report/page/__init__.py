@@ -165,6 +165,11 @@ class Verdict:
     state: str
     text: str
 
+    @property
+    def mark(self) -> str:
+        """Return the sign of the state, as the page shows it."""
+        return MARKS[self.state]
+
 
 MARKS = {"found": "●", "none": "○", "untold": UNTOLD, "undefined": "—"}
 
@@ -181,7 +186,7 @@ def _cards(comparison: Comparison) -> Iterator[dict[str, Any]]:
             "anchor": f"family-{number}",
             "question": question_[:1].upper() + question_[1:],
             "verdicts": [
-                {**vars(_verdict(run, own)), "mark": MARKS[_verdict(run, own).state]}
+                _verdict(run, own)
                 for run in comparison.runs
                 if (own := [s for s in run.scores if s.is_whole and s.family == family])
             ],
@@ -273,7 +278,7 @@ FEW = 2
 
 
 def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: bool) -> dict[str, Any]:
-    from equivox.report.figures import draw_forest, svg_for_page, told_forest
+    from equivox.report.figures import draw_forest, figure_in_page, told_forest
 
     run, first = rows[0]
     several = len({run.model for run, _ in rows}) > 1
@@ -301,11 +306,11 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
         ],
     )
     # In a column the layout for a phone fits every screen.
-    phone = _base64(svg_for_page(draw_forest(labelled, layout="phone")))
+    phone = figure_in_page(draw_forest(labelled, layout="phone"))
     return {
         "name": first.name,
         "zero_means": first.zero_means,
-        "figure": phone if narrow else _base64(svg_for_page(draw_forest(labelled))),
+        "figure": phone if narrow else figure_in_page(draw_forest(labelled)),
         "phone": "" if narrow else phone,
         "told": told_forest(labelled),
         "has_null_mean": null_mean,
@@ -340,7 +345,7 @@ def _task_cards(comparison: Comparison) -> dict[str, str]:
 
 
 def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
-    from equivox.report.figures import draw_shares, svg_for_page
+    from equivox.report.figures import draw_shares, figure_in_page
 
     for run in comparison.runs:
         for score, shares in top_movers(run, attributes=wanted, values=6):
@@ -350,7 +355,7 @@ def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
             yield {
                 "model": run.model,
                 "title": f"{title}: estimate {percent(score.headline)}",
-                "figure": _base64(svg_for_page(draw_shares(shares, title))),
+                "figure": figure_in_page(draw_shares(shares, title)),
                 "told": "; ".join(
                     f"{s.value}: " + ", ".join(f"{group} {percent(p)} %" for group, p in sorted(s.by_group.items()))
                     for s in shares
@@ -372,7 +377,7 @@ def _by_model(found: Iterator[dict[str, str]]) -> list[dict[str, Any]]:
 
 def _heat_maps(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Yield a heat map for every task with counts, and its strongest findings."""
-    from equivox.report.figures import draw_heat_map, heat_maps, svg_for_page
+    from equivox.report.figures import draw_heat_map, figure_in_page, heat_maps
 
     maps = {run.model: heat_maps(run) for run in comparison.runs}
     # All models of a task share one scale, so that a colour means the same in each map.
@@ -384,7 +389,7 @@ def _heat_maps(comparison: Comparison) -> Iterator[dict[str, Any]]:
         for task, (panel, rows) in maps[run.model].items():
             known = [row for row in rows if row["count"] is not None]
             yield {
-                "figure": _base64(svg_for_page(draw_heat_map(rows, most=most[task], unit=panel.unit))),
+                "figure": figure_in_page(draw_heat_map(rows, most=most[task], unit=panel.unit)),
                 "told": "; ".join(f"{r['category']}, {r['identity']}: {r['count']}" for r in known),
                 "caption": f"{run.model}, {task}: {panel.caption}.",
                 "top": as_html(_strongest(run, task, panel)) if panel.top else "",
@@ -410,13 +415,13 @@ def _number(name: str, value: object) -> str:
 
 
 def _correlations(comparison: Comparison) -> Iterator[dict[str, str]]:
-    from equivox.report.figures import draw_correlations, svg_for_page
+    from equivox.report.figures import draw_correlations, figure_in_page
 
     found = task_correlations(comparison)
     for (dimension, condition, _), pairs in split_by(found, lambda c: (c.dimension, c.condition, c.metric)).items():
         few = next((pair.undefined for pair in pairs if pair.undefined), None)
         yield {
-            "figure": _base64(svg_for_page(draw_correlations(pairs))),
+            "figure": figure_in_page(draw_correlations(pairs)),
             "told": "; ".join(f"{pair.first} and {pair.second}: {score_value(pair.r, 'r')}" for pair in pairs),
             "caption": (
                 f"{dimension}, condition {condition}: Pearson's r of the tasks' {pairs[0].metric} over "

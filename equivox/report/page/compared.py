@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -53,7 +52,7 @@ def conditions(judged: Judged) -> dict[str, Any] | None:
 
 
 def _family(judged: Judged, family: str, condition: str) -> dict[str, Any]:
-    from equivox.report.figures import draw_ranks, svg_for_page
+    from equivox.report.figures import draw_ranks, figure_in_page
 
     ranks = [s for s in judged.ranks if (s.family, s.condition) == (family, condition)]
     tests = [t for t in judged.tests if (t.family, t.condition) == (family, condition)]
@@ -63,7 +62,7 @@ def _family(judged: Judged, family: str, condition: str) -> dict[str, Any]:
     }
     return {
         "title": family,
-        "figure": _base64(svg_for_page(draw_ranks(ranks))) if any(s.rank for s in ranks) else "",
+        "figure": figure_in_page(draw_ranks(ranks)) if any(s.rank for s in ranks) else "",
         "told": told_ranks(ranks),
         "words": words,
         "ranks": [as_html(table, "ranks") for table in rank_tables(ranks)],
@@ -113,7 +112,7 @@ def _shade(score: Score | None, most: float) -> str:
 
 def speaker_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Yield a figure with the scores of single speakers, the largest first, for each model and task."""
-    from equivox.report.figures import draw_speakers, speakers_of, svg_for_page, told_forest
+    from equivox.report.figures import draw_speakers, figure_in_page, speakers_of, told_forest
 
     for run in comparison.runs:
         for task, rows in speakers_of(run).items():
@@ -134,7 +133,7 @@ def speaker_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
                 ],
             )
             yield {
-                "figure": _base64(svg_for_page(draw_speakers(rows, layout="phone"))),
+                "figure": figure_in_page(draw_speakers(rows, layout="phone")),
                 "told": told_forest(rows),
                 "caption": (
                     f"{run.model}, {task}: {sum(s.found for s in tested)} of {len(tested)} tested speakers differ "
@@ -144,7 +143,3 @@ def speaker_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
                 ),
                 "table": as_html(table),
             }
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()

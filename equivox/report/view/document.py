@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.compare.runs import ComparedRun, ValueShares, value_shares
 from equivox.core.errors import RequestError
 from equivox.core.files import read_table
+from equivox.core.plain import as_plain
 from equivox.core.redact import redacted_text, without_places
 from equivox.core.scores import Score
 from equivox.core.task import Task
@@ -73,12 +74,8 @@ def _score(run: ComparedRun, score: Score) -> dict[str, Any]:
         "zero_means": score.zero_means,
         "counts": measure is None or measure.in_verdict,
         "percent": score.unit.startswith("percent"),
-        "numbers": [_finite(number) for number in (score.headline, score.ci_low, score.ci_high, target)],
+        "numbers": [as_plain(number) for number in (score.headline, score.ci_low, score.ci_high, target)],
     }
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 def task_document(run: ComparedRun, task: Task, table: pa.Table, reason: str | None, shares: Shares) -> dict[str, Any]:
@@ -144,7 +141,7 @@ def _moves(run: ComparedRun, task: Task, shares: Shares) -> list[dict[str, Any]]
         values = [
             {
                 "value": one.value,
-                "shares": {group: _finite(percent) for group, percent in sorted(one.by_group.items())},
+                "shares": {group: as_plain(percent) for group, percent in sorted(one.by_group.items())},
                 "wordings": [*shares.wordings.get((name, one.value), (one.value,))],
             }
             for one in own

@@ -10,6 +10,7 @@ from typing import Any
 
 from equivox.core.errors import EquivoxError
 from equivox.core.files import read_document
+from equivox.core.plain import as_plain
 from equivox.core.redact import redacted_text
 from equivox.run.annotating import annotations_folder
 from equivox.run.live import SILENT_S, Live, read_live
@@ -60,8 +61,8 @@ class LiveRun:
                 "done": live.done,
                 "total": live.total,
                 "failed": live.failed,
-                "per_second": _finite(live.per_second),
-                "seconds_left": _finite(live.seconds_left),
+                "per_second": as_plain(live.per_second),
+                "seconds_left": as_plain(live.seconds_left),
                 "standing": None if live.standing is None else str(live.standing),
                 "age": age,
             },
@@ -141,7 +142,7 @@ def _usage(stored: Mapping[str, float], since: Mapping[str, float]) -> dict[str,
 
 def _told(usage: Mapping[str, float]) -> dict[str, Any]:
     names = ("requests", "prompt_tokens", "completion_tokens", "cost")
-    return {name: _finite(usage[name]) if usage.get(name) else None for name in names}
+    return {name: as_plain(usage[name]) if usage.get(name) else None for name in names}
 
 
 def _named(place: Path, annotator: str) -> str:
@@ -149,7 +150,3 @@ def _named(place: Path, annotator: str) -> str:
         return str(read_document(place / "annotator.json")["name"])
     except FileNotFoundError:
         return redacted_text(annotator)
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
