@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equivox.statistics import EncodedLabels, EncodedValues, joint_shift, ntvd
+from equivox.statistics.power import of_clusters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -71,10 +72,7 @@ class World:
 
         Attributes beyond the first repeat half of its answers, and draw the others anew from the same cluster.
         """
-        p = self.distributions()[self.group_of_cluster()]
-        if self.correlation:
-            drawn = rng.gamma(p * (1 - self.correlation) / self.correlation) + 1e-300
-            p = drawn / drawn.sum(axis=1, keepdims=True)
+        p = of_clusters(self.distributions()[self.group_of_cluster()], self.correlation, rng)
         found = [self._answers(p, rng)]
         for _ in range(self.attributes - 1):
             again = rng.random(len(found[0])) < 0.5

@@ -24,6 +24,7 @@ from equivox.statistics import distribution_shift
 from equivox.statistics.distance import ntvd_of_shares
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, noise_over_clusters
+from equivox.statistics.power import of_clusters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -63,11 +64,7 @@ class World:
 
     def cluster_distributions(self, rng: np.random.Generator) -> Floats:
         """Draw each cluster's own distribution."""
-        truth = self.distributions()[self.group_of_cluster()]
-        if self.correlation == 0:
-            return truth
-        drawn = rng.gamma(truth * (1 - self.correlation) / self.correlation) + 1e-300
-        return drawn / drawn.sum(axis=1, keepdims=True)
+        return of_clusters(self.distributions()[self.group_of_cluster()], self.correlation, rng)
 
     def counts(self, rng: np.random.Generator) -> Ints:
         """Draw clusters × values counts."""

@@ -20,7 +20,6 @@ Cannot say: whether a difference is the voice's: everybody reads other sentences
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from equivox.core.errors import RequestError
+from equivox.core.media import sha256
 from equivox.dataset_builders.base import (
     Builder,
     Clip,
@@ -144,7 +144,7 @@ class CommonVoice(Builder):
             everybody[row["client_id"]].add(row)
         adults = {key: one for key, one in everybody.items() if "teens" not in one.ages}
         stating = [key for key, one in adults.items() if one.genders or one.ages or one.accents]
-        chosen = {key: adults[key] for key in sorted(stating, key=_hash)[: self.speakers]}
+        chosen = {key: adults[key] for key in sorted(stating, key=lambda key: sha256(key.encode()))[: self.speakers]}
         rare = held_by_few((one.accent for one in chosen.values()), self.speakers_per_accent)
         clips, strange, theirs = self._clips(chosen, rare)
         genders = speakers_with(clips, "stated_gender")
@@ -208,7 +208,7 @@ class CommonVoice(Builder):
         clips = [
             self._clip(row, chosen[key], rare)
             for key, theirs in rows.items()
-            for row in sorted(theirs, key=lambda row: _hash(row["path"]))[: self.clips_per_speaker]
+            for row in sorted(theirs, key=lambda row: sha256(row["path"].encode()))[: self.clips_per_speaker]
         ]
         return tuple(clips), strange, sum(map(len, rows.values()))
 
@@ -268,7 +268,3 @@ def _unknown(stated: Iterable[set[str]], known: Mapping[str, str]) -> list[str]:
     """Return the entries that are not `known`, each with the number of speakers who stated it."""
     counted = Counter(entry for entries in stated for entry in entries if entry not in known)
     return [f"{entry!r} of {count([entry] * n, 'speaker')}" for entry, n in sorted(counted.items())]
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()

@@ -15,13 +15,13 @@ Cannot say: anything about first languages other than these six, about accents o
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from equivox.core.errors import RequestError
+from equivox.core.media import sha256
 from equivox.dataset_builders.base import (
     Builder,
     Clip,
@@ -183,7 +183,7 @@ class L2Arctic(Builder):
             for sentence in read_by_all
             if any(words.intersection(words_of(mine.get(sentence, ""))) for mine in texts.values())
         }
-        kept = sorted(read_by_all - naming, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+        kept = sorted(read_by_all - naming, key=lambda name: sha256(name.encode()))
         chosen = sorted(kept[: self.sentences])
         fell = {
             "that not every speaker read": len(every) - len(read_by_all),

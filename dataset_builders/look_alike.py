@@ -18,6 +18,7 @@ import wave
 from collections.abc import Sequence
 from pathlib import Path
 
+from equivox.core.media import sha256
 from equivox.dataset_builders.l2_arctic import SPEAKERS, identity_words
 from equivox.dataset_builders.look_alike_people import (
     make_common_voice,
@@ -70,7 +71,7 @@ def crema_d_names() -> list[str]:
         for emotion in EMOTIONS
         for level in (("LO", "MD", "HI") if sentence == GRADED and emotion != "NEU" else ("XX",))
     ]
-    lacking = sorted(every, key=_hash)[: len(every) - CREMA_CLIPS]
+    lacking = sorted(every, key=lambda name: sha256(name.encode()))[: len(every) - CREMA_CLIPS]
     return sorted(set(every) - set(lacking))
 
 
@@ -143,10 +144,6 @@ def _sentence(number: int) -> str:
     noun, rest = number % len(_NOUNS), number // len(_NOUNS)
     verb, place = rest % len(_VERBS), rest // len(_VERBS)
     return f"The {_NOUNS[noun]} {_VERBS[verb]} the {_PLACES[place % len(_PLACES)]}."
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
 
 
 MAKERS = {

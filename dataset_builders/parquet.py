@@ -174,8 +174,7 @@ def _write(
                 problems[row["clip_id"]] = audio.problem
             if progress is not None:
                 progress(done, len(clips))
-        paths = shards.finish()
-    files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in paths}
+        files = shards.finish()
     record = {
         "builder": {"name": builder.FACTS.name, "version": builder.facts.version},
         "origin": dict(origin),
@@ -259,12 +258,16 @@ class Shards:
         if writer is not None:
             writer.close()
 
-    def finish(self) -> list[Path]:
-        """Write the remaining rows and give the files their final names, which contain the number of files."""
+    def finish(self) -> dict[str, dict[str, Any]]:
+        """Write the remaining rows, and return the bytes and the SHA-256 of the files by their final names.
+
+        A final name contains the number of files.
+        """
         self._flush()
         self.close()
         names = [f"{self.split}-{i:05d}-of-{len(self.paths):05d}.parquet" for i in range(len(self.paths))]
-        return [path.rename(path.with_name(name)) for path, name in zip(self.paths, names, strict=True)]
+        paths = [path.rename(path.with_name(name)) for path, name in zip(self.paths, names, strict=True)]
+        return {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in paths}
 
 
 def _put_in_place(partial: Path, folder: Path) -> None:

@@ -14,7 +14,6 @@ Cannot say: anything about people: all speakers are text-to-speech voices, label
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.media import sha256
 from equivox.dataset_builders.base import (
     FACTS_FILE,
     Builder,
@@ -342,7 +342,7 @@ def _read(text: str) -> Any:
 
 def _turns(instances: Iterable[str]) -> dict[str, int]:
     """Return the running number of each instance ("context NUL id"): by context, then in a hashed order."""
-    hashed = {entry: hashlib.sha256(entry.encode()).hexdigest() for entry in instances}
+    hashed = {entry: sha256(entry.encode()) for entry in instances}
     order = sorted(hashed, key=lambda entry: (entry.partition("\0")[0], hashed[entry]))
     return {entry: number for number, entry in enumerate(order)}
 

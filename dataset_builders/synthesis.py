@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import hashlib
 import json
 import re
 import shlex
@@ -25,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RequestError, RunError
-from equivox.core.media import inspect_audio
+from equivox.core.media import inspect_audio, sha256
 from equivox.dataset_builders.base import FACTS_FILE, count, listed, read_table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, REQUIRED
 
@@ -72,7 +71,7 @@ class _Clip:
     @property
     def key(self) -> str:
         """Hash of everything that the audio depends on; `{output}` replaces the path in the command."""
-        return hashlib.sha256("\0".join([*self.command, self.text or ""]).encode()).hexdigest()
+        return sha256("\0".join([*self.command, self.text or ""]).encode())
 
     @property
     def stem(self) -> str:

@@ -30,6 +30,11 @@ CHECKSUM = "sha256"
 """The entry of a document that holds the checksum of the others."""
 
 
+def cache_folder(name: str) -> Path:
+    """Return the folder `equivox/name` in the user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "equivox" / name
+
+
 def refuse_unusable(path: Path, name: str) -> None:
     """Raise RequestError, naming the argument `name`, for a path that no file or folder can have.
 

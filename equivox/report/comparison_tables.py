@@ -15,6 +15,7 @@ from equivox.core.scores import LEVEL, NAN
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table, as_latex, split_by
+from equivox.report.told_tasks import listed
 
 TESTS_NOTE = (
     "a further by: how much further a lies from no bias, less what noise adds to either (a − b where no value says "
@@ -336,7 +337,7 @@ def in_words(ranks: Sequence[Rank]) -> str:
         return (
             f"No test tells two of these models apart.{left}" if left else "No two of these models can be told apart."
         )
-    alike = [_listed(members) for members in sets if len(members) > 1]
+    alike = [listed(members, most=len(members)) for members in sets if len(members) > 1]
     if not alike:
         return "All of these models can be told apart."
     return f"{'Not' if left else 'Cannot be'} told apart: {'; '.join(alike)}.{left}"
@@ -346,15 +347,11 @@ def _untested_in_words(ranked: Sequence[Rank]) -> str:
     """Return a sentence about the pairs without a test."""
     order = [rank.model for rank in ranked]
     pairs = [
-        f"{rank.model} with {_listed(later)}"
+        f"{rank.model} with {listed(later, most=len(later))}"
         for place, rank in enumerate(ranked)
         if (later := [model for model in order[place + 1 :] if model in rank.untested])
     ]
     return f" Not tested, and therefore open: {'; '.join(pairs)}." if pairs else ""
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _split(letters: str) -> list[str]:

@@ -115,12 +115,10 @@ def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.ran
 
 
 def _counts(table: ArrayLike) -> Ints:
-    array = inputs.matrix(table, "table")
-    if min(array.shape) < 2:
-        raise RequestError(f"`table` has shape {array.shape}: give two or more groups and outcomes")
-    if not np.isfinite(array).all() or (array < 0).any() or (array != np.round(array)).any():
-        raise RequestError("`table` holds something that is no count: give whole numbers from 0")
-    return array.astype(np.int64)
+    counts = inputs.counts(table, "table")
+    if min(counts.shape) < 2:
+        raise RequestError(f"`table` has shape {counts.shape}: give two or more groups and outcomes")
+    return counts
 
 
 def _permutation_p(counts: Ints, expected: Floats, n_resamples: int, rng: np.random.Generator) -> float:

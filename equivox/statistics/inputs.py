@@ -162,6 +162,14 @@ def matrix(table: object, argument: str) -> Floats:
     return array
 
 
+def counts(table: Any, argument: str) -> Ints:
+    """Return a table of whole counts from 0."""
+    array = matrix(table, argument)
+    if not np.isfinite(array).all() or (array < 0).any() or (array != np.round(array)).any():
+        raise RequestError(f"`{argument}` holds something that is no count: give whole numbers from 0")
+    return array.astype(np.int64)
+
+
 def rows_of_table(table: Any) -> Any:
     """Return a pandas DataFrame as an array of its rows; any other object unchanged."""
     return table.to_numpy(dtype=object) if _library(table) == "pandas" and hasattr(table, "columns") else table
@@ -178,6 +186,15 @@ def named_numbers(mapping: Mapping[str, float], argument: str) -> dict[str, floa
         return {name: number(value) for name, value in mapping.items()}
     except (AttributeError, TypeError, ValueError):
         raise RequestError(f"`{argument}` is no mapping from names to numbers: give one number per name") from None
+
+
+def named_probabilities(mapping: Mapping[str, float], argument: str) -> dict[str, float]:
+    """Return p-values by name; missing ones are NaN. RequestError for one that is no probability."""
+    given = named_numbers(mapping, argument)
+    for name, value in given.items():
+        if not (np.isnan(value) or 0.0 <= value <= 1.0):
+            raise RequestError(f"`{argument}` of {name!r} is {value}: use a probability, or NaN when undefined")
+    return given
 
 
 def named_columns(columns: Mapping[str, Any], argument: str) -> dict[str, Any]:

@@ -77,12 +77,9 @@ def adjust(p: Mapping[str, float], *, family: str, method: Literal["bh", "by"] =
     """
     if method not in ("bh", "by"):
         raise RequestError(f"`method` is {method!r}: use 'bh' or 'by'")
-    given = inputs.named_numbers(p, "p")
+    given = inputs.named_probabilities(p, "p")
     if not given:
         raise RequestError("`p` is empty: a family needs at least one test")
-    outside = [name for name, value in given.items() if not (math.isnan(value) or 0.0 <= value <= 1.0)]
-    if outside:
-        raise RequestError(f"`p` of {outside[0]!r} is {given[outside[0]]}: use a probability, or NaN when undefined")
     tested = [name for name, value in given.items() if not math.isnan(value)]
     q = dict.fromkeys(given, float("nan"))
     if tested:

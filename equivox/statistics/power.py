@@ -22,6 +22,14 @@ ROUNDS = 10
 """Number of designs tried in a search; the simulations are divided among them."""
 
 
+def of_clusters(truth: Floats, correlation: float, rng: np.random.Generator) -> Floats:
+    """Draw each cluster's own distribution (rows) around its group's, so that two of its answers correlate."""
+    if correlation == 0:
+        return truth
+    drawn = rng.gamma(truth * (1 - correlation) / correlation) + 1e-300
+    return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
+
+
 @dataclass(frozen=True, kw_only=True)
 class DetectableShift:
     """The smallest population nTVD (percent) that the cluster-level test detects with the requested power.
@@ -85,11 +93,7 @@ class _Plan:
         member = (group == np.arange(self.n_groups)[:, None]).astype(np.float64)
         rejected = 0
         for _ in range(n):
-            p = truth
-            if self.correlation > 0:
-                spread = rng.gamma(truth * (1 - self.correlation) / self.correlation) + 1e-300
-                p = spread / spread.sum(axis=1, keepdims=True)
-            counts = rng.multinomial(self.responses, p)
+            counts = rng.multinomial(self.responses, of_clusters(truth, self.correlation, rng))
             null, _, exact = null_over_clusters(
                 counts, group, None, columns, n_groups=self.n_groups, n_resamples=N_LABELLINGS, rng=rng
             )

@@ -12,7 +12,7 @@ from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats
 from equivox.statistics.inputs import LabelColumn, NumberColumn
 from equivox.statistics.permutation import all_swaps, p_value, swaps
-from equivox.statistics.share import share_interval
+from equivox.statistics.share import cluster_share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,27 +186,21 @@ def parity_deviation(
     if not np.isin(column[~np.isnan(column)], (0.0, 1.0)).all():
         raise RequestError("`choices` holds a number other than 0 and 1: use 1 stereotypical, 0 anti, NaN neither")
     cluster = inputs.cluster_codes(clusters, "choices", len(column))
-    known = ~np.isnan(column)
-    n = int(known.sum())
-    if n == 0:
+    if np.isnan(column).all():
         return Parity(n_missing=len(column), undefined="no choice was stereotypical or anti-stereotypical")
-    tested = sign_flip_test(2 * column - 1, clusters=clusters, n_resamples=n_resamples, rng=rng)
-    _, code = np.unique(cluster[known], return_inverse=True)
-    hits = np.bincount(code, weights=column[known]).astype(np.float64)
-    sizes = np.bincount(code).astype(np.float64)
-    low, high, notes = share_interval(hits, sizes, n_resamples, confidence, rng)
-    ends = 2 * abs(50 - low), 2 * abs(50 - high)
-    observed = 100 * float(column[known].mean())
+    tested = sign_flip_test(2 * column - 1, clusters=cluster, n_resamples=n_resamples, rng=rng)
+    found = cluster_share(column, clusters=cluster, n_resamples=n_resamples, confidence=confidence, rng=rng)
+    ends = 2 * abs(50 - found.low), 2 * abs(50 - found.high)
     return Parity(
-        share=observed,
-        deviation=2 * abs(50 - observed),
+        share=found.share,
+        deviation=2 * abs(50 - found.share),
         p=tested.p if tested.undefined is None else 1.0,
-        share_low=low,
-        share_high=high,
-        ci_low=0.0 if low <= 50 <= high else min(ends),
+        share_low=found.low,
+        share_high=found.high,
+        ci_low=0.0 if found.low <= 50 <= found.high else min(ends),
         ci_high=max(ends),
-        n=n,
-        n_missing=len(column) - n,
-        n_clusters=len(sizes),
-        notes=notes,
+        n=found.n,
+        n_missing=tested.n_missing,
+        n_clusters=found.n_clusters,
+        notes=found.notes,
     )

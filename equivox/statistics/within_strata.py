@@ -141,12 +141,10 @@ def association_within_strata(
 
 
 def _counts(table: ArrayLike, argument: str) -> Ints:
-    array = inputs.matrix(table, argument)
-    if array.shape[1] < 2:
-        raise RequestError(f"`{argument}` has shape {array.shape}: give a column for each of two or more groups")
-    if not np.isfinite(array).all() or (array < 0).any() or (array != np.round(array)).any():
-        raise RequestError(f"`{argument}` holds something that is no count: give whole numbers from 0")
-    return array.astype(np.int64)
+    counts = inputs.counts(table, argument)
+    if counts.shape[1] < 2:
+        raise RequestError(f"`{argument}` has shape {counts.shape}: give a column for each of two or more groups")
+    return counts
 
 
 @dataclass(frozen=True)

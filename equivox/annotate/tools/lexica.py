@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RequestError, RunError, nearest
+from equivox.core.files import cache_folder
 
 LEXICA_FOLDER = "EQUIVOX_LEXICA"
 """The environment variable that names the folder of the word lists."""
@@ -101,8 +102,7 @@ def lexicon_folder() -> Path:
     """Return the folder of fetched word lists: `$EQUIVOX_LEXICA`, else `equivox/lexica` in the user's cache."""
     if folder := os.environ.get(LEXICA_FOLDER):
         return Path(folder).expanduser()
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "equivox" / "lexica"
+    return cache_folder("lexica")
 
 
 def fetch_lexicon(name: str, folder: Path | None = None, *, get: Callable[[str], bytes] | None = None) -> Path:

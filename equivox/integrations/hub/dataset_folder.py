@@ -231,7 +231,6 @@ def corpus_facts(task: Task, data: str | Path | None) -> CorpusFacts:
 def _write_rows(
     folder: Path, rows: RowSet, done: int, total: int, progress: Progress
 ) -> tuple[datasets.Features, dict[str, dict[str, Any]], int]:
-    from equivox.dataset_builders.base import sha256_of
     from equivox.dataset_builders.parquet import Shards
 
     folder.mkdir(parents=True)
@@ -241,8 +240,7 @@ def _write_rows(
         for number, sample in enumerate(rows.samples, start=1):
             shards.add(_row(sample, kind))
             progress("rows", done + number, total)
-        paths = shards.finish()
-    written = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in paths}
+        written = shards.finish()
     return columns, written, shards.bytes
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score as LogScore
 
 from equivox.annotate import Annotation, AnnotatorIdentity
-from equivox.core.files import write_whole
+from equivox.core.files import cache_folder, write_whole
 from equivox.core.requests import MediaPart
 from equivox.core.scores import NAN, Score
 from equivox.core.segments import Segment, SegmentAnnotation
@@ -62,7 +61,7 @@ def media_file(part: MediaPart) -> Content:
     inspect_ai reads the file when the sample is sent, so that only the media under way are in memory.
     """
     suffix = "wav" if part.kind == "audio" else Path(part.name).suffix.lstrip(".") or "png"
-    path = _cache_folder() / f"{part.sha256}.{suffix}"
+    path = cache_folder("inspect") / f"{part.sha256}.{suffix}"
     if not path.is_file():
         data = base64.b64decode(_data_url(part).partition(",")[2])
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,10 +72,6 @@ def media_file(part: MediaPart) -> Content:
 def _data_url(part: MediaPart) -> str:
     content = media_content(part, subtype="PCM_16", audio_part="audio_url")
     return str(content[content["type"]]["url"])
-
-
-def _cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "equivox" / "inspect"
 
 
 def generate_config(sampling: Sampling) -> GenerateConfig:

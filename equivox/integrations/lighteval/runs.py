@@ -7,7 +7,6 @@ then scored.
 from __future__ import annotations
 
 import logging
-import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from equivox.annotate import open_annotator
 from equivox.core.errors import RequestError
-from equivox.core.files import write_table
+from equivox.core.files import cache_folder, write_table
 from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import DEFAULT_OPTIONS, Score
 from equivox.core.segments import check_tools
@@ -104,7 +103,7 @@ class Runs:
         plan = self._plan([task], _NOBODY)
         rows = [document_row(number, planned) for number, planned in enumerate(plan.requests)]
         name = f"{task.name.replace(':', '-')}-{digest([task.fingerprint, rows])[:16]}"
-        folder = _cache_folder() / name
+        folder = cache_folder("lighteval") / name
         file = folder / "test-00000-of-00001.parquet"
         if not file.is_file():
             import pyarrow as pa
@@ -210,10 +209,6 @@ class Runs:
             finally:
                 add_usage(spec.output, engine)
         return spec.output
-
-
-def _cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "equivox" / "lighteval"
 
 
 def _version() -> str:
