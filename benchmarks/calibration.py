@@ -18,16 +18,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-# As in tests/engines/real/conftest.py: one thread each, vLLM in this process.
-ALONE = {
-    "HF_HUB_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "VLLM_NO_USAGE_STATS": "1",
-}
+from benchmarks.engine import tiny_models
+
 SMALL: dict[str, dict[str, Any]] = {
     "vllm": {
         "enforce_eager": True,
@@ -118,7 +110,7 @@ def main() -> None:
     parser.add_argument("--conditions", default="all", help="declared, text_only, silence, shuffled, or all")
     parser.add_argument("--output", type=Path, default=Path("runs/calibration-table"))
     asked = parser.parse_args()
-    os.environ |= ALONE
+    os.environ |= tiny_models().ALONE
     found = run(asked)
     print(table(found))
     failed = [one for one in found if not one.line.passed]

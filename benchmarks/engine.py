@@ -291,12 +291,8 @@ def peaks(model: str) -> None:
 
 
 if __name__ == "__main__":
-    # One thread: a tiny model's matrices are not worth sharing.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
-    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    for name, value in tiny_models().ALONE.items():
+        os.environ.setdefault(name, value)
     if sys.argv[1:2] == ["memory"]:
         memory(sys.argv[2], int(sys.argv[3]))
     else:

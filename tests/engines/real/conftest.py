@@ -11,28 +11,17 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+import tiny_models
 from asking import SMALL
 
 collect_ignore = ["asking.py", "cpu_torch_extras.py", "remote_code", "tiny_models.py"]
 
-# One thread: a tiny model's matrices are not worth sharing, and threads that wait for each other on two cores take
-# thirty times as long.
-os.environ |= {
-    "HF_HUB_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "VLLM_NO_USAGE_STATS": "1",
-}
+os.environ |= tiny_models.ALONE
 
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """Return the folder of a tiny model, made on first use."""
-    import tiny_models
-
     folder = tmp_path_factory.mktemp("models")
     return lambda name: str(tiny_models.make(folder, name))
 

@@ -14,6 +14,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+ALONE = {
+    "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+}
+"""The environment of an engine with a tiny model: no network, vLLM in this process, and one thread.
+
+A tiny model's matrices are not worth sharing, and threads that wait for each other on two cores take thirty times as
+long.
+"""
+
 DECODER = {
     "hidden_size": 64,
     "intermediate_size": 128,
@@ -315,9 +330,9 @@ def decoder(words: Any, **changes: Any) -> dict[str, Any]:
     return DECODER | {"vocab_size": len(words)} | ends | changes
 
 
-def qwen25vl(folder: Path) -> None:
+def seeing(folder: Path, config_of: Any, model_of: Any, vision: dict[str, Any], **text: Any) -> None:
+    """Save a Qwen model that sees, with its tokenizer; `text` changes its decoder."""
     import torch
-    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 
     names = {
         "image_token": "<|image_pad|>",
@@ -328,18 +343,24 @@ def qwen25vl(folder: Path) -> None:
     words = tokenizer(sorted(names.values()), extra_special_tokens=names)
     words.chat_template = chat_template(image="<|vision_start|><|image_pad|><|vision_end|>")
     number = words.convert_tokens_to_ids
-    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
     torch.manual_seed(0)
-    config = Qwen2_5_VLConfig(
-        vision_config=VISION,
-        text_config=decoder(words, rope_parameters=rope),
+    config = config_of(
+        vision_config=vision,
+        text_config=decoder(words, **text),
         image_token_id=number("<|image_pad|>"),
         video_token_id=number("<|video_pad|>"),
         vision_start_token_id=number("<|vision_start|>"),
         vision_end_token_id=number("<|vision_end|>"),
     )
-    Qwen2_5_VLForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    model_of(config).to(torch.bfloat16).save_pretrained(folder)
     words.save_pretrained(folder)
+
+
+def qwen25vl(folder: Path) -> None:
+    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
+
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
+    seeing(folder, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, VISION, rope_parameters=rope)
     processor = IMAGES_OF_QWEN | {"processor_class": "Qwen2_5_VLProcessor"}
     (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
 
@@ -579,29 +600,10 @@ ROPE_OF_QWEN_3 = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [6
 
 
 def qwen3vl(folder: Path) -> None:
-    import torch
     from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
-    names = {
-        "image_token": "<|image_pad|>",
-        "video_token": "<|video_pad|>",
-        "vision_bos_token": "<|vision_start|>",
-        "vision_eos_token": "<|vision_end|>",
-    }
-    words = tokenizer(sorted(names.values()), extra_special_tokens=names)
-    words.chat_template = chat_template(image="<|vision_start|><|image_pad|><|vision_end|>")
-    number = words.convert_tokens_to_ids
-    torch.manual_seed(0)
-    config = Qwen3VLConfig(
-        vision_config=VISION_OF_QWEN_3,
-        text_config=decoder(words, head_dim=32, rope_parameters=ROPE_OF_QWEN_3),
-        image_token_id=number("<|image_pad|>"),
-        video_token_id=number("<|video_pad|>"),
-        vision_start_token_id=number("<|vision_start|>"),
-        vision_end_token_id=number("<|vision_end|>"),
-    )
-    Qwen3VLForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
-    words.save_pretrained(folder)
+    text = {"head_dim": 32, "rope_parameters": ROPE_OF_QWEN_3}
+    seeing(folder, Qwen3VLConfig, Qwen3VLForConditionalGeneration, VISION_OF_QWEN_3, **text)
     processor = {name: value for name, value in IMAGES_OF_QWEN.items() if not name.endswith("_pixels")}
     processor |= {"patch_size": 16, "size": {"shortest_edge": 4096, "longest_edge": 65536}}
     images = processor | {"processor_class": "Qwen3VLProcessor", "image_processor_type": "Qwen2VLImageProcessorFast"}

@@ -18,6 +18,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "engines" / "real"))
 sys.path.insert(0, str(Path(__file__).parent))
+import tiny_models
 from evaluating import Evaluated
 
 collect_ignore = ["evaluating.py", "replay.py"]
@@ -25,18 +26,8 @@ collect_ignore = ["evaluating.py", "replay.py"]
 # lighteval and datasets cache below the home folder, and look for it when they are imported.
 _HOME = tempfile.mkdtemp(prefix="equivox-lighteval-")
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
-os.environ |= {
-    "HOME": _HOME,
-    "HF_HOME": f"{_HOME}/huggingface",
-    "HF_HUB_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",  # as for the engine tests
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "XDG_CACHE_HOME": f"{_HOME}/cache",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "VLLM_NO_USAGE_STATS": "1",
-}
+os.environ |= {"HOME": _HOME, "HF_HOME": f"{_HOME}/huggingface", "XDG_CACHE_HOME": f"{_HOME}/cache"}
+os.environ |= tiny_models.ALONE
 
 
 @pytest.fixture
@@ -66,7 +57,5 @@ def lighteval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """Return the folder of a tiny model, made on first use."""
-    import tiny_models
-
     folder = tmp_path_factory.mktemp("models")
     return lambda name: str(tiny_models.make(folder, name))
