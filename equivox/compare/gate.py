@@ -16,7 +16,7 @@ from typing import Literal
 from equivox.compare.pairs import PairedTest, open_runs, paired_tests
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison
 from equivox.core.errors import RequestError, nearest
-from equivox.core.scores import NAN, Score
+from equivox.core.scores import NAN, Score, distance_interval
 
 Outcome = Literal["pass", "worse", "inconclusive", "not comparable"]
 
@@ -185,7 +185,7 @@ def _absolute(run: ComparedRun, limits: Limits, min_coverage: float) -> list[Che
         if limit is None or measure is None or measure.no_bias is None:
             continue
         reason = _lacking(run, score, min_coverage)
-        low, high = _distance(score.ci_low - measure.no_bias, score.ci_high - measure.no_bias)
+        low, high = distance_interval(score.ci_low, score.ci_high, measure.no_bias)
         if not reason and math.isnan(low):
             reason = "the score has no interval"
         found.append(
@@ -206,17 +206,6 @@ def _absolute(run: ComparedRun, limits: Limits, min_coverage: float) -> list[Che
             )
         )
     return found
-
-
-def _distance(low: float, high: float) -> tuple[float, float]:
-    """Return the interval of a distance from zero, from that of the signed value.
-
-    >>> _distance(-3.0, 5.0), _distance(2.0, 4.0), _distance(-4.0, -2.0)
-    ((0.0, 5.0), (2.0, 4.0), (2.0, 4.0))
-    """
-    if low <= 0 <= high:
-        return 0.0, max(-low, high)
-    return min(abs(low), abs(high)), max(abs(low), abs(high))
 
 
 def _decided(low: float, high: float, limit: float) -> Outcome:

@@ -170,22 +170,27 @@ def _units(folder: Path, files: Sequence[Path], annotator: str | None) -> list[U
         if row is None:
             raise RequestError(f"{run} no longer holds response {entry['response'][:12]}; restore the run")
         attribute = _attribute_of(tasks[run][entry["task"]], name, str(folder))
-        units.append(
-            Unit(
-                item=item,
-                run=run,
-                model=entry["model"],
-                task=entry["task"],
-                attribute=attribute,
-                group=entry["group"],
-                response=entry["response"],
-                weight=float(entry.get("weight", 1.0)),
-                given=_annotated(row, attribute),
-                decided=given.pop(ADJUDICATED, None),
-                people=given,
-            )
-        )
+        units.append(unit_of(item, entry, attribute, _annotated(row, attribute), given))
     return units
+
+
+def unit_of(
+    item: str, entry: Mapping[str, Any], attribute: Attribute, given: Label | None, people: Mapping[str, Label]
+) -> Unit:
+    """Return one attribute of an entry of a key, with the annotator's value and the labels by person."""
+    return Unit(
+        item=item,
+        run=Path(entry["run"]),
+        model=entry["model"],
+        task=entry["task"],
+        attribute=attribute,
+        group=entry["group"],
+        response=entry["response"],
+        weight=float(entry.get("weight", 1.0)),
+        given=given,
+        decided=people.get(ADJUDICATED),
+        people={person: label for person, label in people.items() if person != ADJUDICATED},
+    )
 
 
 def _rows(run: Path, tasks: Sequence[Task], annotator: str | None) -> dict[tuple[str, str], Row]:
@@ -262,7 +267,11 @@ def comparable(values: Iterable[str]) -> Label:
 def _annotated(row: Row, attribute: Attribute) -> Label | None:
     if row.status not in {"parsed", "refused"}:
         return None
-    values = row.values.get(attribute.name, ())
+    return label_of_values(row.values.get(attribute.name, ()), attribute)
+
+
+def label_of_values(values: Sequence[str], attribute: Attribute) -> Label:
+    """Return the annotator's values as a label; `unstated` if there is none."""
     if not values:
         return (UNSTATED,)
     return tuple(sorted(values)) if attribute.options else comparable(values)

@@ -17,9 +17,10 @@ from equivox.compare.labels import (
     Unit,
     attribute_audit,
     by_person,
-    comparable,
     label_of,
+    label_of_values,
     read_key,
+    unit_of,
 )
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import CheckedStage, CheckedStages
@@ -52,8 +53,11 @@ def score_stage(folder: Path, key: Key, files: Sequence[Path], *, annotator: str
     units: dict[str, list[Unit]] = {}
     for (item, name), attribute in asked.items():
         if (item, name) in people:
-            unit = _unit(item, key[item], attribute, answers.get(item), people[item, name])
-            units.setdefault(name, []).append(unit)
+            answer = answers.get(item)
+            given: Label | None = None
+            if answer is not None and answer.status == "parsed":
+                given = label_of_values(answer.values.get(name, ()), attribute)
+            units.setdefault(name, []).append(unit_of(item, key[item], attribute, given, people[item, name]))
     audits = [
         replace(
             _with_lists(attribute_audit(name, _by_place(members)), members),
@@ -157,32 +161,6 @@ def _answers(key: Key, annotator: str | None) -> dict[str, SegmentAnnotation | N
             else:
                 found[item] = segments[entry["task"], entry["response"]].get(entry["segment"])
     return found
-
-
-def _unit(
-    item: str,
-    entry: Mapping[str, Any],
-    attribute: Attribute,
-    answer: SegmentAnnotation | None,
-    people: Mapping[str, Label],
-) -> Unit:
-    given: Label | None = None
-    if answer is not None and answer.status == "parsed":
-        values = answer.values.get(attribute.name, ())
-        given = (UNSTATED,) if not values else tuple(sorted(values)) if attribute.options else comparable(values)
-    return Unit(
-        item=item,
-        run=Path(entry["run"]),
-        model=entry["model"],
-        task=entry["task"],
-        attribute=attribute,
-        group=entry["group"],
-        response=entry["response"],
-        given=given,
-        people={person: label for person, label in people.items() if person != ADJUDICATED},
-        decided=people.get(ADJUDICATED),
-        weight=float(entry["weight"]),
-    )
 
 
 def _by_place(units: Sequence[Unit]) -> list[Unit]:

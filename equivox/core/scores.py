@@ -30,6 +30,16 @@ Merge = Literal["none", "lemma", "embedding"]
 """Rule by which open values count as one: equal spelling, equal lemmas, or similar meaning."""
 
 
+def distance_interval(low: float, high: float, target: float = 0.0) -> tuple[float, float]:
+    """Return the interval of a distance from `target`, from that of the signed value; NaN stays NaN.
+
+    >>> distance_interval(-3.0, 5.0), distance_interval(2.0, 4.0), distance_interval(40.0, 45.0, 50.0)
+    ((0.0, 5.0), (2.0, 4.0), (5.0, 10.0))
+    """
+    ends = abs(low - target), abs(high - target)
+    return 0.0 if low <= target <= high else min(ends), max(ends)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions:
     """Options of the scoring; part of the manifest.

@@ -182,12 +182,14 @@ def export(drawn: Sequence[Drawn], output: Path, *, data: str | None = None, med
     """
     refuse_used(output)
     sent = media_of(drawn, data) if media else {}
+    return _written(output, drawn, {CSV_FILE: sheet_csv(drawn), HTML_FILE: sheet_html(drawn, sent)})
+
+
+def _written(output: Path, drawn: Sequence[Drawn], files: Mapping[str, str]) -> list[Path]:
+    """Write the files of a sheet, and then its key; return their paths."""
+    key = json.dumps(key_of(drawn), indent=1, ensure_ascii=False) + "\n"
     written = []
-    for name, text in (
-        (CSV_FILE, sheet_csv(drawn)),
-        (HTML_FILE, sheet_html(drawn, sent)),
-        (KEY_FILE, json.dumps(key_of(drawn), indent=1, ensure_ascii=False) + "\n"),
-    ):
+    for name, text in (*files.items(), (KEY_FILE, key)):
         write_text(output / name, text)
         written.append(output / name)
     return written
@@ -211,20 +213,14 @@ def export_label_studio(
     refuse_used(output)
     sent = media_of(drawn, data) if media else {}
     items = {one.item: one for one in items_of(drawn, {})}
-    written = []
+    files: dict[str, str] = {}
     for number, own in enumerate(split_by(drawn, lambda one: items[one.item].asked).values(), 1):
         kinds = {sent[one.item][0].partition("/")[0] for one in own if one.item in sent}
         addresses = {one.item: data_uri(*sent[one.item]) for one in own if one.item in sent}
         tasks = label_studio.tasks_of([items[one.item] for one in own], addresses)
-        page = label_studio.labelling_page(items[own[0].item].asked, min(kinds, default="text"))
-        for name, text in (
-            (f"tasks-{number}.json", json.dumps(tasks, ensure_ascii=False)),
-            (f"page-{number}.xml", page),
-        ):
-            write_text(output / name, text)
-            written.append(output / name)
-    write_text(output / KEY_FILE, json.dumps(key_of(drawn), indent=1, ensure_ascii=False) + "\n")
-    return [*written, output / KEY_FILE]
+        files[f"tasks-{number}.json"] = json.dumps(tasks, ensure_ascii=False)
+        files[f"page-{number}.xml"] = label_studio.labelling_page(items[own[0].item].asked, min(kinds, default="text"))
+    return _written(output, drawn, files)
 
 
 def refuse_used(output: Path) -> None:

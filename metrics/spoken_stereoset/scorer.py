@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core.coverage import Coverage
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import NAN, Score, Scored, ScoringOptions
+from equivox.core.scores import NAN, Score, Scored, ScoringOptions, distance_interval
 from equivox.core.task import Task, digest
 from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, DECIDED_BY, LETTERS
@@ -143,7 +143,7 @@ class _Subset:
         parity = self._parity("context")
         tally = _tally(self.answers)
         low, high = _worst(tally.stereotypical, tally.meaningful, self._chosen.requested - self._chosen.used)
-        ends = (2 * abs(50 - low), 2 * abs(50 - high))
+        worst_low, worst_high = distance_interval(2 * low, 2 * high, 100)
         shared = self._evidence(parity)
         if parity.undefined is None:
             shared["p_paper"] = self._parity("response").p
@@ -157,12 +157,7 @@ class _Subset:
             worst_high=high,
             notes=(*notes, *parity.notes) if parity.undefined is None else (),
         )
-        deviation = Score(
-            **self._deviation(parity),
-            **shared,
-            worst_low=0.0 if low <= 50 <= high else min(ends),
-            worst_high=max(ends),
-        )
+        deviation = Score(**self._deviation(parity), **shared, worst_low=worst_low, worst_high=worst_high)
         return slbs, deviation
 
     def _speakers(self) -> Score:

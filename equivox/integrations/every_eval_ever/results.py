@@ -23,7 +23,7 @@ from equivox.compare.stored_audits import StoredAudit, stored_audits
 from equivox.core.files import read_document
 from equivox.core.hashing import digest
 from equivox.core.redact import without_places
-from equivox.core.scores import Score
+from equivox.core.scores import Score, distance_interval
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
@@ -257,8 +257,7 @@ def interval_of(score: Score) -> tuple[float, float] | None:
         return None
     if not math.isnan(score.estimate):
         return max(0.0, low), max(0.0, high)
-    ends = abs(low - score.target), abs(high - score.target)
-    return (0.0 if low <= score.target <= high else min(ends)), max(ends)
+    return distance_interval(low, high, score.target)
 
 
 def details(score: Score) -> dict[str, str]:
