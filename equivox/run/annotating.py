@@ -1,7 +1,7 @@
 """The annotate stage: an annotator annotates every stored response, and the samples of each task become one table.
 
-Each annotation is stored as soon as it is made. When all responses of a task are annotated, the table of its samples is
-written. Scoring reads only this table.
+Each annotation is stored as soon as it is made; those of `rules`, which take no time, are stored a block at a time.
+When all responses of a task are annotated, the table of its samples is written. Scoring reads only this table.
 """
 
 from __future__ import annotations
