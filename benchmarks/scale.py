@@ -1,14 +1,16 @@
 """Time and peak memory from the plan to the scores, as runs grow: `python -m benchmarks.scale [20000 100000 1000000]`.
 
 Each row is a run of a simulated model in a process of its own, then its scoring alone in another one. VIBE's ten tasks
-are asked about as many made-up clips as the size needs; BADF's gender and race of `badf_two` are repeated. Nothing is
-asserted: the numbers show the growth. Peak memory is the kernel's high-water mark of the process.
+are asked about as many made-up clips as the size needs; BADF's gender and race of `badf_two` are repeated. Processes
+have the environment of the command line. Nothing is asserted: the numbers show the growth. Peak memory is the kernel's
+high-water mark of the process.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from equivox.cli import ENVIRONMENT
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus, Sample
@@ -110,7 +113,7 @@ def peak() -> float:
 def measured(*arguments: object) -> dict[str, Any]:
     """Return what this module measures in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.scale", "--worker", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=ENVIRONMENT | os.environ, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr)
     return dict(json.loads(done.stdout.splitlines()[-1]))

@@ -8,10 +8,14 @@ import sys
 from collections.abc import Sequence
 
 EXIT_DONE, EXIT_INCOMPLETE, EXIT_REQUEST, EXIT_INTERRUPTED = 0, 1, 2, 130
+ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""What the command line sets where a user has not: Arrow's own allocator keeps what it has freed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 incomplete, 2 wrong request, 130 interrupted."""
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
