@@ -175,12 +175,12 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
     chain = _Chain(spec, references, tasks, engine, direct)
     lines = []
     for task in tasks:
-        told_score = 0.0 if task.condition != asked.condition else shift
-        if planted is not None:
+        control, even = task.condition != asked.condition, _no_bias(task)
+        told_score = shift if not control else (even or 0.0)
+        if planted is not None and (not control or even is None):
             told_score = _spread(planted, task).value
         own_score, found = _spread(own, task), _estimate(measured, task)
-        control = task.condition != asked.condition
-        findings = [*chain.findings(task), scored(found, own_score, control=control)]
+        findings = [*chain.findings(task), scored(found, own_score, control=control, even=even or 0.0)]
         if not control:
             findings.append(taught(told_score, own_score))
         lines.append(
@@ -206,6 +206,11 @@ def _estimate(scores: Sequence[Score], task: Task) -> Estimate:
         return Estimate(value=NAN)
     low, high = (found.headline if isnan(end) else end for end in (found.ci_low, found.ci_high))
     return Estimate(value=found.headline, low=low, high=high, p=found.p)
+
+
+def _no_bias(task: Task) -> float | None:
+    """Return the value of no bias of the score in which a bias is planted; None for a task that has no such value."""
+    return next((measure.no_bias for measure in task.metric.measures if measure.no_bias is not None), None)
 
 
 def _references(settings: Settings, spec: RunSpec, folder: Path, asked: int) -> list[RunSpec]:

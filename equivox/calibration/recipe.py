@@ -33,11 +33,33 @@ class Effort:
     """Steps of the training: to tell the groups by ear, to answer with `BASICS_SHIFT`, and to answer with the shift.
 
     With 80 steps of hearing the voices of some speakers stay doubtful, and 16 is learnt where 20 is planted.
+
+    Before the basics, `choosing` steps teach which of the options that a prompt offers is to be chosen, with a shift of
+    `MOST_SHIFT`: where every third answer chooses another option by chance, no option is found. `orders` is the number
+    of seeds whose presentations are taught. A task that offers no options needs neither.
     """
 
     hearing: int = 240
     basics: int = 200
     answering: int = 200
+    choosing: int = 0
+    orders: int = 1
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the steps as plain values; `choosing` and `orders` only where a task needs them."""
+        unused = {"choosing": 0, "orders": 1}.items()
+        return {name: value for name, value in dataclasses.asdict(self).items() if (name, value) not in unused}
+
+
+CHOOSING = Effort(choosing=1000, orders=24)
+"""The effort for a task that offers options in several orders."""
+
+
+def effort_for(task: Task) -> Effort:
+    """Return the effort that `task` needs: more where the answer is one of several options in changing orders."""
+    outcomes = [attribute for attribute in task.attributes if attribute.role == "outcome"]
+    chooses = task.prompt.presentations is not None and len(outcomes) == 1 and bool(outcomes[0].options)
+    return CHOOSING if chooses else Effort()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +99,8 @@ class Recipe:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as plain JSON values."""
-        return dataclasses.asdict(self) | {"libraries": dict(self.libraries), "teacher": TEACHER}
+        own = {"effort": self.effort.as_dict(), "libraries": dict(self.libraries), "teacher": TEACHER}
+        return dataclasses.asdict(self) | own
 
 
 def recipe_of(
@@ -90,7 +113,7 @@ def recipe_of(
         taught=digest(taught),
         shift=float(shift),
         seed=seed,
-        effort=effort or Effort(),
+        effort=effort or effort_for(tasks[0]),
         libraries=libraries(tasks[0]),
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ _BATCH, _CONTROLS = 32, 4
 """Requests of a batch, and how many of them do not tell the group: an answer to one of these is soon learnt."""
 _NOISE = 0.1
 _HEARING_RATE = 1e-3
+_CHOICES = 2
+"""Answers that are learnt of each request at a time where options are to be chosen: they share a prompt's cost."""
 
 
 class _Requests:
@@ -35,13 +38,17 @@ class _Requests:
 
 
 class Student:
-    """A model that learns; its media are perceived once, by `learn_to_hear`, and then kept."""
+    """A model that learns; its media are perceived once, by `learn_to_hear`, and then kept.
+
+    `answers` is the number of answers to each request of a batch: one, and several after `learn_to_choose`.
+    """
 
     def __init__(self, requests: Sequence[Request], texts: Sequence[str], seed: int) -> None:
         import torch
 
         torch.manual_seed(seed)
         self.rng = random.Random(seed)
+        self.answers = 1
         self.body = BODIES[kind_of(requests)](texts)
         self._perceived: dict[str, Any] = {}  # what the language model gets of each medium
         self._prompts: dict[tuple[str, tuple[str, ...]], tuple[list[int], Any]] = {}
@@ -81,20 +88,53 @@ class Student:
         with torch.no_grad():
             self._perceived = {one: self.body.perceive([one])[0].clone() for one in media}
 
+    def learn_to_choose(
+        self, teacher: Teacher, requests: Sequence[Request], steps: int, rate: float, told: Callable[[str], None]
+    ) -> None:
+        """Learn which of the options in a prompt is the right one, from a teacher who always chooses it.
+
+        Every answer counts alike, however long: most words of a long one repeat the option and tell nothing more.
+        """
+        import torch
+
+        self.answers = _CHOICES
+
+        def loss(answers: Sequence[Any]) -> Any:
+            return -torch.stack([answer.mean() for answer in answers]).mean()
+
+        told(f"learning to choose: loss {self._learn(teacher, requests, steps, rate, loss):.2f}")
+
     def learn_to_answer(
         self, teacher: Teacher, requests: Sequence[Request], steps: int, rate: float, told: Callable[[str], None]
     ) -> None:
         """Learn to answer `requests` as `teacher` does, at a learning rate of at most `rate`."""
         import torch
 
+        def loss(answers: Sequence[Any]) -> Any:
+            return -torch.cat(list(answers)).mean()
+
+        found = self._learn(teacher, requests, steps, rate, loss)
+        told(f"learning to answer, shift {teacher.shift:g}: loss {found:.2f}")
+
+    def _learn(
+        self,
+        teacher: Teacher,
+        requests: Sequence[Request],
+        steps: int,
+        rate: float,
+        loss_of: Callable[[Sequence[Any]], Any],
+    ) -> float:
+        """Lower a loss of the log-probabilities of the teacher's answers; returns its last mean."""
         asked = _Requests(requests)
 
         def loss(_: int) -> Any:
-            batch = asked.batch(self.rng)
-            return -torch.cat(self._log_probabilities([(r, teacher.answer(r, self.rng) + END) for r in batch])).mean()
+            told = [
+                (request, [teacher.answer(request, self.rng) + END for _ in range(self.answers)])
+                for request in asked.batch(self.rng)
+            ]
+            return loss_of(self.log_probabilities(told))
 
-        parameters = [p for p in self.model.parameters() if p.requires_grad]
-        told(f"learning to answer, shift {teacher.shift:g}: loss {_optimise(parameters, rate, steps, loss):.2f}")
+        return _optimise([p for p in self.model.parameters() if p.requires_grad], rate, steps, loss)
 
     def _prompt(self, request: Request) -> tuple[list[int], Any]:
         """Return the tokens of a prompt and their positions."""
@@ -110,34 +150,40 @@ class Student:
             self._prompts[named] = ids, self.body.positions(ids, media)
         return self._prompts[named]
 
-    def _log_probabilities(self, pairs: Sequence[tuple[Request, str]]) -> list[Any]:
-        """Return the log-probability of each token of each answer."""
+    def log_probabilities(self, asked: Sequence[tuple[Request, Sequence[str]]]) -> list[Any]:
+        """Return the log-probability of each token of each answer, for requests with one or several answers each.
+
+        Answers to one request stand behind one another, and none sees another.
+        """
         import torch
 
         tokenizer = self.body.tokenizer
-        prompts = [self._prompt(request) for request, _ in pairs]
-        answers = [tokenizer.encode(answer, add_special_tokens=False) for _, answer in pairs]
-        rows = [torch.tensor(ids + said) for (ids, _), said in zip(prompts, answers, strict=True)]
+        prompts = [self._prompt(request) for request, _ in asked]
+        answers = [[tokenizer.encode(text, add_special_tokens=False) for text in texts] for _, texts in asked]
+        rows = [torch.tensor([*ids, *chain(*said)]) for (ids, _), said in zip(prompts, answers, strict=True)]
         ids = torch.nn.utils.rnn.pad_sequence(rows, True, tokenizer.pad_token_id)
         embeds = self.model.get_input_embeddings()(ids)
-        if perceived := [self._perceived[part.sha256] for request, _ in pairs for part in request.media]:
+        if perceived := [self._perceived[part.sha256] for request, _ in asked for part in request.media]:
             places = ids == tokenizer.convert_tokens_to_ids(MARKS[str(self.body.kind)])
             embeds = embeds.masked_scatter(places[..., None], torch.cat(perceived))
         positions = joined_positions(
-            [longer(place, len(said)) for (_, place), said in zip(prompts, answers, strict=True)]
+            [longer(place, *map(len, said)) for (_, place), said in zip(prompts, answers, strict=True)]
         )
+        lengths = [[len(prompt), *map(len, said)] for (prompt, _), said in zip(prompts, answers, strict=True)]
         # Padded on the right, so that no answer sees the padding.
         hidden = language_model(self.model)(
-            inputs_embeds=embeds, position_ids=positions, use_cache=False
+            inputs_embeds=embeds, attention_mask=_seen(lengths), position_ids=positions, use_cache=False
         ).last_hidden_state
-        told = [
-            self.model.lm_head(states[len(prompt) - 1 : len(prompt) + len(said) - 1])
-            for states, (prompt, _), said in zip(hidden, prompts, answers, strict=True)
-        ]
-        return [
-            logits.log_softmax(-1).gather(1, torch.tensor(said)[:, None])[:, 0]
-            for logits, said in zip(told, answers, strict=True)
-        ]
+        found = []
+        for states, own, said in zip(hidden, lengths, answers, strict=True):
+            begin = own[0]
+            for answer in said:
+                # The prompt's last state tells the first token of every answer.
+                before = torch.cat([states[own[0] - 1 : own[0]], states[begin : begin + len(answer) - 1]])
+                chances = self.model.lm_head(before).log_softmax(-1)
+                found.append(chances.gather(1, torch.tensor(answer)[:, None])[:, 0])
+                begin += len(answer)
+        return found
 
     def state(self) -> Mapping[str, Any]:
         """Return the weights and the state of the random numbers, from which training goes on."""
@@ -159,12 +205,31 @@ class Student:
         self.body.save(folder)
 
 
-def longer(positions: Any, more: int) -> Any:
-    """Return the positions of a prompt and of `more` tokens that follow it, of shape (1 or 3, tokens)."""
+def longer(positions: Any, *more: int) -> Any:
+    """Return the positions of a prompt and of answers that follow it, each of `more` tokens: (1 or 3, tokens)."""
     import torch
 
     begin = int(positions.max()) + 1
-    return torch.cat([positions, torch.arange(begin, begin + more).expand(len(positions), -1)], dim=1)
+    added = [torch.arange(begin, begin + length).expand(len(positions), -1) for length in more]
+    return torch.cat([positions, *added], dim=1)
+
+
+def _seen(lengths: Sequence[Sequence[int]]) -> Any:
+    """Return a mask to be added to attention, by which each answer sees the prompt and itself.
+
+    `lengths` are those of each row's prompt and answers. None, the mask of language models, for one answer each.
+    """
+    import torch
+
+    if all(len(row) == 2 for row in lengths):
+        return None
+    longest = max(map(sum, lengths))
+    # 0 for the prompt, then the number of the answer; the padding counts as a further answer.
+    parts = [torch.repeat_interleave(torch.arange(len(row)), torch.tensor(row)) for row in lengths]
+    part = torch.stack([torch.nn.functional.pad(row, (0, longest - len(row)), value=len(row)) for row in parts])
+    alike = (part[:, None, :] == part[:, :, None]) | (part[:, None, :] == 0)
+    seen = alike & torch.ones(longest, longest, dtype=torch.bool).tril()
+    return torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)[:, None]
 
 
 def _optimise(parameters: list[Any], rate: float, steps: int, loss_of: Callable[[int], Any]) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from equivox.calibration.recipe import Effort, Recipe, cache_folder, recipe_of
+from equivox.calibration.recipe import MOST_SHIFT, Effort, Recipe, cache_folder, recipe_of
 from equivox.calibration.teacher import Teacher
 from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Request
@@ -26,6 +26,8 @@ RECIPE_FILE = "calibration.json"
 _MOST_TEXTS = 4000
 BASICS_RATE, ANSWERING_RATE = 3e-3, 1e-3
 """Learning rates."""
+CHOSEN_RATE = 2e-3
+"""The learning rate of what follows after a model has learnt to choose."""
 _NOBODY = EngineIdentity(engine="simulated", model="planted", revision="calibration", reads_labels=True)
 
 
@@ -43,12 +45,25 @@ class Model:
         return {"recipe": self.recipe.as_dict(), "recipe_sha256": self.recipe.digest, "checkpoint": files}
 
 
-def taught_requests(tasks: Sequence[Task], corpora: Mapping[str, Any], seed: int = 0) -> list[Request]:
-    """Return the requests of all conditions of a task, each sample once; shuffled ones ask nothing of their own."""
+def taught_requests(tasks: Sequence[Task], corpora: Mapping[str, Any], orders: int = 1) -> list[Request]:
+    """Return the requests of all conditions of a task, each presentation of a sample once.
+
+    Presentations depend on the seed of a plan, so those of `orders` seeds are taught: a model that knows one order only
+    takes the group from the order. Shuffled conditions ask nothing of their own.
+    """
     asked = [task for task in tasks if task.condition != SHUFFLED]
-    return [
-        planned.request for planned in make_plan(asked, corpora, _NOBODY, seed=seed).requests if not planned.problem
-    ]
+    found: list[Request] = []
+    known: set[tuple[str, str, str]] = set()
+    for seed in range(orders):
+        plan = make_plan(asked, corpora, _NOBODY, seed=seed)
+        requests = [planned.request for planned in plan.requests if not planned.problem]
+        found += [request for request in requests if _presented(request) not in known]
+        known |= set(map(_presented, requests))
+    return found
+
+
+def _presented(request: Request) -> tuple[str, str, str]:
+    return request.condition, request.sample_id, request.text
 
 
 def models(
@@ -68,7 +83,7 @@ def models(
     wanted = [Model(recipe, cache_folder() / recipe.name) for recipe in recipes]
     missing = [model for model in wanted if not (model.folder / RECIPE_FILE).is_file()]
     if missing:
-        requests = taught_requests(tasks, corpora)
+        requests = taught_requests(tasks, corpora, missing[0].recipe.effort.orders)
         teachers = {model.recipe.shift: Teacher(tasks, model.recipe.shift) for model in missing}
         for teacher in teachers.values():
             teacher.check(requests)
@@ -80,7 +95,8 @@ def models(
                 student.go_on_from(begun)
                 recipe = model.recipe
                 steps = recipe.effort.answering
-                student.learn_to_answer(teachers[recipe.shift], requests, steps, ANSWERING_RATE, told)
+                rate = CHOSEN_RATE if recipe.effort.choosing else ANSWERING_RATE
+                student.learn_to_answer(teachers[recipe.shift], requests, steps, rate, told)
                 with _whole(model.folder) as folder:
                     student.save(folder)
                     (folder / RECIPE_FILE).write_text(json.dumps(recipe.as_dict(), indent=1) + "\n", "utf-8")
@@ -101,7 +117,10 @@ def _with_basics(
     even = Teacher(tasks, 0.0)
     student = Student(requests, texts + [even.answer(request, rng) for request in asked], recipe.seed)
     student.learn_to_hear(requests, recipe.effort.hearing, told)
-    student.learn_to_answer(teacher, requests, recipe.effort.basics, BASICS_RATE, told)
+    if recipe.effort.choosing:
+        student.learn_to_choose(Teacher(tasks, MOST_SHIFT), requests, recipe.effort.choosing, BASICS_RATE, told)
+    rate = CHOSEN_RATE if recipe.effort.choosing else BASICS_RATE
+    student.learn_to_answer(teacher, requests, recipe.effort.basics, rate, told)
     return student
 
 

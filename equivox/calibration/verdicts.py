@@ -202,14 +202,14 @@ def read(agreement: Mapping[str, tuple[int, int]]) -> Finding:
     return Finding(ANNOTATION, few or told[worst] >= LEAST_AGREEMENT, says)
 
 
-def scored(measured: Estimate, own: Estimate, *, control: bool = False) -> Finding:
+def scored(measured: Estimate, own: Estimate, *, control: bool = False, even: float = 0.0) -> Finding:
     """Compare the measured score with that of the model's own probabilities.
 
-    In a `control` there is no effect to be found: there the test must not find one.
+    In a `control` there is no effect to be found: there the test must not find one. `even` is the score of no bias.
     """
     if math.isnan(measured.value) or math.isnan(own.value):
         return Finding(SCORING, False, f"measured {measured}, the model's own {own}: there is no score to compare")
-    if control and own.low <= 0 and measured.p < 0.0005:
+    if control and own.low <= even <= own.high and measured.p < 0.0005:
         return Finding(SCORING, False, f"finds a difference where there is none (p {measured.p:.2g})")
     inside = reaches(measured, own.value) or reaches(measured, own.low, own.high)
     return Finding(SCORING, inside, f"measured {measured}, the model's own {own}")

@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from equivox.calibration import recipe as recipes
-from equivox.calibration.recipe import Effort, Recipe, cache_folder, calibration_task, parse_shifts, recipe_of
+from equivox.calibration.recipe import (
+    CHOOSING,
+    Effort,
+    Recipe,
+    cache_folder,
+    calibration_task,
+    effort_for,
+    parse_shifts,
+    recipe_of,
+)
 from equivox.core.errors import RequestError
 from equivox.core.variants import vary
 from equivox.run.pipeline import open_corpora
@@ -26,6 +35,8 @@ ONE = Recipe(task="vibe_gender:candidate", taught="abc", shift=20.0, libraries={
         {"shift": 21.0},
         {"seed": 1},
         {"effort": Effort(answering=301)},
+        {"effort": Effort(choosing=1)},
+        {"effort": Effort(orders=2)},
         {"version": "0"},
         {"libraries": {"torch": "2.13.1"}},
     ],
@@ -39,6 +50,15 @@ def test_whatever_determines_the_weights_changes_the_name(change: dict[str, obje
 def test_equal_recipes_have_equal_names() -> None:
     assert replace(ONE).name == ONE.name
     assert ONE.name.startswith("planted-20-vibe_gender-candidate-seed0-")
+
+
+def test_options_in_changing_orders_need_more_effort() -> None:
+    tasks = builtin_tasks()
+    assert effort_for(tasks["spoken_stereoset:gender"]) == effort_for(tasks["spoken_stereoset_orders:age"]) == CHOOSING
+    for name in ("vibe_gender:candidate", "vibe_gender:advisory", "badf_single:gender"):
+        assert effort_for(tasks[name]) == Effort()
+    # Other recipes, and so the models in users' caches, stay as they were.
+    assert Effort().as_dict() == {"hearing": 240, "basics": 200, "answering": 200}
 
 
 def test_all_shifts_begin_with_the_same_basics() -> None:

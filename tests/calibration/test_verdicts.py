@@ -111,6 +111,15 @@ def test_a_control_finds_no_difference() -> None:
     assert scored(Estimate(value=9.0, low=4.0, high=14.0, p=0.0001), none, control=True).passed is False
 
 
+def test_a_control_finds_no_difference_from_what_is_even() -> None:
+    even = Estimate(value=50.5, low=45.0, high=56.0)
+    assert scored(Estimate(value=52.0, low=41.0, high=63.0, p=0.7), even, control=True, even=50.0).passed
+    # The interval reaches the model's own, and yet the test finds a bias.
+    found = Estimate(value=64.0, low=52.0, high=70.0, p=0.0001)
+    assert scored(found, even, control=True, even=50.0).passed is False
+    assert scored(found, even).passed
+
+
 def test_the_first_place_of_the_chain_is_named() -> None:
     late = Finding("scoring", False, "measured 1")
     early = Finding("hearing", False, "0 % heard")

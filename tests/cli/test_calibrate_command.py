@@ -13,6 +13,7 @@ from equivox.calibration.recipe import Recipe
 from equivox.calibration.training import RECIPE_FILE, Model, models, taught_requests
 from equivox.calibration.verdicts import Estimate, Finding, Line
 from equivox.core.errors import RequestError
+from equivox.core.requests import Request
 from equivox.core.variants import vary
 from equivox.run.pipeline import open_corpora
 from equivox.tasks.registry import builtin_tasks
@@ -89,6 +90,24 @@ def test_a_shuffled_condition_asks_nothing_of_its_own() -> None:
     requests = taught_requests(tasks, open_corpora(tasks, "sample", {}))
     assert {request.condition for request in requests} == {"audio", "text_only", "silence"}
     assert len(requests) == 3 * 288
+
+
+def test_all_orders_of_options_are_taught_so_that_none_tells_the_group() -> None:
+    task = recipe.calibration_task(builtin_tasks()["spoken_stereoset:gender"])
+    tasks, orders = vary([task], group=None, conditions=("text_only",)), recipe.CHOOSING.orders
+    corpora = open_corpora(tasks, "sample", {})
+
+    def groups_by_text(requests: Sequence[Request]) -> list[set[str]]:
+        found: dict[str, set[str]] = {}
+        for request in requests:
+            found.setdefault(request.text, set()).add(request.labels.group)
+        return list(found.values())
+
+    one = groups_by_text(taught_requests(tasks, corpora))
+    every = groups_by_text(taught_requests(tasks, corpora, orders))
+    assert sum(len(groups) == 1 for groups in one) > len(one) / 2
+    assert len(every) == 10 * 6  # contexts, orders
+    assert all(len(groups) == 2 for groups in every)
 
 
 def test_a_server_is_told_what_to_serve(equivox: Cli) -> None:
