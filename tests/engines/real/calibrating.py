@@ -1,4 +1,4 @@
-"""Calibrations on real engines: settings, an engine that several share, and the requests that it is asked."""
+"""Calibrations on real engines: settings, fixtures, an engine that several share, and its requests."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import SMALL
+from asking import SMALL, need_torchvision
 
-from equivox.calibration.checking import Settings, calibrate
+from equivox.calibration.checking import Settings, calibrate, train
 from equivox.calibration.recipe import Effort, calibration_task
 from equivox.calibration.training import Model
 from equivox.calibration.verdicts import Line
@@ -47,6 +47,39 @@ def cache_of_models(folder: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EQUIVOX_CACHE", os.environ.get("EQUIVOX_CACHE") or str(folder))
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The cache of a module's models; a module that wants the fixtures names its task `TASK`."""
+    if any(medium.kind == "image" for medium in request.module.TASK.media):
+        need_torchvision()
+    yield from cache_of_models(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def taught(request: pytest.FixtureRequest, cache: None) -> Model:
+    """A calibration model of little training."""
+    (model,) = train(settings(request.module.TASK, Path("unused")))
+    return model
+
+
+@pytest.fixture(scope="module")
+def vllm(taught: Model) -> Iterator[VLLMEngine]:
+    """The model in vLLM."""
+    engine = vllm_of(taught)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def intact(
+    request: pytest.FixtureRequest, taught: Model, vllm: VLLMEngine, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Line]:
+    """A calibration of the intact chain: the folder of its runs, and its line."""
+    folder = tmp_path_factory.mktemp("intact")
+    (line,) = calibrate(settings(request.module.TASK, folder), [taught], open_measured=lambda _: Open(vllm))
+    return folder, line
 
 
 def settings(task: Task, output: Path, **changes: Any) -> Settings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ import pytest
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
 
-from calibrating import Open, cache_of_models, measured, planned_requests, settings, vllm_of
+import calibrating
+from calibrating import Open, measured, planned_requests, settings, vllm_of
 
 from equivox.annotate.rules import RulesAnnotator
 from equivox.calibration.checking import calibrate, train
@@ -28,20 +29,16 @@ from equivox.engines.vllm import VLLMEngine
 from equivox.run.manifest import read_manifest
 from equivox.tasks.registry import resolve_tasks
 
-SPEECH = resolve_tasks("vibe_gender:candidate")[0]
+TASK = resolve_tasks("vibe_gender:candidate")[0]
 Decode = Callable[..., Any]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    yield from cache_of_models(tmp_path_factory.mktemp("cache"))
+cache, taught, vllm, intact = calibrating.cache, calibrating.taught, calibrating.vllm, calibrating.intact
 
 
 @pytest.mark.long
 def test_a_model_of_little_training_passes_an_intact_chain(tmp_path: Path) -> None:
     """The chain is compared with the model's own probabilities, so the model need not be taught well."""
     asked = replace(
-        settings(SPEECH, tmp_path, limit=12, drawn=96, effort=Effort(hearing=5, basics=20, answering=0)),
+        settings(TASK, tmp_path, limit=12, drawn=96, effort=Effort(hearing=5, basics=20, answering=0)),
         scheme="transformers",
         arguments={"device": "cpu"},
     )
@@ -56,26 +53,6 @@ def test_a_model_of_little_training_passes_an_intact_chain(tmp_path: Path) -> No
     about = read_manifest(tmp_path / "planted-60" / "measured")["calibration"]
     assert about["recipe_sha256"] == model.recipe.digest
     assert about["checkpoint"].startswith("files-")
-
-
-@pytest.fixture(scope="module")
-def taught() -> Model:
-    (model,) = train(settings(SPEECH, Path("unused")))
-    return model
-
-
-@pytest.fixture(scope="module")
-def vllm(taught: Model) -> Iterator[VLLMEngine]:
-    engine = vllm_of(taught)
-    yield engine
-    engine.close()
-
-
-@pytest.fixture(scope="module")
-def intact(taught: Model, vllm: VLLMEngine, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Line]:
-    folder = tmp_path_factory.mktemp("intact")
-    (line,) = calibrate(settings(SPEECH, folder), [taught], open_measured=lambda _: Open(vllm))
-    return folder, line
 
 
 @pytest.mark.long
@@ -148,13 +125,13 @@ def test_a_broken_way_of_the_sound_is_told(
 ) -> None:
     decode = media.decode_audio
     if change == "swapped":
-        change = Swapped([planned.request for planned in planned_requests(SPEECH, vllm)], decode)
+        change = Swapped([planned.request for planned in planned_requests(TASK, vllm)], decode)
 
     def broken(data: bytes, *, name: str, sampling_rate: int = 16_000) -> Any:
         return change(decode(data, name=name, sampling_rate=sampling_rate), name)
 
     monkeypatch.setattr(media, "decode_audio", broken)
-    line = measured(settings(SPEECH, tmp_path), intact[0], taught, Open(vllm))
+    line = measured(settings(TASK, tmp_path), intact[0], taught, Open(vllm))
     fault = line.first_fault
     assert fault is not None
     assert fault.place == place, line.findings
@@ -174,7 +151,7 @@ def test_a_dropped_adapter_is_told(tmp_path: Path, intact: tuple[Path, Line], ta
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
     engine = vllm_of(replace(taught, folder=broken))
     try:
-        line = measured(settings(SPEECH, tmp_path / "runs"), intact[0], taught, engine)
+        line = measured(settings(TASK, tmp_path / "runs"), intact[0], taught, engine)
     finally:
         engine.close()
     assert line.first_fault is not None
@@ -189,7 +166,7 @@ def test_greedy_answers_are_told(
     engine.generate = lambda requests: vllm.generate(  # type: ignore[method-assign]
         [replace(request, sampling=replace(request.sampling, temperature=0.0)) for request in requests]
     )
-    line = measured(settings(SPEECH, tmp_path), intact[0], taught, engine)
+    line = measured(settings(TASK, tmp_path), intact[0], taught, engine)
     assert line.first_fault is not None
     assert line.first_fault.place == "answering", line.findings
     assert "likelier" in line.first_fault.says
@@ -201,7 +178,7 @@ def test_another_prompt_is_told(tmp_path: Path, intact: tuple[Path, Line], taugh
     engine.generate = lambda requests: vllm.generate(  # type: ignore[method-assign]
         [replace(request, text=request.text.replace(" HR ", " ")) for request in requests]
     )
-    line = measured(settings(SPEECH, tmp_path), intact[0], taught, engine)
+    line = measured(settings(TASK, tmp_path), intact[0], taught, engine)
     assert line.first_fault is not None
     assert line.first_fault.place == "arrival"
     assert "tokens of prompt where" in line.first_fault.says
@@ -211,7 +188,7 @@ def test_another_prompt_is_told(tmp_path: Path, intact: tuple[Path, Line], taugh
 def test_an_annotator_that_misreads_one_group_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine
 ) -> None:
-    groups = {planned.request.key: planned.group for planned in planned_requests(SPEECH, vllm)}
+    groups = {planned.request.key: planned.group for planned in planned_requests(TASK, vllm)}
     right = RulesAnnotator._values
 
     def wrong(self: RulesAnnotator, job: Any) -> list[Any]:
@@ -221,7 +198,7 @@ def test_an_annotator_that_misreads_one_group_is_told(
         return [replace(value, value="junior novice") if value.attribute == "competency" else value for value in values]
 
     monkeypatch.setattr(RulesAnnotator, "_values", wrong)
-    line = measured(settings(SPEECH, tmp_path), intact[0], taught, Open(vllm))
+    line = measured(settings(TASK, tmp_path), intact[0], taught, Open(vllm))
     assert line.first_fault is not None
     assert line.first_fault.place == "annotation", line.findings
     assert line.first_fault.says.startswith("of female, competency")
@@ -231,7 +208,7 @@ def test_an_annotator_that_misreads_one_group_is_told(
 def test_direct_likelihoods_are_those_of_the_answers_that_were_drawn(taught: Model) -> None:
     """The mean log-probability of drawn answers is minus their entropy, so two draws agree."""
     direct = DirectEngine(taught.folder)
-    requests = [planned.request for planned in planned_requests(SPEECH, direct, limit=24)]
+    requests = [planned.request for planned in planned_requests(TASK, direct, limit=24)]
     both = []
     for seed in (1, 2):
         asked = [replace(request, seed=seed) for request in requests for _ in range(8)]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
-from asking import need_torchvision
-from calibrating import Open, cache_of_models, measured, planned_requests, settings, vllm_of
+import calibrating
+from calibrating import Open, measured, planned_requests, settings
 from PIL import Image
 
-from equivox.calibration.checking import calibrate, train
 from equivox.calibration.training import Model
 from equivox.calibration.verdicts import Line
 from equivox.core import media
@@ -23,32 +21,7 @@ from equivox.tasks.registry import resolve_tasks
 
 pytestmark = pytest.mark.long
 TASK = resolve_tasks("vibe_face_gender:candidate")[0]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    need_torchvision()
-    yield from cache_of_models(tmp_path_factory.mktemp("cache"))
-
-
-@pytest.fixture(scope="module")
-def taught(cache: None) -> Model:
-    (model,) = train(settings(TASK, Path("unused")))
-    return model
-
-
-@pytest.fixture(scope="module")
-def vllm(taught: Model) -> Iterator[VLLMEngine]:
-    engine = vllm_of(taught)
-    yield engine
-    engine.close()
-
-
-@pytest.fixture(scope="module")
-def intact(taught: Model, vllm: VLLMEngine, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Line]:
-    folder = tmp_path_factory.mktemp("intact")
-    (line,) = calibrate(settings(TASK, folder), [taught], open_measured=lambda _: Open(vllm))
-    return folder, line
+cache, taught, vllm, intact = calibrating.cache, calibrating.taught, calibrating.vllm, calibrating.intact
 
 
 def test_an_intact_chain_passes(intact: tuple[Path, Line]) -> None:
