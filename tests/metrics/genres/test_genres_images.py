@@ -224,7 +224,7 @@ def test_the_pipelines_make_an_image_and_clip_judges_it(tiny: Path, tmp_path: Pa
     cosine = judge.cosine(image, "two people on a quay")
     assert -1 <= cosine <= 1 and cosine == pytest.approx(judge.cosine(again, "two people on a quay"))
     judge.cosine(image, "a very long prompt " * 40)
-    assert type(painter._pipelines()[0].scheduler).__name__ == "EulerAncestralDiscreteScheduler"
+    assert type(painter._pipelines[0].scheduler).__name__ == "EulerAncestralDiscreteScheduler"
     report = generate_images([Wanted(tmp_path / "a.png", "two people")], painter, judge, own)
     assert report.kept == 1 and Image.open(tmp_path / "a.png").size == (64, 64)
 
