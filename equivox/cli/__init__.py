@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 EXIT_DONE, EXIT_INCOMPLETE, EXIT_REQUEST, EXIT_INTERRUPTED = 0, 1, 2, 130
 ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""What the command line sets where a user has not: Arrow's own allocator keeps what it has freed."""
+"""Settings of the command line where a user has none: Arrow's own allocator keeps what it has freed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -29,7 +29,7 @@ CLIPPED_SHARE = 0.01
 
 _BLOCK = 1 << 16
 _INSPECTED: dict[str, AudioFacts] = {}
-"""What is known of clips by their SHA-256: a process opens one corpus for many runs."""
+"""Facts of clips by their SHA-256: a process opens one corpus for many runs."""
 _MOST_INSPECTED = 1 << 16
 _UNKNOWN_LENGTH = 0x7FFF0000  # encoders that write to a pipe leave a length at or above this in a wav header
 

@@ -32,7 +32,7 @@ class ShiftNumbers:
 
 @dataclass(frozen=True, kw_only=True)
 class _Shift(ShiftNumbers):
-    """What a shift has besides its numbers: what they were computed from."""
+    """The parts of a shift besides its numbers: the data that they were computed from."""
 
     n_responses: int
     n_used: int
