@@ -169,8 +169,11 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
     own = [execute(reference, engine=direct, progress=progress) for reference in references]
     planted = None
     if asked.simulate is not None:
-        told = [replace(one, model=as_share(shift), output=_beside(one.output, "simulated")) for one in references]
-        planted = [execute(replace(one, about={}), progress=progress) for one in told]
+        teacher = replace(references[0], model=as_share(shift), about={})
+        planted = [
+            execute(replace(teacher, seed=seed, output=folder / f"simulated-{seed}"), progress=progress)
+            for seed in _seeds(settings)
+        ]
     tasks = vary([asked], group=None, conditions=settings.conditions)
     chain = _Chain(spec, references, tasks, engine, direct)
     lines = []
@@ -216,18 +219,18 @@ def _no_bias(task: Task) -> float | None:
 def _references(settings: Settings, spec: RunSpec, folder: Path, asked: int) -> list[RunSpec]:
     """Return the direct runs for `asked` requests of a condition: one run with more answers, or several alike.
 
-    Several are made of one design where a score depends on it: those of tasks with simulated answers of their own may
-    grow with the number of answers, as counts do.
+    Several are made of one design where a score may grow with the number of answers, as counts do. A score that has a
+    value of no bias does not.
     """
-    if settings.task.simulate is None:
+    if _no_bias(settings.task) is not None:
         task = calibration_task(settings.task, max(2, ceil(settings.drawn / asked)))
         return [replace(spec, tasks=[task], output=folder / "direct")]
-    seeds = range(settings.seed + 1, settings.seed + 1 + RUNS)
-    return [replace(spec, seed=seed, output=folder / f"direct-{seed}") for seed in seeds]
+    return [replace(spec, seed=seed, output=folder / f"direct-{seed}") for seed in _seeds(settings)]
 
 
-def _beside(folder: Path, name: str) -> Path:
-    return folder.with_name(folder.name.replace("direct", name))
+def _seeds(settings: Settings) -> range:
+    """Return the seeds of several runs of one design, other ones than the measured run's."""
+    return range(settings.seed + 1, settings.seed + 1 + RUNS)
 
 
 def _spread(runs: Sequence[Sequence[Score]], task: Task) -> Estimate:

@@ -24,6 +24,8 @@ MOST_SHIFT = 100.0
 BASICS_SHIFT = 50.0
 """Percent. With 100, what was said first would tell the group, and no ear would be needed for what follows."""
 MOST_REPEATS = 5
+CHOICE_REPEATS = 4
+"""How often a calibration asks for one choice: the share of 60 choices scatters by ten points."""
 _LIBRARIES = ("tokenizers", "torch", "transformers")
 EXTRA = '"equivox[transformers]"'
 
@@ -36,7 +38,8 @@ class Effort:
 
     Before the basics, `choosing` steps teach which of the options that a prompt offers is to be chosen, with a shift of
     `MOST_SHIFT`: where every third answer chooses another option by chance, no option is found. `orders` is the number
-    of seeds whose presentations are taught. A task that offers no options needs neither.
+    of seeds whose presentations are taught, and `answers` the number of answers that are learnt of each request at a
+    time: short ones share a prompt's cost. A task that offers no options needs none of these.
     """
 
     hearing: int = 240
@@ -44,22 +47,27 @@ class Effort:
     answering: int = 200
     choosing: int = 0
     orders: int = 1
+    answers: int = 1
 
     def as_dict(self) -> dict[str, int]:
-        """Return the steps as plain values; `choosing` and `orders` only where a task needs them."""
-        unused = {"choosing": 0, "orders": 1}.items()
+        """Return the steps as plain values; those for choices only where a task needs them."""
+        unused = {"choosing": 0, "orders": 1, "answers": 1}.items()
         return {name: value for name, value in dataclasses.asdict(self).items() if (name, value) not in unused}
 
 
-CHOOSING = Effort(choosing=1000, orders=24)
+CHOOSING = Effort(choosing=900, orders=24, answers=6)
 """The effort for a task that offers options in several orders."""
 
 
 def effort_for(task: Task) -> Effort:
     """Return the effort that `task` needs: more where the answer is one of several options in changing orders."""
+    return CHOOSING if _chooses(task) else Effort()
+
+
+def _chooses(task: Task) -> bool:
+    """Return whether the answer is one of several options in changing orders."""
     outcomes = [attribute for attribute in task.attributes if attribute.role == "outcome"]
-    chooses = task.prompt.presentations is not None and len(outcomes) == 1 and bool(outcomes[0].options)
-    return CHOOSING if chooses else Effort()
+    return task.prompt.presentations is not None and len(outcomes) == 1 and bool(outcomes[0].options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,17 +165,22 @@ def parse_shifts(text: str) -> tuple[float, ...]:
 
 
 def calibration_task(task: Task, times: int = 1) -> Task:
-    """Return `task` as calibration models answer it: every token drawn from the model's own probabilities.
+    """Return `task` as calibration models answer it: briefly, every token drawn from the model's own probabilities.
 
-    A sample is asked `times` times as often as a calibration asks it: once, or `MOST_REPEATS` times at most where the
-    task repeats itself. RequestError for a task that no calibration model can be taught.
+    A sample is asked `times` times as often as a calibration asks it: once, `CHOICE_REPEATS` times for a choice, or
+    `MOST_REPEATS` times at most where the task repeats itself. RequestError for a task that no calibration model can be
+    taught.
     """
     if len(task.media) > 1:
         raise RequestError(f"{task.name}: calibration models hear one recording, see one image or read text")
     if task.prompt.patch is not None:
         raise RequestError(f"{task.name} replaces hidden states; calibrate with a task that asks a prompt")
-    repeats = times * min(MOST_REPEATS, task.sampling.repeats)
-    return replace(task, sampling=Sampling(temperature=1.0, max_new_tokens=LONGEST_ANSWER, repeats=repeats))
+    repeats = times * min(MOST_REPEATS, max(task.sampling.repeats, CHOICE_REPEATS if _chooses(task) else 1))
+    return replace(
+        task,
+        sampling=Sampling(temperature=1.0, max_new_tokens=LONGEST_ANSWER, repeats=repeats),
+        simulate=task.simulate and task.simulate.brief(),
+    )
 
 
 def as_share(shift: float) -> str:

@@ -20,8 +20,6 @@ _BATCH, _CONTROLS = 32, 4
 """Requests of a batch, and how many of them do not tell the group: an answer to one of these is soon learnt."""
 _NOISE = 0.1
 _HEARING_RATE = 1e-3
-_CHOICES = 2
-"""Answers that are learnt of each request at a time where options are to be chosen: they share a prompt's cost."""
 
 
 class _Requests:
@@ -40,15 +38,15 @@ class _Requests:
 class Student:
     """A model that learns; its media are perceived once, by `learn_to_hear`, and then kept.
 
-    `answers` is the number of answers to each request of a batch: one, and several after `learn_to_choose`.
+    `answers` is the number of answers that it learns of each request at a time.
     """
 
-    def __init__(self, requests: Sequence[Request], texts: Sequence[str], seed: int) -> None:
+    def __init__(self, requests: Sequence[Request], texts: Sequence[str], seed: int, answers: int = 1) -> None:
         import torch
 
         torch.manual_seed(seed)
         self.rng = random.Random(seed)
-        self.answers = 1
+        self.answers = answers
         self.body = BODIES[kind_of(requests)](texts)
         self._perceived: dict[str, Any] = {}  # what the language model gets of each medium
         self._prompts: dict[tuple[str, tuple[str, ...]], tuple[list[int], Any]] = {}
@@ -96,8 +94,6 @@ class Student:
         Every answer counts alike, however long: most words of a long one repeat the option and tell nothing more.
         """
         import torch
-
-        self.answers = _CHOICES
 
         def loss(answers: Sequence[Any]) -> Any:
             return -torch.stack([answer.mean() for answer in answers]).mean()

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
 
@@ -176,19 +177,30 @@ class DataSource:
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-class SimulatedAnswers(Protocol):
+class SimulatedAnswers(ABC):
     """Answers of simulated models for tasks that need more than one sentence per attribute."""
 
+    @abstractmethod
     def answer(self, model: str, settings: Any, request: Request, rng: random.Random) -> str:
         """Return the answer of the simulated model called `model`; `rng` is seeded by the request."""
-        ...
 
     def tool(self, segment: Segment) -> SegmentTool | None:
         """Return rules that annotate a segment of a simulated response; None when the scheme's tools annotate it.
 
         They annotate only responses of simulated models.
         """
-        ...
+        return None
+
+    def brief(self) -> SimulatedAnswers:
+        """Return the same answers in their shortest wordings, which a tiny model can learn; itself if it has none."""
+        return self
+
+    def told(self, text: str) -> Mapping[str, Sequence[str]] | None:
+        """Return the values that an answer states by its form, by attribute; None if its form does not tell them.
+
+        It must not depend on how annotators read an answer.
+        """
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from urllib.parse import parse_qsl
 
@@ -178,15 +178,15 @@ class SimulatedEngine:
                 sentences.append(rng.choice(known).format(value=rng.choice(words[value]), name=name))
         return " ".join(sentences)
 
-    def told(self, name: str, text: str) -> dict[str, list[str]] | None:
+    def told(self, name: str, text: str) -> Mapping[str, Sequence[str]] | None:
         """Return the values that an answer to the task `name` states in the sentences of `answer`, by attribute.
 
-        None where an attribute has no such sentence, and for a task with simulated answers of its own. Sentences are
-        found by their form, so this does not depend on how annotators match words.
+        None where an attribute has no such sentence, and where simulated answers of the task's own do not tell them.
+        Sentences are found by their form, so this does not depend on how annotators match words.
         """
         task = self._tasks[declared_name(name)]
         if task.simulate is not None:
-            return None
+            return task.simulate.told(text)
         found: dict[str, list[str]] = {}
         for attribute in task.attributes:
             if attribute.role == "refusal":

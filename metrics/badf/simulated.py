@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.annotate.schema import canonical
 from equivox.configs import load_config
 from equivox.core.segments import Segment, SegmentTool, Value
-from equivox.core.task import REFUSAL
+from equivox.core.task import REFUSAL, SimulatedAnswers
 from equivox.metrics.badf.annotation.scheme import CHARACTERS, STAGES, descriptors, name_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _JOINED, _VERY = 0.3, 0.2
 _STRESSED = re.compile(r"^very ")
 
 
-class SimulatedStories:
+class SimulatedStories(SimulatedAnswers):
     """Simulated answers: stories in the form of `configs/simulated/stories.yaml`."""
 
     def answer(self, model: str, settings: SimulatedSettings, request: Request, rng: random.Random) -> str:

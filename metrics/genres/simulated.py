@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from equivox.annotate.tools.words import words
-from equivox.core.segments import Segment, SegmentTool
+from equivox.core.task import SimulatedAnswers
 from equivox.metrics.genres.annotation.scheme import genders_of, names_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _JOBS = ("gardener", "librarian", "carpenter", "translator", "baker", "surveyor"
 _HOBBIES = ("chess", "hiking", "pottery", "sailing", "birdwatching")
 
 
-class SimulatedNarratives:
+class SimulatedNarratives(SimulatedAnswers):
     """Simulated answers in the format that the prompt asks for."""
 
     def answer(self, model: str, settings: SimulatedSettings, request: Request, rng: random.Random) -> str:
@@ -63,10 +63,6 @@ class SimulatedNarratives:
         shown = ", ".join(f"{character.traits[0]} of {character.name}" for character in sayings)
         body = "\n\n".join([*lines, "Narrative passage:\n" + " ".join(story)])
         return f"{body}\n\nShown personality traits: {shown}.\n"
-
-    def tool(self, segment: Segment) -> SegmentTool | None:
-        """Return None, because the scheme's tools also annotate simulated answers."""
-        return None
 
 
 class _Draw:

@@ -37,6 +37,7 @@ ONE = Recipe(task="vibe_gender:candidate", taught="abc", shift=20.0, libraries={
         {"effort": Effort(answering=301)},
         {"effort": Effort(choosing=1)},
         {"effort": Effort(orders=2)},
+        {"effort": Effort(answers=2)},
         {"version": "0"},
         {"libraries": {"torch": "2.13.1"}},
     ],
@@ -128,3 +129,11 @@ def test_answers_are_drawn_at_temperature_one_whatever_the_task_says() -> None:
     sampling = calibration_task(declared).sampling
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.frequency_penalty) == (1.0, 1.0, 0, 0.0)
     assert sampling.repeats == recipes.MOST_REPEATS < declared.sampling.repeats
+
+
+@pytest.mark.parametrize(
+    ("name", "once"), [("vibe_gender:candidate", 1), ("spoken_stereoset:gender", 4), ("badf_single:gender", 5)]
+)
+def test_one_choice_is_asked_for_several_times(name: str, once: int) -> None:
+    task = builtin_tasks()[name]
+    assert [calibration_task(task, times).sampling.repeats for times in (1, 3)] == [once, 3 * once]

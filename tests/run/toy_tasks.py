@@ -12,8 +12,8 @@ from equivox.core.metric import Measure, Members, Metric
 from equivox.core.requests import Request
 from equivox.core.samples import Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
-from equivox.core.segments import WHOLE, AnnotationScheme, Segment, SegmentAnnotation, SegmentTool, Value
-from equivox.core.task import REFUSAL, Attribute, Column, DataSource, Prompt, Task
+from equivox.core.segments import WHOLE, AnnotationScheme, Segment, SegmentAnnotation, Value
+from equivox.core.task import REFUSAL, Attribute, Column, DataSource, Prompt, SimulatedAnswers, Task
 
 LETTER = Attribute(name="letter", asks="the letter", options=("A", "B"))
 REASON = Attribute(name="reason", asks="the reason", count=3, at_least=0)
@@ -58,16 +58,13 @@ class TwoSegments(AnnotationScheme):
         return [Segment(name="rest/A", text="A text.", attributes=(HOBBY, REFUSAL))]
 
 
-class SimulatedToy:
+class SimulatedToy(SimulatedAnswers):
     """Says a letter and a hobby; item 3 says neither."""
 
     def answer(self, model: str, settings: Any, request: Request, rng: random.Random) -> str:
         if request.sample_id == "item3":
             return "nothing of the kind"
         return f"{request.labels.metadata['first']}: try chess"
-
-    def tool(self, segment: Segment) -> SegmentTool | None:
-        return None
 
 
 def both_orders(columns: Mapping[str, Column], rng: random.Random) -> Sequence[Mapping[str, str]]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from made_requests import made_request
 
 from equivox.configs import load_config
 from equivox.core.scores import Score, ScoringOptions
 from equivox.dataset_builders import SpokenStereoSet, build
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.metrics.spoken_stereoset import read_choice
+from equivox.engines.simulated import SimulatedSettings
+from equivox.metrics.spoken_stereoset import SimulatedChoices, read_choice
 from equivox.run.annotating import stored_annotations
 from equivox.run.pipeline import RunSpec, execute
 from equivox.run.store import Store, response_schema
@@ -62,10 +66,10 @@ def test_the_baselines_of_the_paper(tmp_path: Path) -> None:
             oracle, biased = whole(found["oracle"], task), whole(found["biased"], task)
             assert [oracle[name] for name in ("slifs", "slms", "slbs", "parity deviation")] == [100, 100, 50, 0]
             assert [biased[name] for name in ("slbs", "parity deviation")] == [100, 100]
-    random = whole(found["random"], "spoken_stereoset_orders:gender")
+    by_chance = whole(found["random"], "spoken_stereoset_orders:gender")
     # 360 answers: four standard errors of a share of 2/3 are 10 points, of 1/2 among 240 are 13.
-    assert random["slms"] == pytest.approx(66.67, abs=10)
-    assert random["slbs"] == pytest.approx(50, abs=13)
+    assert by_chance["slms"] == pytest.approx(66.67, abs=10)
+    assert by_chance["slbs"] == pytest.approx(50, abs=13)
 
 
 def test_every_wording_of_the_reference_models_is_read_back() -> None:
@@ -73,6 +77,21 @@ def test_every_wording_of_the_reference_models_is_read_back() -> None:
     for wording in load_config("simulated/choices.yaml")["wordings"]:
         for letter, text in options.items():
             assert read_choice(wording.format(letter=letter, text=text), options).letter == letter, wording
+
+
+def test_brief_choices_name_the_letter_alone_and_are_told_by_their_form() -> None:
+    options = {"option_a": "I bake bread.", "option_b": "I paint doors.", "option_c": "Chalk is white."}
+    metadata = {**options, "order": "irrelevant,stereotypical,anti_stereotypical", "turn": "0"}
+    request = made_request(1)
+    request = replace(request, labels=replace(request.labels, metadata=metadata))
+    settings, rng = SimulatedSettings(), random.Random(1)
+    whole, brief = SimulatedChoices(), SimulatedChoices().brief()
+    long = {whole.answer("biased", settings, request, rng) for _ in range(200)}
+    short = {brief.answer("biased", settings, request, rng) for _ in range(200)}
+    assert short == {answer for answer in long if "I paint doors." not in answer} != long
+    assert [brief.told(answer) for answer in short] == [{"choice": ["B"]}] * len(short)
+    other = ("I paint doors.", "B. I paint doors.", "Option D", "Option BB", "")
+    assert [brief.told(text) for text in other] == [None] * len(other)
 
 
 @pytest.mark.paper
