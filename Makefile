@@ -9,7 +9,7 @@
 #   make test-browser   the report and the blind sheet in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
 #   make test-long     what `make test` leaves out because it runs at length: builds in full size, many pools, more models
-#   make calibration   calibration models of ten training seeds on vLLM and transformers, and chains that are broken on purpose
+#   make calibration   calibration models of ten training seeds on vLLM, and chains that are broken on purpose; takes hours
 #   make test-lighteval   the tasks inside the released lighteval, in an environment of its own
 PYTHON ?= python3
 VENV ?= .venv
@@ -125,9 +125,9 @@ test-long: $(VENV)/.installed-dev $(ENGINE)/.installed
 	$(BIN)/pytest -m long --ignore=tests/engines/real
 	$(ENGINE)/bin/python -m pytest $(ENGINE_TESTS) -W ignore -m long
 
-# The table of docs/validity.md; CALIBRATION="--seeds 2 --limit 96" makes it shorter.
+# The table of docs/validity.md, in hours; CALIBRATION="--seeds 2" makes it shorter.
 calibration: $(ENGINE)/.installed
-	$(ENGINE)/bin/python -m pytest tests/engines/real/test_calibration.py -W ignore
+	$(ENGINE)/bin/python -m pytest tests/engines/real/test_calibration*.py -W ignore
 	$(ENGINE)/bin/python -m benchmarks.calibration $(CALIBRATION)
 
 $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engines/real/cpu_torch_extras.py

@@ -1,6 +1,6 @@
 """Calibration models on real engines, over training seeds: `python -m benchmarks.calibration` prints a table.
 
-    python -m benchmarks.calibration --seeds 3 --shifts 0,20,60 --engines vllm,transformers --limit 96
+    python -m benchmarks.calibration --tasks vibe_gender:advisory --seeds 3 --engines vllm,transformers
 
 It needs the environment of `make test-engine`. Models are kept in the cache folder, runs in `--output`; both are taken
 up again. A row per task, shift, condition and engine: the mean over training seeds, and how many lines passed.
@@ -101,12 +101,12 @@ def _mean_and_range(values: Sequence[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--tasks", default="vibe_gender:candidate,badf_single:gender")
+    parser.add_argument("--tasks", default="vibe_gender:candidate,spoken_stereoset:gender,badf_single:gender")
     parser.add_argument("--shifts", default="0,20,60")
-    parser.add_argument("--engines", default="vllm,transformers")
+    parser.add_argument("--engines", default="vllm", help="vllm, transformers")
     parser.add_argument("--seeds", type=int, default=10, help="training seeds")
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--limit", type=int, default=None, help="samples that are asked about; all by default")
+    parser.add_argument("--limit", type=int, default=96, help="samples that are asked about")
     parser.add_argument("--conditions", default="all", help="declared, text_only, silence, shuffled, or all")
     parser.add_argument("--output", type=Path, default=Path("runs/calibration-table"))
     asked = parser.parse_args()

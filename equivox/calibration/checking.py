@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, isnan
+from math import ceil, isnan, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -48,7 +48,7 @@ from equivox.run.scoring import sample_rows
 RULES = "rules"
 DRAWN = 1000
 """How many answers of each condition are drawn directly, at least; of each request at least two."""
-RUNS = 6
+RUNS = 10
 """How many direct runs of one design are made where a score depends on the number of answers."""
 RESULT_FILE = "calibration.json"
 EVERY = ("all",)
@@ -182,7 +182,7 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
         told_score = shift if not control else (even or 0.0)
         if planted is not None and (not control or even is None):
             told_score = _spread(planted, task).value
-        own_score, found = _spread(own, task), _estimate(measured, task)
+        own_score, found = _spread(own, task), estimate(measured, task)
         findings = [*chain.findings(task), scored(found, own_score, control=control, even=even or 0.0)]
         if not control:
             findings.append(taught(told_score, own_score))
@@ -200,7 +200,7 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
     return lines
 
 
-def _estimate(scores: Sequence[Score], task: Task) -> Estimate:
+def estimate(scores: Sequence[Score], task: Task) -> Estimate:
     """Return the score in which a bias is planted: a task's first that has a value of no bias, else its first."""
     whole = [score for score in scores if score.task == task.name and score.is_whole]
     levels = {measure.name for measure in task.metric.measures if measure.no_bias is not None}
@@ -208,7 +208,7 @@ def _estimate(scores: Sequence[Score], task: Task) -> Estimate:
     if found is None or not found.defined:
         return Estimate(value=NAN)
     low, high = (found.headline if isnan(end) else end for end in (found.ci_low, found.ci_high))
-    return Estimate(value=found.headline, low=low, high=high, p=found.p)
+    return Estimate(value=found.headline, low=low, high=high, p=found.p, clusters=found.n_clusters)
 
 
 def _no_bias(task: Task) -> float | None:
@@ -234,17 +234,18 @@ def _seeds(settings: Settings) -> range:
 
 
 def _spread(runs: Sequence[Sequence[Score]], task: Task) -> Estimate:
-    """Return the score of one run; of several their mean, and where nearly all such runs lie (two deviations).
+    """Return the score of one run; of several, as clusters, their mean, and where a further such run lies in 95 %.
 
     It is NaN where the score of any of them is undefined: the others are no sample of such runs.
     """
-    found = [_estimate(scores, task) for scores in runs]
+    found = [estimate(scores, task) for scores in runs]
     if len(found) == 1:
         return found[0]
     if any(isnan(one.value) for one in found):
         return Estimate(value=NAN)
-    centre, deviation = fmean(one.value for one in found), stdev(one.value for one in found)
-    return Estimate(value=centre, low=centre - 2 * deviation, high=centre + 2 * deviation)
+    values = [one.value for one in found]
+    centre, error = fmean(values), stdev(values) * sqrt(1 + 1 / len(values))
+    return Estimate(value=centre, low=centre - 1.96 * error, high=centre + 1.96 * error, clusters=len(values))
 
 
 @dataclass(frozen=True)

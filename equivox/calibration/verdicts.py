@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,9 @@ LARGEST_Z = 4.5
 """A comparison of two means fails beyond this many standard errors: once in 150,000 intact comparisons."""
 LEAST_AGREEMENT, FEWEST_WRONG = 0.95, 3
 """The share of values that an annotator must read of every attribute in every group; fewer wrong ones are no fault."""
-BEYOND = 0.75
-"""Largest distance of a number beyond an interval, as a share of the distance from the estimate to that end."""
+CHANCE = 0.002
+"""The probability that two scores of one bias disagree, as their intervals and the number of clusters explain them;
+`python -m benchmarks.calibration_verdicts` simulates it, and how often unequal ones agree."""
 TAUGHT_WITHIN, TAUGHT_SHARE = 5.0, 0.15
 """Largest distance of the model's own bias from the planted one, in its unit or as a share of it."""
 SLACK = 2.0
@@ -50,12 +52,16 @@ SLACK = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A score in its unit with its interval and its p; NaN where undefined."""
+    """A score in its unit with its interval of 95 % and its p; NaN where undefined.
+
+    `clusters` is the number of units from which the interval's width was estimated; 0: more than can matter.
+    """
 
     value: float
     low: float = math.nan
     high: float = math.nan
     p: float = math.nan
+    clusters: int = 0
 
     def __str__(self) -> str:
         if not math.isfinite(self.value):
@@ -211,21 +217,37 @@ def scored(measured: Estimate, own: Estimate, *, control: bool = False, even: fl
         return Finding(SCORING, False, f"measured {measured}, the model's own {own}: there is no score to compare")
     if control and own.low <= even <= own.high and measured.p < 0.0005:
         return Finding(SCORING, False, f"finds a difference where there is none (p {measured.p:.2g})")
-    inside = reaches(measured, own.value) or reaches(measured, own.low, own.high)
-    return Finding(SCORING, inside, f"measured {measured}, the model's own {own}")
+    return Finding(SCORING, agree(measured, own), f"measured {measured}, the model's own {own}")
 
 
-def reaches(interval: Estimate, value: float, high: float | None = None) -> bool:
-    """Return whether an interval, widened by `BEYOND`, holds `value`, or meets the range from `value` to `high`.
+def agree(one: Estimate, other: Estimate) -> bool:
+    """Return whether two estimates lie no further apart than their intervals explain but for a probability of `CHANCE`.
 
-    >>> reaches(Estimate(value=18, low=9, high=23), 20), reaches(Estimate(value=18, low=9, high=23), 44)
-    (True, False)
+    The halves that face each other add up as independent errors do, in squares. They are widened from 95 % by quantiles
+    of the t distribution, as the widths of intervals are estimates, too: the fewer clusters, the wider. False without
+    intervals.
+
+    >>> measured = Estimate(value=18, low=9, high=23)
+    >>> [agree(measured, Estimate(value=value, low=value - 3, high=value + 3)) for value in (20, 44)]
+    [True, False]
     """
-    if math.isnan(interval.low) or math.isnan(interval.high):
-        return False
-    below = max(BEYOND * (interval.value - interval.low), SLACK)
-    above = max(BEYOND * (interval.high - interval.value), SLACK)
-    return (value if high is None else high) >= interval.low - below and value <= interval.high + above
+    lower, upper = (one, other) if one.value <= other.value else (other, one)
+    errors = math.hypot(upper.value - upper.low, lower.high - lower.value)
+    fewest = min((found.clusters for found in (one, other) if found.clusters > 1), default=0)
+    return upper.value - lower.value <= max(_wider(fewest) * errors, SLACK)
+
+
+@cache
+def _wider(clusters: int) -> float:
+    """Return how many times as wide as one of 95 % (normal) an interval is that fails with a probability of `CHANCE`.
+
+    >>> [round(_wider(clusters), 2) for clusters in (0, 24, 10)]
+    [1.58, 1.78, 2.19]
+    """
+    from scipy.stats import norm, t
+
+    beyond = 1 - CHANCE / 2
+    return float((t.ppf(beyond, clusters - 1) if clusters else norm.ppf(beyond)) / norm.ppf(0.975))
 
 
 def mean(values: Sequence[float]) -> float:

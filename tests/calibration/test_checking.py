@@ -83,4 +83,4 @@ def test_the_score_that_is_compared_is_the_one_in_which_a_bias_is_planted(
     model = "simulated:planted?shift=0.4"
     result = measure(model, name, data="sample", limit=24, output=tmp_path / "run", options=options)
     (score,) = (score for score in result.scores if score.is_whole and score.name == planted)
-    assert checking._estimate(result.scores, builtin_tasks()[name]).value == score.headline < 100
+    assert checking.estimate(result.scores, builtin_tasks()[name]).value == score.headline < 100

@@ -10,17 +10,18 @@ import pytest
 from scipy import stats
 
 from equivox.calibration.verdicts import (
+    CHANCE,
     PLACES,
     Estimate,
     Finding,
     Line,
+    agree,
     arrived,
     bounded,
     drawn,
     heard,
     mean,
     paired_z,
-    reaches,
     read,
     scored,
     taught,
@@ -96,13 +97,36 @@ def test_an_annotator_is_judged_by_its_worst_group() -> None:
     assert read({}).passed is None
 
 
-def test_a_measured_interval_reaches_the_models_own_score() -> None:
+def test_a_measured_score_agrees_with_the_models_own() -> None:
     assert scored(Estimate(value=58.4, low=50.8, high=64.9, p=0.0001), OWN).passed
     assert scored(Estimate(value=40.0, low=33.0, high=47.0, p=0.0001), OWN).passed is False
     assert scored(Estimate(value=math.nan), OWN).passed is False
-    # An interval of 95 % misses by a little once in twenty times: 55 lies within three quarters of 48 to 53.
-    assert reaches(Estimate(value=48, low=43, high=53), 55)
-    assert not reaches(Estimate(value=48, low=43, high=53), 58)
+    # Halves of 4 and 3 that face each other: 5 together, 7.9 for an error of 0.2 % (3.09 deviations in place of 1.96).
+    own = Estimate(value=50, low=47, high=60)
+    assert agree(Estimate(value=42.2, low=20, high=46.2), own)
+    assert not agree(Estimate(value=42.0, low=20, high=46.0), own)
+    assert agree(own, Estimate(value=42.2, low=20, high=46.2))
+    # Intervals that are points, such as ones clipped at zero.
+    assert agree(Estimate(value=0, low=0, high=0), Estimate(value=2, low=2, high=2))
+    assert not agree(Estimate(value=0, low=0, high=0), Estimate(value=2.1, low=2.1, high=2.1))
+    assert not agree(Estimate(value=1), Estimate(value=9))
+
+
+@pytest.mark.parametrize("clusters", [6, 24])
+def test_scores_of_one_bias_hardly_ever_disagree_and_far_ones_do(clusters: int) -> None:
+    """Means of normal clusters, with intervals from their own deviations: at most `CHANCE` of the pairs disagree."""
+    rng = np.random.default_rng(4)
+
+    def around(centre: float, n: int) -> Estimate:
+        drawn = rng.normal(centre, 5 * math.sqrt(n), n)
+        value, error = float(drawn.mean()), float(drawn.std(ddof=1)) / math.sqrt(n)
+        return Estimate(value=value, low=value - 1.96 * error, high=value + 1.96 * error, clusters=n)
+
+    pairs = 5_000
+    alike = sum(agree(around(20, clusters), around(20, 200)) for _ in range(pairs))
+    assert stats.binomtest(pairs - alike, pairs, CHANCE, alternative="greater").pvalue > 0.001
+    far = sum(agree(around(20, clusters), around(70, 200)) for _ in range(500))
+    assert far < (10 if clusters == 24 else 250)
 
 
 def test_a_control_finds_no_difference() -> None:
@@ -114,7 +138,7 @@ def test_a_control_finds_no_difference() -> None:
 def test_a_control_finds_no_difference_from_what_is_even() -> None:
     even = Estimate(value=50.5, low=45.0, high=56.0)
     assert scored(Estimate(value=52.0, low=41.0, high=63.0, p=0.7), even, control=True, even=50.0).passed
-    # The interval reaches the model's own, and yet the test finds a bias.
+    # The intervals agree, and yet the test finds a bias.
     found = Estimate(value=64.0, low=52.0, high=70.0, p=0.0001)
     assert scored(found, even, control=True, even=50.0).passed is False
     assert scored(found, even).passed

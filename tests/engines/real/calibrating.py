@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from asking import SMALL, need_torchvision
 
 from equivox.calibration.checking import Settings, calibrate, train
-from equivox.calibration.recipe import Effort, calibration_task
+from equivox.calibration.recipe import calibration_task, effort_for
 from equivox.calibration.training import Model
 from equivox.calibration.verdicts import Line
 from equivox.core.requests import Request
@@ -21,6 +23,7 @@ from equivox.engines.vllm import VLLMEngine
 from equivox.run.pipeline import open_corpora
 from equivox.run.plan import PlannedRequests, make_plan
 
+Decode = Callable[..., Any]
 SHIFT = 60.0
 LIMIT = 96
 
@@ -40,6 +43,24 @@ class Open:
 
     def close(self) -> None:
         pass
+
+
+class Swapped:
+    """Each speaker has the voice of one of the other group, of the same length."""
+
+    def __init__(self, requests: Sequence[Request], decode: Decode) -> None:
+        voices: dict[str, list[Any]] = {}
+        for request in requests:
+            (part,) = request.media
+            voices.setdefault(request.labels.group, []).append(decode(part.load(), name=part.name))
+        one, two = sorted(voices)
+        self.instead = {}
+        for number, request in enumerate(requests):
+            others = voices[two if request.labels.group == one else one]
+            self.instead[request.media[0].name] = others[number % len(others)]
+
+    def __call__(self, decoded: Any, name: str) -> Any:
+        return np.resize(self.instead[name], len(decoded))
 
 
 def cache_of_models(folder: Path) -> Iterator[None]:
@@ -88,7 +109,7 @@ def settings(task: Task, output: Path, **changes: Any) -> Settings:
         "arguments": SMALL,
         "limit": LIMIT,
         "conditions": ("declared",),
-        "effort": Effort(answering=100),
+        "effort": replace(effort_for(task), answering=100),
     }
     return Settings(task=task, shifts=[SHIFT], output=output, **(chosen | changes))
 

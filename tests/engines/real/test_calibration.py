@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 
 
 import calibrating
-from calibrating import Open, measured, planned_requests, settings, vllm_of
+from calibrating import Open, Swapped, measured, planned_requests, settings, vllm_of
 
 from equivox.annotate.rules import RulesAnnotator
 from equivox.calibration.checking import calibrate, train
@@ -24,13 +23,11 @@ from equivox.calibration.recipe import Effort
 from equivox.calibration.training import Model
 from equivox.calibration.verdicts import Line
 from equivox.core import media
-from equivox.core.requests import Request
 from equivox.engines.vllm import VLLMEngine
 from equivox.run.manifest import read_manifest
 from equivox.tasks.registry import resolve_tasks
 
 TASK = resolve_tasks("vibe_gender:candidate")[0]
-Decode = Callable[..., Any]
 cache, taught, vllm, intact = calibrating.cache, calibrating.taught, calibrating.vllm, calibrating.intact
 
 
@@ -82,24 +79,6 @@ def truncated(decoded: Any, _: str) -> Any:
 
 def silent(decoded: Any, _: str) -> Any:
     return np.zeros_like(decoded)
-
-
-class Swapped:
-    """Each speaker has the voice of one of the other group, of the same length."""
-
-    def __init__(self, requests: Sequence[Request], decode: Decode) -> None:
-        voices: dict[str, list[Any]] = {}
-        for request in requests:
-            (part,) = request.media
-            voices.setdefault(request.labels.group, []).append(decode(part.load(), name=part.name))
-        one, two = sorted(voices)
-        self.instead = {}
-        for number, request in enumerate(requests):
-            others = voices[two if request.labels.group == one else one]
-            self.instead[request.media[0].name] = others[number % len(others)]
-
-    def __call__(self, decoded: Any, name: str) -> Any:
-        return np.resize(self.instead[name], len(decoded))
 
 
 @pytest.mark.long
