@@ -234,7 +234,7 @@ def _seeds(settings: Settings) -> range:
 
 
 def _spread(runs: Sequence[Sequence[Score]], task: Task) -> Estimate:
-    """Return the score of one run; of several, as clusters, their mean, and where a further such run lies in 95 %.
+    """Return the score of one run; of several, their mean, and the interval that holds a further run in 95 %.
 
     It is NaN where the score of any of them is undefined: the others are no sample of such runs.
     """

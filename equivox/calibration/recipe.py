@@ -25,7 +25,7 @@ BASICS_SHIFT = 50.0
 """Percent. With 100, what was said first would tell the group, and no ear would be needed for what follows."""
 MOST_REPEATS = 5
 CHOICE_REPEATS = 4
-"""How often a calibration asks for one choice: the share of 60 choices scatters by ten points."""
+"""How often a calibration asks for one choice: the share of 60 choices scatters by eight points."""
 _LIBRARIES = ("tokenizers", "torch", "transformers")
 EXTRA = '"equivox[transformers]"'
 
