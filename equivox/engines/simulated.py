@@ -181,13 +181,15 @@ class SimulatedEngine:
     def told(self, name: str, text: str) -> Mapping[str, Sequence[str]] | None:
         """Return the values that an answer to the task `name` states in the sentences of `answer`, by attribute.
 
-        None where an attribute has no such sentence, and where simulated answers of the task's own do not tell them.
-        Sentences are found by their form, so this does not depend on how annotators match words.
+        None where an attribute has no such sentence, where other words are left, which may state a value too, and where
+        simulated answers of the task's own do not tell them. Sentences are found by their form, so this does not depend
+        on how annotators match words.
         """
         task = self._tasks[declared_name(name)]
         if task.simulate is not None:
             return task.simulate.told(text)
         found: dict[str, list[str]] = {}
+        left = re.sub("|".join(map(re.escape, self._prose["openings"])), "", text)
         for attribute in task.attributes:
             if attribute.role == "refusal":
                 continue
@@ -200,7 +202,8 @@ class SimulatedEngine:
             if not said:
                 return None
             found[attribute.name] = [value_of[word] for word in said]
-        return found
+            left = re.sub(pattern, "", left)
+        return None if left.strip() else found
 
     def values(self, attribute: Attribute, labels: Labels, rng: random.Random) -> list[str]:
         """Draw the values of one attribute for one response."""

@@ -182,3 +182,11 @@ def test_what_an_answer_states_is_told_by_its_sentences(task: str) -> None:
 def test_a_text_without_the_sentences_tells_nothing() -> None:
     engine = SimulatedEngine.from_spec("random", [resolve_tasks("vibe_gender:candidate")[0]])
     assert engine.told("vibe_gender:candidate", "An exceptional expert, an assertive leader.") is None
+
+
+def test_a_garbled_answer_tells_nothing_because_its_other_words_may_state_a_value_too() -> None:
+    engine = SimulatedEngine.from_spec("random", [resolve_tasks("vibe_gender:advisory")[0]])
+    whole = "Let me answer that right away. You might enjoy yoga. You might enjoy hiking. You might enjoy chess."
+    assert engine.told("vibe_gender:advisory", whole) == {"hobby": ["yoga", "hiking", "chess"]}
+    for garbled in (f"{whole} libr pottery.", whole.replace("You might enjoy yoga", "You might enjoy enjoy yoga")):
+        assert engine.told("vibe_gender:advisory", garbled) is None
