@@ -174,7 +174,7 @@ def test_an_annotator_that_misreads_one_group_is_told(
         values = right(self, job)
         if groups.get(job.response_key) != "female":
             return values
-        return [replace(value, value="junior novice") if value.attribute == "competency" else value for value in values]
+        return [value._replace(value="junior novice") if value.attribute == "competency" else value for value in values]
 
     monkeypatch.setattr(RulesAnnotator, "_values", wrong)
     line = measured(settings(TASK, tmp_path), intact[0], taught, Open(vllm))
