@@ -26,6 +26,7 @@ from equivox.core.progress import Standing
 from equivox.core.requests import Engine, MediaPart, Request, Response
 from equivox.engines import cluster
 from equivox.engines.limits import failed
+from equivox.engines.pool_media import Parcel, travels
 from equivox.engines.pool_worker import PATIENCE_S, PoolWorker, Report
 from equivox.engines.quiet import one_line
 from equivox.engines.workers import Workers
@@ -42,8 +43,6 @@ _STOP_S = 20.0
 _ROOM_S = 300.0
 """Seconds after which a cluster that starts no worker at all has no room for one."""
 _POLL_S = 0.2
-_HELD = 256
-"""Media that stay in Ray's object store after they were sent, for the next request about the same."""
 
 
 @dataclass(eq=False)
@@ -90,7 +89,6 @@ class PoolEngine:
         self._kept = 0
         self._ended: list[Report] = []
         self._lost = self._fruitless = self._given_back = 0
-        self._held: dict[str, Any] = {}
         self._same_model = False
         self._leaving: list[threading.Thread] = []
         self._began = 0.0
@@ -179,7 +177,6 @@ class PoolEngine:
         while self._kept:
             self._kept -= 1
             self._workers.give()
-        self._held.clear()
         self._here.close()
         if self._ray is not None:
             self._ray = None
@@ -248,13 +245,13 @@ class PoolEngine:
                     self._release(worker)
                 continue
             try:
-                packed = [self._packed(worker, request) for request in batch]
+                packed = self._packed(worker, batch)
             except self._ray.exceptions.RayError:
-                for request in reversed(batch):
-                    left.give_back(request)
                 packed = []
-            else:
-                worker.has.update((request.key, request) for request in batch)
+            sent, unsent = batch[: len(packed)], batch[len(packed) :]
+            worker.has.update((request.key, request) for request in sent)
+            for request in reversed(unsent):
+                left.give_back(request)
             queued = worker.report is not None and worker.report.queued > 0
             worker.call = worker.actor.exchange.remote(
                 packed,
@@ -381,34 +378,27 @@ class PoolEngine:
         if worker.report is not None:
             self._ended.append(replace(worker.report, responses=()))
 
-    def _packed(self, worker: _Worker, request: Request) -> Request:
-        """Return the request as it travels: media by their names if the worker reads the same files, else by value."""
-        if not request.media:
-            return request
-        if worker.reads is None:
-            worker.reads = self._reads(worker, request.media[0])
-        if worker.reads:
-            return request
-        return replace(request, media=tuple(map(self._by_value, request.media)))
+    def _packed(self, worker: _Worker, batch: Sequence[Request]) -> list[Request]:
+        """Return the first requests of `batch` as they travel; a message that is full takes no more.
+
+        Media travel by their names if the worker reads the same files, else by their bytes.
+        """
+        parcel, packed = Parcel(), list[Request]()
+        for request in batch:
+            if parcel.full:
+                break
+            if request.media and worker.reads is None:
+                worker.reads = self._reads(worker, request.media[0])
+            packed.append(request if worker.reads or not request.media else parcel.packed(request))
+        return packed
 
     def _reads(self, worker: _Worker, part: MediaPart) -> bool:
         here = self._ray.get_runtime_context().get_node_id()
-        if not _travels(part):
+        if not travels(part):
             return False
         if worker.report is not None and worker.report.node == here:
             return True
         return bool(self._ray.get(worker.actor.reads.remote(part)))
-
-    def _by_value(self, part: MediaPart) -> MediaPart:
-        if part.sha256 not in self._held:
-            try:
-                content = part.load()
-            except (OSError, EquivoxError) as error:
-                return replace(part, load=_Unreadable(str(error)))
-            while len(self._held) >= _HELD:
-                del self._held[next(iter(self._held))]
-            self._held[part.sha256] = self._ray.put(content)
-        return replace(part, load=_Held(self._held[part.sha256]))
 
 
 def take_over(second: object, first: object) -> None:
@@ -459,35 +449,3 @@ def _room(worker: _Worker, share: float) -> int:
 def _last_line(error: BaseException) -> str:
     """Return the last line of an error that Ray passes on; those before are its traceback."""
     return str(error).strip().splitlines()[-1]
-
-
-def _travels(part: MediaPart) -> bool:
-    """Return whether the way to read a media item can be sent to another process."""
-    from ray import cloudpickle
-
-    try:
-        return bool(cloudpickle.dumps(part.load))  # type: ignore[no-untyped-call]
-    except Exception:  # pickling raises whatever an object raises
-        return False
-
-
-@dataclass(frozen=True)
-class _Held:
-    """Reads a media item from Ray's object store."""
-
-    reference: Any
-
-    def __call__(self) -> bytes:
-        import ray
-
-        return bytes(ray.get(self.reference))
-
-
-@dataclass(frozen=True)
-class _Unreadable:
-    """Raises what the driver met when it read the media item."""
-
-    reason: str
-
-    def __call__(self) -> bytes:
-        raise OSError(self.reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +24,7 @@ from made_requests import made_request as request
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import MediaPart
-from equivox.engines import Workers, cluster, engine_from_args, open_engine
+from equivox.engines import Workers, cluster, engine_from_args, open_engine, pool_media
 from equivox.engines.feed import Feed, would_wait
 from equivox.engines.pool import PoolEngine
 from equivox.run.pipeline import RunSpec, execute
@@ -175,7 +177,11 @@ def test_a_worker_with_another_version_is_refused(connected: None) -> None:
         pool.close()
 
 
-def test_media_travel_when_the_other_machine_lacks_them(connected: None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("message_bytes", [pool_media.MESSAGE_BYTES, 1])
+def test_media_travel_when_the_other_machine_lacks_them(
+    connected: None, monkeypatch: pytest.MonkeyPatch, message_bytes: int
+) -> None:
+    monkeypatch.setattr(pool_media, "MESSAGE_BYTES", message_bytes)
     contents = [f"clip {number}".encode() * 1000 for number in range(5)]
     parts = [
         MediaPart(
@@ -183,17 +189,53 @@ def test_media_travel_when_the_other_machine_lacks_them(connected: None, monkeyp
         )
         for content in contents
     ]
-    pool = PoolEngine(engines.Answering, Workers(2))
-    # All workers are on this machine: let the pool think that they are on others.
-    monkeypatch.setattr("equivox.engines.pool_worker._node", lambda: "another")
+    pool, answered = PoolEngine(engines.Answering, Workers(2)), 0
+    # All workers are on this machine: let the pool ask them what they read, as it asks those on others.
     monkeypatch.setattr(pool, "_reads", lambda worker, part: ray.get(worker.actor.reads.remote(part)))
     try:
         for response in pool.generate(request(number, parts[number % 5]) for number in range(40)):
             number = int(response.key.removeprefix("key"))
             assert response.error is None
             assert str(response.text).split()[1] == parts[number % 5].sha256
+            answered += 1
     finally:
         pool.close()
+    assert answered == 40
+
+
+def test_a_parcel_holds_the_bytes_of_equal_media_once() -> None:
+    content = os.urandom(100_000)
+    part = MediaPart(kind="audio", sha256=hashlib.sha256(content).hexdigest(), name="clip.wav", load=lambda: content)
+    parcel = pool_media.Parcel()
+    # Each medium is read for itself, so that equal ones are not one object from the start.
+    packed = [
+        parcel.packed(request(number, replace(part, load=lambda: bytes(bytearray(content))))) for number in range(9)
+    ]
+    sent = pickle.dumps(packed)
+    assert 100_000 < len(sent) < 110_000
+    # No Ray is needed to read them: bytes travel, not references that a worker would have to resolve.
+    assert [one.media[0].load() for one in pickle.loads(sent)] == [content] * 9
+    assert parcel.size == 100_000
+
+
+def test_a_full_parcel_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_media, "MESSAGE_BYTES", 250)
+    parcel = pool_media.Parcel()
+    full = []
+    for number in range(4):
+        part = MediaPart(kind="image", sha256=str(number), name="face.png", load=lambda: b"x" * 100)
+        parcel.packed(request(number, part))
+        full.append(parcel.full)
+    assert full == [False, False, True, True]
+
+
+def test_a_medium_that_the_driver_cannot_read_fails_at_the_worker() -> None:
+    gone = MediaPart(kind="image", sha256="0", name="face.png", load=Path("no-such-folder/face.png").read_bytes)
+    parcel = pool_media.Parcel()
+    sent = pickle.loads(pickle.dumps(parcel.packed(request(0, gone))))
+    with pytest.raises(OSError, match=r"No such file or directory: 'no-such-folder/face.png'"):
+        sent.media[0].load()
+    assert parcel.size == 0
 
 
 @pytest.mark.long
