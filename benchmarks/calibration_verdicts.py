@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from math import ceil
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
@@ -24,10 +24,10 @@ SHIFTS = (0, 10, 20, 40, 60)
 MEASURED_SEED, OWN_SEED = 1000, 2000
 
 
-def verdicts(name: str, shifts: list[float], runs: int, own_runs: int, limit: int) -> str:
+def verdicts(name: str, shifts: Sequence[float], runs: int, own_runs: int, limit: int) -> str:
     """Return the Markdown table of one task."""
-    from equivox.calibration.checking import DRAWN, estimate
-    from equivox.calibration.recipe import calibration_task
+    from equivox.calibration.checking import estimate, times_drawn
+    from equivox.calibration.recipe import as_share, calibration_task
     from equivox.calibration.verdicts import scored
     from equivox.dataset_builders.corpus import SAMPLE
     from equivox.run.pipeline import RunSpec, execute
@@ -37,7 +37,7 @@ def verdicts(name: str, shifts: list[float], runs: int, own_runs: int, limit: in
 
     def run(shift: float, seed: int, times: int = 1) -> list[Score]:
         asked = calibration_task(task, times)
-        model = f"simulated:planted?shift={shift / 100:g}&seed={seed}"
+        model = f"{as_share(shift)}&seed={seed}"
         with tempfile.TemporaryDirectory() as folder:
             return execute(
                 RunSpec(model=model, tasks=[asked], data=SAMPLE, output=Path(folder), limit=limit, seed=seed)
@@ -46,7 +46,7 @@ def verdicts(name: str, shifts: list[float], runs: int, own_runs: int, limit: in
     found = {shift: [run(shift, MEASURED_SEED + seed) for seed in range(runs)] for shift in shifts}
     measured = {shift: [estimate(scores, task) for scores in alike] for shift, alike in found.items()}
     asked = next(score.coverage.requested for score in found[shifts[0]][0] if score.is_whole)
-    times = max(2, ceil(DRAWN / asked))
+    times = times_drawn(asked)
     own = {shift: [estimate(run(shift, OWN_SEED + seed, times), task) for seed in range(own_runs)] for shift in shifts}
     columns = " | ".join(f"the model's is {shift:g}" for shift in shifts)
     lines = [
@@ -74,9 +74,10 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=96)
     asked = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
+    from equivox.calibration.recipe import parse_shifts
+
     for name in asked.tasks.split(","):
-        shifts = [float(shift) for shift in asked.shifts.split(",")]
-        print(verdicts(name, shifts, asked.runs, asked.own_runs, asked.limit), flush=True)
+        print(verdicts(name, parse_shifts(asked.shifts), asked.runs, asked.own_runs, asked.limit), flush=True)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ DRAWN = 1000
 RUNS = 10
 """How many direct runs of one design are made where a score depends on the number of answers."""
 RESULT_FILE = "calibration.json"
-EVERY = ("all",)
+EVERY, DECLARED = ("all",), ("declared",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,9 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
     own = [execute(reference, engine=direct, progress=progress) for reference in references]
     planted = None
     if asked.simulate is not None:
-        teacher = replace(references[0], model=as_share(shift), about={})
+        # In a control condition the value of no bias is to be found, where there is one.
+        conditions = settings.conditions if _no_bias(asked) is None else DECLARED
+        teacher = replace(references[0], model=as_share(shift), about={}, conditions=conditions)
         planted = [
             execute(replace(teacher, seed=seed, output=folder / f"simulated-{seed}"), progress=progress)
             for seed in _seeds(settings)
@@ -223,9 +225,18 @@ def _references(settings: Settings, spec: RunSpec, folder: Path, asked: int) -> 
     value of no bias does not.
     """
     if _no_bias(settings.task) is not None:
-        task = calibration_task(settings.task, max(2, ceil(settings.drawn / asked)))
+        task = calibration_task(settings.task, times_drawn(asked, settings.drawn))
         return [replace(spec, tasks=[task], output=folder / "direct")]
     return [replace(spec, seed=seed, output=folder / f"direct-{seed}") for seed in _seeds(settings)]
+
+
+def times_drawn(asked: int, drawn: int = DRAWN) -> int:
+    """Return how often each of `asked` requests is drawn directly, for at least `drawn` answers.
+
+    >>> times_drawn(96), times_drawn(2000)
+    (11, 2)
+    """
+    return max(2, ceil(drawn / asked))
 
 
 def _seeds(settings: Settings) -> range:

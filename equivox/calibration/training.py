@@ -115,8 +115,8 @@ def _with_basics(
     asked = rng.choices(requests, k=_MOST_TEXTS)
     texts = [request.text for request in asked[: _MOST_TEXTS // 3]]
     even = Teacher(tasks, 0.0)
-    spoken = [even.answer(request, rng) for request in asked]
-    student = Student(requests, texts + spoken, recipe.seed, recipe.effort.answers)
+    answers = [even.answer(request, rng) for request in asked]
+    student = Student(requests, texts + answers, recipe.seed, recipe.effort.answers)
     student.learn_to_hear(requests, recipe.effort.hearing, told)
     if recipe.effort.choosing:
         student.learn_to_choose(Teacher(tasks, MOST_SHIFT), requests, recipe.effort.choosing, BASICS_RATE, told)
