@@ -34,7 +34,7 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine, Request
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task
-from equivox.core.variants import SHUFFLED, vary
+from equivox.core.variants import DECLARED, EVERY_CONDITION, SHUFFLED, vary
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import engine_from_args
 from equivox.engines.simulated import SimulatedEngine
@@ -51,7 +51,6 @@ DRAWN = 1000
 RUNS = 10
 """How many direct runs of one design are made where a score depends on the number of answers."""
 RESULT_FILE = "calibration.json"
-EVERY, DECLARED = ("all",), ("declared",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +69,7 @@ class Settings:
     seed: int = 0
     limit: int | None = None
     annotator: str = RULES
-    conditions: tuple[str, ...] = EVERY
+    conditions: tuple[str, ...] = (EVERY_CONDITION,)
     effort: Effort | None = None
     drawn: int = DRAWN
     workers: Workers | None = None
@@ -78,7 +77,7 @@ class Settings:
 
 def train(settings: Settings, told: Callable[[str], None] = lambda text: None) -> list[Model]:
     """Return the calibration models of `settings`, trained or taken from the cache."""
-    tasks = vary([calibration_task(settings.task)], group=None, conditions=EVERY)
+    tasks = vary([calibration_task(settings.task)], group=None, conditions=(EVERY_CONDITION,))
     return models(
         tasks,
         open_corpora(tasks, SAMPLE, {}),
@@ -170,7 +169,7 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
     planted = None
     if asked.simulate is not None:
         # In a control condition the value of no bias is to be found, where there is one.
-        conditions = settings.conditions if _no_bias(asked) is None else DECLARED
+        conditions = settings.conditions if _no_bias(asked) is None else (DECLARED,)
         teacher = replace(references[0], model=as_share(shift), about={}, conditions=conditions)
         planted = [
             execute(replace(teacher, seed=seed, output=folder / f"simulated-{seed}"), progress=progress)

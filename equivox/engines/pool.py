@@ -89,7 +89,6 @@ class PoolEngine:
         self._kept = 0
         self._ended: list[Report] = []
         self._lost = self._fruitless = self._given_back = 0
-        self._same_model = False
         self._leaving: list[threading.Thread] = []
         self._began = 0.0
         self._last_words = ""

@@ -14,7 +14,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import MediaPart
 from equivox.engines import Workers, cluster, engine_from_args, open_engine, pool_media
 from equivox.engines.feed import Feed, would_wait
-from equivox.engines.pool import PoolEngine
+from equivox.engines.pool import PoolEngine, _Worker
 from equivox.run.pipeline import RunSpec, execute
 from equivox.tasks.registry import resolve_tasks
 
@@ -205,12 +204,10 @@ def test_media_travel_when_the_other_machine_lacks_them(
 
 def test_a_parcel_holds_the_bytes_of_equal_media_once() -> None:
     content = os.urandom(100_000)
-    part = MediaPart(kind="audio", sha256=hashlib.sha256(content).hexdigest(), name="clip.wav", load=lambda: content)
+    # Each reading gives another object, as that of a file does.
+    part = MediaPart(kind="audio", sha256="0", name="clip.wav", load=lambda: bytes(bytearray(content)))
     parcel = pool_media.Parcel()
-    # Each medium is read for itself, so that equal ones are not one object from the start.
-    packed = [
-        parcel.packed(request(number, replace(part, load=lambda: bytes(bytearray(content))))) for number in range(9)
-    ]
+    packed = [parcel.packed(request(number, part)) for number in range(9)]
     sent = pickle.dumps(packed)
     assert 100_000 < len(sent) < 110_000
     # No Ray is needed to read them: bytes travel, not references that a worker would have to resolve.
@@ -220,13 +217,18 @@ def test_a_parcel_holds_the_bytes_of_equal_media_once() -> None:
 
 def test_a_full_parcel_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_media, "MESSAGE_BYTES", 250)
+    batch = [
+        request(number, MediaPart(kind="image", sha256=str(number), name="face.png", load=lambda: b"x" * 100))
+        for number in range(4)
+    ]
     parcel = pool_media.Parcel()
     full = []
-    for number in range(4):
-        part = MediaPart(kind="image", sha256=str(number), name="face.png", load=lambda: b"x" * 100)
-        parcel.packed(request(number, part))
+    for one in batch:
+        parcel.packed(one)
         full.append(parcel.full)
     assert full == [False, False, True, True]
+    sent = PoolEngine(engines.Answering, Workers(1))._packed(_Worker(1, None, reads=False), batch)
+    assert [one.key for one in sent] == ["key0", "key1", "key2"]
 
 
 def test_a_medium_that_the_driver_cannot_read_fails_at_the_worker() -> None:
