@@ -295,10 +295,20 @@ def import_responses(
     return Result(spec.output, imported(responses, spec, columns=columns, match=match, progress=progress).scores)
 
 
-def open_run(folder: str | Path) -> Result:
-    """Return the scored run in `folder`; RequestError if there is none."""
-    from equivox.run.manifest import read_manifest
-    from equivox.run.scoring import read_scores
+def open_run(folder: str | Path, *, tasks: str = "") -> Result:
+    """Return the scored run in `folder`; a warning says what is not as it was when the run was scored.
 
-    read_manifest(Path(folder))
+    `tasks` names the task files, separated by commas, whose code the run needs. RequestError if there is no run, and
+    for a folder that holds what no run holds.
+    """
+    import warnings
+
+    from equivox.run.opening import open_run as opened
+    from equivox.run.scoring import read_scores
+    from equivox.tasks.registry import resolve_tasks
+
+    if tasks:
+        resolve_tasks(tasks)
+    if (told := opened(Path(folder))) is not None:
+        warnings.warn(told, stacklevel=2)
     return Result(Path(folder), read_scores(Path(folder)))

@@ -84,12 +84,8 @@ def resolve_tasks(selection: str) -> list[Task]:
     families = {task.family for task in known.values()}
     chosen: dict[str, Task] = {}
     for entry in filter(None, (part.strip() for part in selection.split(","))):
-        if entry.endswith((".yaml", ".yml")):
-            from equivox.tasks.files import load_task_file
-
-            found = load_task_file(Path(entry))
-        elif entry.endswith(".py"):
-            found = load_python_file(Path(entry))
+        if is_task_file(entry):
+            found = open_task_file(Path(entry))
         elif entry in known:
             found = [known[entry]]
         elif entry in families:
@@ -109,15 +105,29 @@ def resolve_tasks(selection: str) -> list[Task]:
     return list(chosen.values())
 
 
-def load_python_file(path: Path) -> list[Task]:
-    """Execute a Python file and return the tasks in its `TASKS`.
+def is_task_file(name: str) -> bool:
+    """Return whether `name` ends as the name of a task file does: .yaml, .yml or .py."""
+    return name.endswith((".yaml", ".yml", ".py"))
 
-    Raises RequestError, naming the file and the line, if it fails or has no `TASKS`.
+
+def open_task_file(path: Path) -> list[Task]:
+    """Return the tasks in a task file that the user named; a Python file is executed.
+
+    Runs that need code of these tasks can be read afterwards. Raises RequestError, naming the file and the field or
+    the line, for anything missing or malformed.
     """
+    from equivox.run.declarations import give
+    from equivox.tasks.files import load_task_file
+
+    found = _python_tasks(path) if path.suffix == ".py" else load_task_file(path)
+    give(found)
+    return found
+
+
+def _python_tasks(path: Path) -> list[Task]:
+    """Execute a Python file and return the tasks in its `TASKS`."""
     from equivox.run.declarations import load_file
 
-    if not path.is_file():
-        raise RequestError(f"cannot read the task file {path}: there is no such file; check the path")
     module = load_file(path)
     if not hasattr(module, "TASKS"):
         raise RequestError(f"task file {path} has no `TASKS`; give it TASKS = [my_task]")

@@ -26,6 +26,7 @@ from equivox.cli import (
     view_command,
 )
 from equivox.cli.engine_commands import engine_command
+from equivox.cli.options import takes_task_files
 from equivox.cli.output import echo
 
 app = typer.Typer(
@@ -102,4 +103,4 @@ for _heading, _commands in COMMANDS.items():
         if isinstance(_command, typer.Typer):
             app.add_typer(_command, rich_help_panel=_heading)
         else:
-            app.command(_command.__name__.rstrip("_"), rich_help_panel=_heading)(_command)
+            app.command(_command.__name__.rstrip("_"), rich_help_panel=_heading)(takes_task_files(_command))

@@ -94,6 +94,8 @@ def export(
     ] = False,
 ) -> int:
     """Write a run in the format of another project, without credentials and local paths."""
+    from equivox.cli.show import believe_all
+
     target = TARGETS.get(to)
     if target is None:
         known = "; ".join(f"{name}: {one.what}" for name, one in TARGETS.items())
@@ -105,6 +107,8 @@ def export(
     if texts and not target.texts:
         raise RequestError(f"`--texts`: the format {to} leaves no choice about texts; leave it out")
     further = ({"data": data} if target.prompts else {}) | ({"texts": texts} if target.texts else {})
-    for path in target.load()(run, out or Path("export") / f"{run.resolve().name}-{to}", media=media, **further):
+    writer = target.load()
+    believe_all([run])
+    for path in writer(run, out or Path("export") / f"{run.resolve().name}-{to}", media=media, **further):
         echo(f"  {path}  {path.stat().st_size:,} bytes")
     return EXIT_DONE

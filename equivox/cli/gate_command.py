@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from equivox.cli.options import RunArgument
+from equivox.cli.options import RunArgument, opened
 from equivox.core.errors import RequestError
 
 
 def gate(
     run: RunArgument,
-    baseline: Annotated[Path | None, typer.Option(help="The run that the new one is held against.")] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="The run that the new one is held against.", callback=opened)
+    ] = None,
     margin: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,6 +41,7 @@ def gate(
     from json import dumps
 
     from equivox.cli.output import console, echo
+    from equivox.cli.show import believe_all
     from equivox.compare.gate import EXIT_CODES, Limits
     from equivox.compare.gate import gate as checked
     from equivox.core.files import refuse_unusable_file, write_text
@@ -51,6 +54,7 @@ def gate(
     for option, path in (("junit", junit), ("json", json)):
         if path is not None:
             refuse_unusable_file(path, option)
+    believe_all([run, *([baseline] if baseline is not None else [])])
     limits = Limits(margin=_limits(margin, "margin"), most=_limits(most, "max"))
     found = checked(run, baseline, limits, overall=overall, min_coverage=min_coverage)
     passing = frozenset({"pass", "inconclusive"} if inconclusive == "pass" else {"pass"})

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli import EXIT_DONE
-from equivox.cli.options import RunArgument, data_option, output_option
+from equivox.cli.options import RunArgument, data_option, opened, output_option
 from equivox.cli.output import echo
 
 
@@ -25,7 +25,7 @@ def push(
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public; private by default.")] = False,
 ) -> int:
     """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
-    from equivox.cli.show import progress_bars
+    from equivox.cli.show import believe_all, progress_bars
     from equivox.core.errors import RequestError
     from equivox.integrations.hub.dataset_folder import write_dataset
     from equivox.integrations.hub.remote import check_repo, upload
@@ -35,6 +35,8 @@ def push(
     folder = output or Path("hub") / repo.replace("/", "--")
     gated = False
     if is_run(name):
+        opened(Path(name))
+        believe_all([Path(name)])
         configs = write_run(Path(name), folder, repo=repo)
     else:
         with progress_bars(quiet=False) as progress:
@@ -94,9 +96,11 @@ def submit(
     ] = False,
 ) -> int:
     """Write a run's scores for the Hub's leaderboards; with --push, open a pull request on the model."""
+    from equivox.cli.show import believe_all
     from equivox.integrations.hub.remote import upload
     from equivox.integrations.hub.submission import RESULTS, Wish, write_submission
 
+    believe_all([run])
     wish = Wish(
         run=run,
         model_repo=model_repo,

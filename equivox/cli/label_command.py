@@ -16,6 +16,7 @@ from equivox.cli.options import (
     RecordingsOption,
     StageOption,
     names_in,
+    opened,
     output_option,
 )
 from equivox.cli.output import echo
@@ -100,7 +101,6 @@ def _folder(places: list[Path], output: Path | None, stage: str | None) -> Path:
     """Return the label folder to go on with, or where the labels of the runs go; no labels of other runs."""
     from equivox.compare.label_folder import SHEET_FILE
     from equivox.compare.labels import read_key
-    from equivox.core.files import refuse_unusable
 
     first = places[0]
     if len(places) == 1 and (first / SHEET_FILE).is_file():
@@ -108,7 +108,7 @@ def _folder(places: list[Path], output: Path | None, stage: str | None) -> Path:
             raise RequestError("`output` is for new labels; a label folder keeps its own, so leave it out")
         return first
     for run in places:
-        refuse_unusable(run, "run")
+        opened(run)
     folder = output or first.resolve().parent / f"{first.resolve().name}-labels{f'-{stage}' if stage else ''}"
     if (folder / SHEET_FILE).is_file():
         known = {Path(entry["run"]) for entry in read_key(folder).values()}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from equivox.core.errors import RequestError
 
 
 def data_option(help: str) -> Any:
@@ -18,9 +23,62 @@ def output_option(help: str, **further: Any) -> Any:
     return typer.Option("--output", "-o", help=help, **further)
 
 
+def opened(folder: Path | None) -> Path | None:
+    """Return the folder of a run that can be read; what is not as it was scored is told in one line on stderr."""
+    from equivox.cli.output import echo_error
+    from equivox.core.files import refuse_unusable
+    from equivox.run.opening import open_run
+
+    if folder is not None:
+        refuse_unusable(folder, "run")
+        if (told := open_run(folder)) is not None:
+            echo_error(told)
+    return folder
+
+
+def _all_opened(folders: list[Path] | None) -> list[Path]:
+    return [folder for folder in folders or () if opened(folder)]
+
+
+def _runs_opened(named: list[Path]) -> list[Path]:
+    """Return the folders among `named`; of task files the code is known afterwards."""
+    from equivox.tasks.registry import is_task_file
+
+    folders = [path for path in named if not is_task_file(path.name)]
+    if not folders:
+        raise RequestError(f"no run is named, only {named[0]}; name the folder of a run before it")
+    _give([path for path in named if path not in folders])
+    return _all_opened(folders)
+
+
+def _give(files: list[Path] | None) -> None:
+    """Make the code of task files known."""
+    from equivox.tasks.registry import open_task_file
+
+    for file in files or ():
+        open_task_file(file)
+
+
 def runs_argument(help: str) -> Any:
-    """Return the argument for one or more folders of runs."""
-    return typer.Argument(metavar="RUN...", help=help)
+    """Return the argument for one or more folders of runs; task files among them make their code known."""
+    return typer.Argument(metavar="RUN...", help=help, callback=_runs_opened)
+
+
+def takes_task_files(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command about one run with a further argument: task files whose code the run needs."""
+    signature = inspect.signature(command, eval_str=True)
+    if RunArgument not in [parameter.annotation for parameter in signature.parameters.values()]:
+        return command
+
+    @functools.wraps(command)
+    def without(**given: Any) -> Any:
+        given.pop("task_files")
+        return command(**given)
+
+    files = inspect.Parameter("task_files", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=TaskFilesArgument)
+    parameters = [*signature.parameters.values(), files]
+    without.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return without
 
 
 def names_in(text: str) -> list[str]:
@@ -35,7 +93,14 @@ def names_in(text: str) -> list[str]:
 TasksArgument = Annotated[
     str, typer.Argument(metavar="TASKS", help="Tasks, families or task files, separated by commas.")
 ]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+TaskFilesArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="[FILE...]", help="Task files whose code the run needs.", callback=_give),
+]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", callback=opened)]
+OtherRunsOption = Annotated[
+    list[Path] | None, typer.Option(metavar="RUN", help="Another run, for a figure of several.", callback=_all_opened)
+]
 RetryFailedOption = Annotated[
     bool, typer.Option("--retry-failed", help="Ask again what failed before: the model, and the annotator.")
 ]

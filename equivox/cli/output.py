@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.text import visible
@@ -16,6 +17,11 @@ _WIDTH = 400
 def echo(text: str = "") -> None:
     """Print a text on stdout."""
     print(visible(text))
+
+
+def echo_error(text: str) -> None:
+    """Print a line on stderr."""
+    print(visible(" ".join(text.split())), file=sys.stderr)
 
 
 def console() -> Console:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from equivox.cli.options import RunArgument, data_option, output_option, runs_argument
+from equivox.cli.options import OtherRunsOption, RunArgument, data_option, output_option, runs_argument
+from equivox.cli.output import echo_error
 from equivox.core.errors import RequestError
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
 
@@ -24,7 +25,7 @@ def compare(
 ) -> int:
     """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
     from equivox.cli import EXIT_DONE
-    from equivox.cli.show import console, show_opening
+    from equivox.cli.show import believe_all, console, show_opening
     from equivox.compare.impact import impact_records, impacts
     from equivox.compare.ranking import judge, judged_records
     from equivox.compare.runs import comparison_records, open_comparison
@@ -37,6 +38,7 @@ def compare(
     for option, folder in (("csv", csv), ("latex", latex)):
         if folder is not None:
             check_tables_folder(folder, option)
+    believe_all(runs)
     comparison = open_comparison(runs)
     favourable = impacts(comparison.runs)
     named = [(run.model, run.folder) for run in comparison.runs]
@@ -84,7 +86,7 @@ def report(
 ) -> int:
     """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
     from equivox.cli import EXIT_DONE
-    from equivox.cli.show import console
+    from equivox.cli.show import believe_all, console
     from equivox.core.files import refuse_unusable_file, write_text
     from equivox.report.page import build_report
 
@@ -95,6 +97,7 @@ def report(
         if len(runs) > 1 or examples:
             raise RequestError("`--impact` writes the impact ratios of one run, without examples; name one run alone")
         return show_impact(runs[0], html=output)
+    believe_all(runs)
     write_text(output, build_report(runs, examples=examples, data=data))
     console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.1f} MB)", markup=False)
     return EXIT_DONE
@@ -105,18 +108,31 @@ def leaderboard(
     output: Annotated[Path, output_option("Where index.html and leaderboard.json go.")] = Path("leaderboard"),
 ) -> int:
     """Write a leaderboard of all runs below a folder as one sortable page and as JSON."""
-    from equivox.cli import EXIT_DONE
-    from equivox.cli.show import console
+    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
+    from equivox.cli.show import believe_all, console
+    from equivox.core.errors import EquivoxError
     from equivox.core.files import refuse_unusable, write_text
-    from equivox.report.board import board_html, board_json, board_rows
+    from equivox.report.board import board_html, board_json, board_rows, find_runs
+    from equivox.run.opening import open_run
 
     refuse_unusable(output, "output")
-    rows = board_rows(runs)
+    found, left_out = find_runs(runs), 0
+    for folder in list(found):
+        try:
+            open_run(folder)
+            believe_all([folder])
+        except EquivoxError as error:
+            echo_error(f"left out: {error}")
+            found.remove(folder)
+            left_out += 1
+    if not found:
+        raise RequestError(f"none of the {left_out} runs below {runs} can be used; each is named above with the reason")
+    rows = board_rows(found, below=runs)
     write_text(output / "leaderboard.json", board_json(rows))
     write_text(output / "index.html", board_html(rows))
     n_runs = len({row.run for row in rows})
     console().print(f"{len(rows)} scores of {n_runs} runs: {(output / 'index.html').resolve()}", markup=False)
-    return EXIT_DONE
+    return EXIT_INCOMPLETE if left_out else EXIT_DONE
 
 
 def plot(
@@ -130,9 +146,7 @@ def plot(
         ),
     ],
     output: Annotated[Path, output_option("A file that ends in .svg, .png or .pdf.")],
-    beside: Annotated[
-        list[Path] | None, typer.Option(metavar="RUN", help="Another run, for a figure of several.")
-    ] = None,
+    beside: OtherRunsOption = None,
 ) -> int:
     """Draw one figure of one or several runs, in print quality."""
     from equivox.cli import EXIT_DONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.console import Console
 from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
 from equivox.cli.output import console
 from equivox.compare.agreement import agreement
+from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.task import Task
 from equivox.report.numbers import DASH, how_many, in_words, interval
@@ -27,6 +28,7 @@ from equivox.run.status import count_requests
 from equivox.run.usage import read_usage
 
 __all__ = [
+    "believe_all",
     "compared_run",
     "console",
     "progress_bars",
@@ -36,6 +38,13 @@ __all__ = [
     "show_scores",
     "show_status",
 ]
+
+
+def believe_all(runs: Iterable[Path]) -> None:
+    """Raise RequestError for a run whose numbers are not what its answers give; computing them shows progress."""
+    with progress_bars(quiet=False) as progress:
+        for run in runs:
+            believe(run, progress)
 
 
 def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> int:

@@ -16,6 +16,7 @@ from equivox.core.files import read_document, write_document, write_text
 from equivox.run.differing import Compared
 from equivox.run.file_hashes import state_hashes
 from equivox.run.manifest import read_manifest
+from equivox.run.opening import open_run
 from equivox.run.pipeline import writing
 
 Rows = Sequence[tuple[str, str, str]]
@@ -25,6 +26,8 @@ Rows = Sequence[tuple[str, str, str]]
 def annotators_of(folder: Path, annotator: str | None) -> dict[Path, str]:
     """Return the annotator that labels in `folder` check, for each run: `annotator`, or else the run's own."""
     runs = {Path(entry["run"]) for entry in read_key(folder).values()}
+    for run in runs:
+        open_run(run)
     return {run: annotator or str(read_manifest(run)["command"]["annotator"]) for run in sorted(runs)}
 
 

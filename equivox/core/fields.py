@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import yaml
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter, ValidationError
 
 Form = TypeVar("Form", bound="BaseModel")
+Kind = TypeVar("Kind")
 
 
 class _Loader(yaml.SafeLoader):
@@ -74,7 +75,7 @@ def checked_fields(settings: type[Any], arguments: Mapping[str, Any], *, what: s
     try:
         checked = _adapter(settings).validate_json(json.dumps(dict(arguments)), strict=True)  # type: ignore[arg-type]
     except ValidationError as error:
-        raise RequestError(f"{what} argument {_complaint(error)}") from error
+        raise RequestError(f"{what} argument {complaint(error)}") from error
     return {name: getattr(checked, name) for name in known}
 
 
@@ -97,10 +98,38 @@ def checked_form(form: type[Form], document: Any, *, where: str) -> Form:
     try:
         return form.model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
-        raise RequestError(f"{where}: {_complaint(error)}; known fields: {', '.join(form.model_fields)}") from error
+        raise RequestError(f"{where}: {complaint(error)}; known fields: {', '.join(form.model_fields)}") from error
 
 
-def _complaint(error: ValidationError) -> str:
+def typed(kind: type[Kind], values: Mapping[str, Any], **names: Any) -> Kind:
+    """Return the object of the dataclass `kind` whose fields are `values`, of the types declared there.
+
+    Nothing is converted, and objects are taken as they are. `names` are the types that the module of `kind` names
+    without importing them. RequestError, naming the field, for an unknown, missing or mistyped one.
+    """
+    from pydantic import ValidationError
+
+    try:
+        _typed_form(kind, tuple(names.items())).model_validate(values)  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise RequestError(f"{kind.__name__}: {complaint(error)}") from None
+    return kind(**values)
+
+
+@cache
+def _typed_form(kind: type[Any], names: tuple[tuple[str, Any], ...]) -> type[BaseModel]:
+    from pydantic import ConfigDict, create_model
+
+    hints = get_type_hints(kind, localns=dict(names), include_extras=True)
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        fields[field.name] = (hints[field.name], ... if required else None)
+    config = ConfigDict(strict=True, arbitrary_types_allowed=True, extra="forbid")
+    return create_model(kind.__name__, __config__=config, **fields)
+
+
+def complaint(error: ValidationError) -> str:
     """Return the first error of a validation: the field, what is wrong, what was received, and the fix."""
     first = error.errors()[0]
     name = ".".join(map(str, first["loc"])) or "the document"

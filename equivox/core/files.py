@@ -59,6 +59,15 @@ def refuse_unusable_file(path: Path, name: str) -> None:
         raise RequestError(f"`{name}` {path} is a folder; name the file")
 
 
+def is_file_name(name: str) -> bool:
+    """Return whether a file can be called after `name`, in its own folder and not hidden.
+
+    >>> is_file_name("vibe_gender:story"), is_file_name("../story"), is_file_name(".story"), is_file_name("")
+    (True, False, False, False)
+    """
+    return bool(name) and not name.startswith(".") and not any(sign in name for sign in "/\\\0")
+
+
 def shortened(text: str, longest: int = 80) -> str:
     """Return a text for a message, without its middle if it is long.
 
@@ -119,10 +128,14 @@ def write_document(path: Path, document: Mapping[str, Any]) -> None:
 def read_document(path: Path) -> dict[str, Any]:
     """Return the JSON object that `write_document` wrote, without its checksum.
 
-    Raises DamageError, naming the file, for one that was cut short or changed, and FileNotFoundError if there is none.
+    Raises DamageError, naming the file, for one that was cut short or changed, or holds half of a surrogate pair, which
+    no file and no terminal can show; FileNotFoundError if there is none.
     """
     try:
-        document = json.loads(path.read_bytes())
+        content = path.read_bytes()
+        document = json.loads(content)
+        if b"\\ud" in content.lower():
+            json.dumps(document, ensure_ascii=False).encode()
     except FileNotFoundError:
         raise
     except OSError as error:

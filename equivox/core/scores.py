@@ -13,6 +13,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from equivox.core.attributes import Role
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import typed
 from equivox.core.plain import as_plain
 
 NAN = math.nan
@@ -266,16 +267,20 @@ class Score:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Score:
-        """Return the score that `as_dict` wrote."""
-        values = dict(record)
-        for f in dataclasses.fields(cls):
-            if f.type == "float" and values.get(f.name) is None:
-                values[f.name] = NAN
-        values["coverage"] = Coverage(**values["coverage"])
-        values["mover"] = Mover(**values["mover"]) if values["mover"] else None
-        values["parts"] = tuple(values["parts"])
-        values["notes"] = tuple(values["notes"])
-        return cls(**values)
+        """Return the score that `as_dict` wrote; RequestError for a field that is missing or of another type."""
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else NAN if value is None and name in _NUMBERS else value
+            for name, value in record.items()
+        }
+        if isinstance(values.get("coverage"), Mapping):
+            values["coverage"] = typed(Coverage, values["coverage"])
+        if isinstance(values.get("mover"), Mapping):
+            values["mover"] = typed(Mover, values["mover"])
+        return typed(cls, values)
+
+
+_NUMBERS = frozenset(field.name for field in dataclasses.fields(Score) if field.type == "float")
+"""The fields of a score that JSON holds as null where they are NaN."""
 
 
 def family_of(task: str) -> str:

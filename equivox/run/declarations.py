@@ -1,62 +1,65 @@
 """The tasks of a run as JSON, so that it can be annotated and scored again without the file that declared them.
 
-Data are stored by value. Code (a metric, a scheme's class, a function) is stored as `module:name`. It is imported from
-equivox, from installed packages that have an entry point of equivox, and from Python task files that the run names,
-but from nowhere else, so that opening somebody else's run does not execute code from it.
+A run is data, whoever made it. The kinds in `KINDS` are stored by value and built again from it. Everything else (a
+metric, a scheme with stages, presentations, simulated answers) is looked up, by exactly what is stored of it, among the
+tasks that equivox and installed packages register and those that the user names in this process. Nothing is imported,
+opened or called because a run says so.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib
 import importlib.util
+import json
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from equivox.core.errors import RequestError
-from equivox.core.files import damaged, read_document, write_document
+from equivox.core.attributes import Attribute, WorkedExample
+from equivox.core.errors import DamageError, RequestError
+from equivox.core.fields import typed
+from equivox.core.files import damaged, is_file_name, read_document, write_document
 from equivox.core.metric import Metric
-from equivox.core.plugins import plugin_packages
-from equivox.core.task import Task
+from equivox.core.plugins import TASKS, added, plugin_packages
+from equivox.core.segments import AnnotationScheme
+from equivox.core.task import DataSource, Media, Patch, Prompt, Sampling, SimulatedAnswers, Task
 
 TASKS_FILE = "tasks.json"
 FILE_MODULE = "equivox_task_files"
 """The package name for the modules of Python task files."""
 
+KINDS = (Task, Prompt, Patch, Media, Sampling, DataSource, AnnotationScheme, Attribute, WorkedExample)
+"""The classes whose objects are built from the data of a run."""
+
+_given: dict[str, Any] = {}
+"""What the tasks that the user named in this process consist of: what is stored of it → the object."""
+
 
 def write_tasks(folder: Path, tasks: Sequence[Task]) -> None:
-    """Write the tasks of a run; RequestError as `refuse_unstorable`."""
-    write_document(folder / TASKS_FILE, _document(folder, tasks))
+    """Write the tasks of a run; RequestError as `give`."""
+    write_document(folder / TASKS_FILE, {"tasks": [encode(task, _given) for task in tasks]})
 
 
-def refuse_unstorable(folder: Path, tasks: Sequence[Task]) -> None:
-    """Raise RequestError for tasks that cannot be stored with a run in `folder`.
+def give(tasks: Sequence[Task]) -> None:
+    """Register tasks that the user named, so that runs that need their code can be read in this process.
 
-    Those are tasks whose name no file can have, and tasks with code that another process could not import or that lies
-    in the folder itself.
+    Raises RequestError for a task that cannot be stored: no file can have its name, or its code has no name.
     """
-    _document(folder, tasks)
-
-
-def _document(folder: Path, tasks: Sequence[Task]) -> dict[str, Any]:
     for task in tasks:
-        if _has_no_file_name(task.name):
+        if not is_file_name(task.name):
             raise RequestError(f"no file can be called after the task {task.name!r}; name it without slashes")
-    files: dict[str, dict[str, str]] = {}
-    encoded = [encode(task, files) for task in tasks]
-    _refuse_code_inside(folder, files)
-    return {"tasks": encoded, "files": files}
+        encode(task, _given)
 
 
 def read_tasks(folder: Path) -> list[Task]:
     """Return the tasks of the run in `folder`.
 
-    RequestError for code that can no longer be imported or that the run brings along, DamageError for a task whose
-    name no file can have: a run may come from somebody else.
+    RequestError for code that is not registered here; DamageError for anything that is not the declaration of a task,
+    and for a task whose name no file can have: a run may come from somebody else.
     """
     path = folder / TASKS_FILE
     try:
@@ -64,76 +67,123 @@ def read_tasks(folder: Path) -> list[Task]:
     except FileNotFoundError:
         raise RequestError(f"{folder} has no {TASKS_FILE}: the run was stopped before it began; run it again") from None
     try:
-        _refuse_code_inside(folder, document.get("files", {}))
-        for entry in document["tasks"]:
-            if _has_no_file_name(name := str(entry["name"])):
-                raise damaged(path, f"no file can be called after its task {name!r}")
-        return [decode(entry, document.get("files", {})) for entry in document["tasks"]]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise RequestError(
-            f"{path} does not hold the tasks of a run ({type(error).__name__}: {error}); restore it, or make the run "
-            "again"
-        ) from error
+        tasks = [decode(entry) for entry in document["tasks"]]
+    except DamageError:
+        raise
+    except RequestError as error:
+        raise RequestError(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise damaged(path, f"it does not hold the tasks of a run: {type(error).__name__}: {error}") from error
+    for task in tasks:
+        if not isinstance(task, Task):
+            raise damaged(path, f"it holds {type(task).__name__} where a task belongs")
+        if not is_file_name(task.name):
+            raise damaged(path, f"no file can be called after its task {task.name!r}")
+    return tasks
 
 
-def _refuse_code_inside(folder: Path, files: Mapping[str, Mapping[str, str]]) -> None:
-    """Raise RequestError if the tasks need a Python file in the run's own folder, which comes with the run."""
-    for known in files.values():
-        path = Path(known.get("path", "")).resolve()
-        if path.is_relative_to(folder.resolve()):
-            raise RequestError(
-                f"the code {path.name} is in the folder of the run, {folder}, and code that comes with a run is not "
-                "executed; read it, and put it outside of that folder"
-            )
-
-
-def _has_no_file_name(name: str) -> bool:
-    """Return whether no file can be called after the task `name`, or only one in another folder."""
-    return not name or name.startswith(".") or any(sign in name for sign in "/\\\0")
-
-
-def encode(value: Any, files: dict[str, dict[str, str]]) -> Any:
-    """Return a task or a part of one as plain JSON values; Python task files that it needs are added to `files`."""
+def encode(value: Any, parts: dict[str, Any]) -> Any:
+    """Return a task or a part of one as plain JSON values; what `decode` has to look up is added to `parts`."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Path):
         return {"$path": str(value.absolute())}
     if isinstance(value, Mapping):
-        return {"$map": [[encode(k, files), encode(v, files)] for k, v in value.items()]}
+        return {"$map": [[encode(k, parts), encode(v, parts)] for k, v in value.items()]}
     if isinstance(value, list | tuple | frozenset):
-        return [encode(entry, files) for entry in value]
-    if isinstance(value, Metric):
-        return {"$code": _code(value, _modules_of(value), files, f"the metric {value.name}")}
-    if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
-        return {"$code": _code(value, [value.__module__], files, f"the function {value.__qualname__}")}
+        return [encode(entry, parts) for entry in value]
     kind = type(value)
-    named = _code(kind, [kind.__module__], files, f"the class {kind.__qualname__}")
-    if dataclasses.is_dataclass(value):
-        fields = {f.name: encode(getattr(value, f.name), files) for f in dataclasses.fields(value) if f.init}
-        return {"$type": named, **fields}
-    if vars(value):
-        raise RequestError(
-            f"{kind.__qualname__} cannot be stored with the run: make it a frozen dataclass, whose fields are its data"
-        )
-    return {"$type": named}
+    if isinstance(value, Metric):
+        encoded: dict[str, Any] = {"$code": _code(value, _modules_of(value), f"the metric {value.name}")}
+    elif isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
+        encoded = {"$code": _code(value, [value.__module__], f"the function {value.__qualname__}")}
+    else:
+        encoded = {"$type": _code(kind, [kind.__module__], f"the class {kind.__qualname__}")}
+        if dataclasses.is_dataclass(value):
+            encoded |= {f.name: encode(getattr(value, f.name), parts) for f in dataclasses.fields(value) if f.init}
+        elif vars(value):
+            raise RequestError(
+                f"{kind.__qualname__} cannot be stored with the run: make it a frozen dataclass, whose fields are "
+                "its data"
+            )
+    if kind not in KINDS:
+        parts[_stored(encoded)] = value
+    return encoded
 
 
-def decode(value: Any, files: Mapping[str, Mapping[str, str]]) -> Any:
-    """Return the object that `encode` wrote; lists become tuples."""
+def decode(value: Any) -> Any:
+    """Return the object that `encode` wrote; lists become tuples.
+
+    Raises RequestError for what has to be looked up and is not registered, and for a value of the wrong type.
+    """
     if isinstance(value, list):
-        return tuple(decode(entry, files) for entry in value)
+        return tuple(decode(entry) for entry in value)
     if not isinstance(value, dict):
         return value
     if "$path" in value:
         return Path(value["$path"])
     if "$map" in value:
-        return {decode(k, files): decode(v, files) for k, v in value["$map"]}
-    if "$code" in value:
-        return _find(value["$code"], files)
-    kind = _find(value["$type"], files)
-    if not isinstance(kind, type):
-        raise RequestError(f"{value['$type']} is not a class any more; install the version that made the run")
-    return kind(**{name: decode(entry, files) for name, entry in value.items() if name != "$type"})
+        return {decode(k): decode(v) for k, v in value["$map"]}
+    kind = _kinds().get(str(value.get("$type")))
+    if kind is None:
+        return _find(value)
+    from pydantic import InstanceOf
+
+    fields = {name: decode(entry) for name, entry in value.items() if name != "$type"}
+    return typed(kind, fields, Metric=InstanceOf[Metric])
+
+
+@cache
+def _kinds() -> Mapping[str, type]:
+    return {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
+
+
+def _find(value: Mapping[str, Any]) -> Any:
+    """Return the registered object of which exactly `value` is stored."""
+    stored = _stored(value)
+    found = _given.get(stored)
+    if found is None:
+        found = _registered().get(stored)
+    if found is None:
+        raise RequestError(_not_registered(str(value.get("$code", value.get("$type")))))
+    return found
+
+
+@cache
+def _registered() -> Mapping[str, Any]:
+    """Return what the tasks of equivox and of installed packages consist of: what is stored of it → the object."""
+    parts: dict[str, Any] = {}
+    for _, tasks in added(TASKS).values():
+        encode(tasks, parts)
+    for answers in [part for part in parts.values() if isinstance(part, SimulatedAnswers)]:
+        encode(answers.brief(), parts)
+    return parts
+
+
+def _not_registered(name: str) -> str:
+    """Return why code called `name` cannot be found, and what helps."""
+    module = name.partition(":")[0]
+    if module.startswith(f"{FILE_MODULE}."):
+        file = f"{module.partition('.')[2].rpartition('_')[0]}.py"
+        return (
+            f"the run needs code of {file}, as it was when the run was made, and code is not looked for in a run; "
+            f"name the file behind the run, as in `equivox score RUN {file}`"
+        )
+    top = module.partition(".")[0]
+    if top == "equivox" or top in plugin_packages():
+        return (
+            f"the run names {name!r:.120} with settings that no registered task has; if they are of a task file of "
+            "yours, name the file behind the run, as in `equivox score RUN my_tasks.yaml`; otherwise install the "
+            "versions that made the run"
+        )
+    return (
+        f"the run names code of {module!r:.80}, which is neither equivox nor an installed package that adds tasks; "
+        "install the package that it comes from"
+    )
+
+
+def _stored(encoded: Mapping[str, Any]) -> str:
+    return json.dumps(encoded, sort_keys=True)
 
 
 def _modules_of(metric: Metric) -> list[str]:
@@ -143,17 +193,15 @@ def _modules_of(metric: Metric) -> list[str]:
     return [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
 
 
-def _code(value: Any, modules: Sequence[str], files: dict[str, dict[str, str]], what: str) -> str:
-    """Return `module:name` of a global object."""
+def _code(value: Any, modules: Sequence[str], what: str) -> str:
+    """Return `module:name` of a global object of equivox, of an installed package or of a task file."""
     for name in modules:
         module = sys.modules.get(name)
         found = _name_in(module, value) if module is not None else None
         if found is None:
             continue
-        if name.startswith(f"{FILE_MODULE}."):
-            path = Path(str(getattr(module, "__file__", "")))
-            files[name] = {"path": str(path.absolute()), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-        elif not _trusted(name):
+        top = name.partition(".")[0]
+        if top not in {"equivox", FILE_MODULE} and top not in plugin_packages():
             break
         return f"{name}:{found}"
     raise RequestError(
@@ -163,60 +211,23 @@ def _code(value: Any, modules: Sequence[str], files: dict[str, dict[str, str]], 
 
 
 def _name_in(module: ModuleType, value: Any) -> str | None:
-    named = getattr(value, "__qualname__", "")
-    if named and _attribute(module, named) is value:
-        return str(named)
     return next((name for name, member in vars(module).items() if member is value), None)
 
 
-def _attribute(module: ModuleType, path: str) -> Any:
-    found: Any = module
-    for name in path.split("."):
-        found = getattr(found, name, None)
-    return found
-
-
-def _find(reference: str, files: Mapping[str, Mapping[str, str]]) -> Any:
-    module_name, _, name = reference.partition(":")
-    if module_name.startswith(f"{FILE_MODULE}."):
-        module = _file_module(module_name, files)
-    elif _trusted(module_name):
-        try:
-            module = importlib.import_module(module_name)
-        except ImportError as error:
-            raise RequestError(f"the run needs {reference}, which cannot be imported ({error}); install it") from error
-    else:
-        raise RequestError(
-            f"the run names code of {module_name}, which is neither equivox nor an installed package with an entry "
-            "point of equivox; install the package that it comes from"
-        )
-    found = _attribute(module, name)
-    if found is None:
-        raise RequestError(f"the run needs {reference}, which is not there any more; install the version that made it")
-    return found
-
-
-def _file_module(name: str, files: Mapping[str, Mapping[str, str]]) -> ModuleType:
-    if name in sys.modules:
-        return sys.modules[name]
-    known = files.get(name, {})
-    path = Path(known.get("path", ""))
-    if not path.is_file():
-        raise RequestError(
-            f"the run needs {path.name or name}, which is not at {path.parent} any more; put the file back there"
-        )
-    if hashlib.sha256(path.read_bytes()).hexdigest() != known["sha256"]:
-        raise RequestError(f"{path} was changed since the run was made; restore it, or make the run again")
-    return load_file(path)
-
-
 def load_file(path: Path) -> ModuleType:
-    """Execute a Python task file and return its module; RequestError, with the line, if it fails."""
-    name = f"{FILE_MODULE}.{path.stem}_{hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:8]}"
+    """Execute a Python task file that the user named and return its module; RequestError, with the line, if it fails.
+
+    The module's name holds a hash of the file's text, so that the name of code in a run means one text only.
+    """
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        raise RequestError(f"cannot read the task file {path}: {error.strerror or error}; check the path") from error
+    name = f"{FILE_MODULE}.{path.stem}_{digest}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
+    if spec is None or spec.loader is None:
         raise RequestError(f"cannot read the task file {path}; check the path")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -237,8 +248,3 @@ def _frames(error: BaseException) -> list[Any]:
     import traceback
 
     return list(traceback.extract_tb(error.__traceback__))
-
-
-def _trusted(module: str) -> bool:
-    top = module.partition(".")[0]
-    return top == "equivox" or top in plugin_packages()

@@ -26,19 +26,14 @@ _APART = frozenset({MANIFEST_FILE, LIVE_FILE, "README.md", "equivox.json"})
 def run_files(folder: Path) -> dict[str, Path]:
     """Return the files of the run in `folder` by their paths below it, in order; hidden and temporary ones are not its.
 
-    Links are followed, so that a run keeps its hashes where a folder of it lies on another disk.
+    Folders behind links are not read.
     """
     return dict(sorted((path.relative_to(folder).as_posix(), path) for path in _walk(folder)))
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    seen = set()
-    for root, folders, files in os.walk(folder, followlinks=True):
-        real = os.path.realpath(root)
-        folders[:] = [] if real in seen else [name for name in folders if not name.startswith(".")]
-        if real in seen:
-            continue
-        seen.add(real)
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
             if not name.startswith(".") and not (Path(root) == folder and name in _APART):
                 yield Path(root) / name
@@ -63,6 +58,21 @@ def state_hashes(folder: Path) -> None:
     manifest, found = read_manifest(folder), hashes_of(folder)
     if manifest.get(FILES) != found:
         write_manifest(folder, manifest | {FILES: found})
+
+
+def changed_files(folder: Path, manifest: Mapping[str, object]) -> dict[str, str]:
+    """Return what is wrong with each file that is not as the manifest states; {} if it states no hashes."""
+    stated = stated_hashes(manifest)
+    if stated is None:
+        return {}
+    there = run_files(folder)
+    found = {name: "missing" for name in stated if name not in there}
+    for name, path in there.items():
+        if name not in stated:
+            found[name] = "not listed in the manifest"
+        elif file_hash(path) != stated[name]:
+            found[name] = "changed since the run was scored"
+    return found
 
 
 def forget_hashes(folder: Path) -> None:

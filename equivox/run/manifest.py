@@ -10,8 +10,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from equivox.core.errors import RequestError
-from equivox.core.files import read_document, write_document
+from equivox.core.fields import complaint
+from equivox.core.files import damaged, is_file_name, read_document, write_document
+from equivox.core.foreign import refuse_odd_files, refuse_oversized
 from equivox.core.redact import redacted_text, without_places
 from equivox.core.requests import EngineIdentity
 from equivox.core.task import Task
@@ -98,10 +102,53 @@ def public_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {**manifest, "command": command, "identity": identity}
 
 
+class _Command(BaseModel):
+    """The fields of `command` that are read again, with the types that they are written in."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    model: str
+    data: str | None
+    annotator: str
+
+
+class _Identity(BaseModel):
+    """The fields of `identity`, as `run_identity` writes them."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    model: dict[str, Any]
+    tasks: dict[str, str]
+    corpora: dict[str, str]
+    limit: int | None
+    seed: int
+
+
+class _Manifest(BaseModel):
+    """The fields of a manifest that are read again; others may stand beside them."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    equivox: str
+    created: str
+    command: _Command
+    identity: _Identity
+    environment: dict[str, Any] = {}
+    files: dict[str, str] = {}
+    served_as: list[str] = []
+    samples_without_group: dict[str, int] = {}
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of the run in `folder`; RequestError if there is none or its format is not supported."""
+    """Return the manifest of the run in `folder`.
+
+    RequestError if there is none, if its format is not supported, or if the folder holds what no run holds: a pipe, a
+    device, a link out of the folder. DamageError for entries that no manifest has.
+    """
     path = folder / MANIFEST_FILE
+    refuse_odd_files(folder)
     try:
+        refuse_oversized(path)
         manifest = read_document(path)
     except FileNotFoundError:
         raise RequestError(
@@ -112,6 +159,15 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{path} has format {manifest.get('format')!r}, this version reads {FORMAT}; "
             f"use the equivox that made it: pip install equivox=={manifest.get('equivox')}"
         )
+    try:
+        checked = _Manifest.model_validate(manifest)
+        EngineIdentity.from_public_dict(checked.identity.model)
+    except ValidationError as error:
+        raise damaged(path, complaint(error)) from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise damaged(path, f"its model is none that equivox can have asked ({error})") from None
+    if not is_file_name(checked.command.annotator):
+        raise damaged(path, f"no file can be called after its annotator {checked.command.annotator!r:.80}")
     return dict(manifest)
 
 

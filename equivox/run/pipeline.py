@@ -36,7 +36,7 @@ from equivox.engines.arguments import refuse_overrides
 from equivox.engines.pool import PoolEngine, take_over
 from equivox.run.annotating import annotate, annotators_of
 from equivox.run.asked_of import asked_of
-from equivox.run.declarations import TASKS_FILE, read_tasks, refuse_unstorable, write_tasks
+from equivox.run.declarations import TASKS_FILE, give, read_tasks, write_tasks
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.live import noting, stage_of
 from equivox.run.manifest import (
@@ -48,6 +48,7 @@ from equivox.run.manifest import (
     run_identity,
     write_manifest,
 )
+from equivox.run.opening import computing
 from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.speed import Speed, add_speed
@@ -183,7 +184,7 @@ def checked(
     with nullcontext() if given else closing(engine):
         opened = open_corpora(tasks, spec.data, {} if corpora is None else corpora)
         refuse_patches(tasks, engine)
-        refuse_unstorable(spec.output, tasks)
+        give(tasks)
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
         identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
         _check_same_run(spec.output, identity)
@@ -451,7 +452,8 @@ def writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise RequestError(f"cannot write to {folder}: {error.strerror or error}; name another folder") from None
     try:
-        yield
+        with computing(folder):
+            yield
     finally:
         lock.release()
 

@@ -7,6 +7,7 @@ output, the stored annotation is taken. An annotation belongs to one text, becau
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -44,9 +45,11 @@ def copied(run: Path) -> Iterator[Path]:
 
 
 def _link(path: Path, link: Path) -> None:
-    """Link a file that is only read; where links are not allowed, copy it."""
+    """Give a file that is only read another name; where the disk cannot do that, copy it."""
     try:
-        link.symlink_to(path.absolute())
+        os.link(path, link)
+    except FileNotFoundError:
+        raise
     except OSError:
         shutil.copyfile(path, link)
 

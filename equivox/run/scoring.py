@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.annotate import RULES
 from equivox.core.annotation import Annotator
 from equivox.core.errors import RequestError
-from equivox.core.files import read_document, read_schema, read_table, write_document, write_table, write_whole
+from equivox.core.files import damaged, read_document, read_schema, read_table, write_document, write_table, write_whole
 from equivox.core.progress import Progress, no_progress
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions, family_of
@@ -272,10 +272,16 @@ def scores_path(folder: Path, annotator: str) -> Path:
 
 
 def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
-    """Return the latest scores of the run in `folder`, from its annotator or another one."""
+    """Return the latest scores of the run in `folder`, from its annotator or another one.
+
+    RequestError if there are none; DamageError for entries that are no scores.
+    """
     path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
     try:
         document = read_document(path)
     except FileNotFoundError:
         raise RequestError(f"{folder} has no {path.name}; compute it with `equivox score {folder}`") from None
-    return [Score.from_dict(record) for record in document["scores"]]
+    try:
+        return [Score.from_dict(record) for record in document["scores"]]
+    except (RequestError, KeyError, TypeError, AttributeError) as error:
+        raise damaged(path, f"it does not hold scores: {error}") from None

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import DamageError, EquivoxError, RequestError
 from equivox.core.files import read_document, read_schema, read_table
+from equivox.core.foreign import refuse_oversized
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import LEFT_OUT
 from equivox.core.requests import EngineIdentity
@@ -30,7 +31,7 @@ from equivox.run.annotating import (
 )
 from equivox.run.declarations import TASKS_FILE, read_tasks
 from equivox.run.differing import Compared, Difference
-from equivox.run.file_hashes import file_hash, run_files, stated_hashes
+from equivox.run.file_hashes import changed_files, file_hash, run_files, stated_hashes
 from equivox.run.live import read_live
 from equivox.run.manifest import MANIFEST_FILE, library_versions, read_manifest
 from equivox.run.pipeline import open_corpora
@@ -41,6 +42,7 @@ from equivox.run.store import Store, response_schema
 
 Outcome = Literal["verified", "verified in part", "differs"]
 
+_NO_HASHES = "files: the manifest states no hashes; the run was made by an older version, or was not scored to its end"
 _FOREIGN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """Errors of reading a document whose checksum fits and whose entries are not those of a run."""
 
@@ -88,6 +90,17 @@ class Verification:
             return "differs"
         return "verified in part" if self.not_verified else "verified"
 
+    @property
+    def doubt(self) -> str | None:
+        """Why the run's numbers are not to be used, in one line; None if all of them could be computed again."""
+        for name, why in self.wrong_files.items():
+            return f"{name}: {why}"
+        for problem in self.problems:
+            return problem
+        for one in self.differences:
+            return f"{one.where}, {one.what}: {one.stated} is stated, {one.recomputed} is computed"
+        return next((reason for reason in self.not_verified if reason != _NO_HASHES), None)
+
 
 def verify(run: Path, *, data: str | None = None, progress: Progress = no_progress) -> Verification:
     """Return what is true of the finished run in `run`; with `data`, its requests are made again from the corpus.
@@ -103,7 +116,7 @@ def verify(run: Path, *, data: str | None = None, progress: Progress = no_progre
     except DamageError as error:
         found.wrong_files[_damaged(error, run)] = _damage(error)
         return found
-    _check_files(found, stated_hashes(manifest))
+    _check_files(found, manifest)
     try:
         tasks = read_tasks(run)
         _check_model(found, manifest["identity"]["model"])
@@ -146,23 +159,16 @@ def _refuse_running(run: Path) -> None:
         )
 
 
-def _check_files(found: Verification, stated: Mapping[str, str] | None) -> None:
+def _check_files(found: Verification, manifest: Mapping[str, Any]) -> None:
     """Compare the hashes of all files with those stated, and read each file's own checksums."""
-    there = run_files(found.run)
+    stated = stated_hashes(manifest)
     if stated is None:
-        found.not_verified.append(
-            "files: the manifest states no hashes; the run was made by an older version, or was not scored to its end"
-        )
-    for name in sorted({*there, *(stated or {})}):
-        if name not in there:
-            found.wrong_files[name] = "missing"
-            continue
+        found.not_verified.append(_NO_HASHES)
+    found.wrong_files |= changed_files(found.run, manifest)
+    for name, path in run_files(found.run).items():
         try:
-            if stated is not None and name not in stated:
-                found.wrong_files[name] = "not listed in the manifest"
-            elif stated is not None and file_hash(there[name]) != stated[name]:
-                found.wrong_files[name] = "changed since the run was scored"
-            _read(name, there[name])
+            refuse_oversized(path)
+            _read(name, path)
         except DamageError as error:
             found.wrong_files[name] = _damage(error)
         except EquivoxError as error:

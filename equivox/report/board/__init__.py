@@ -66,13 +66,13 @@ def find_runs(folder: Path) -> list[Path]:
     return found
 
 
-def board_rows(folder: Path) -> list[Row]:
-    """Return every score of a whole task of every run below `folder`, in the order task, metric, distance.
+def board_rows(runs: Sequence[Path], *, below: Path) -> list[Row]:
+    """Return every score of a whole task of every run, in the order task, metric, distance; all lie in `below`.
 
     q is computed over all runs together.
     """
-    comparison = open_comparison(find_runs(folder))
-    rows = [_row(run, score, folder) for run in comparison.runs for score in run.scores if score.is_whole]
+    comparison = open_comparison(runs)
+    rows = [_row(run, score, below) for run in comparison.runs for score in run.scores if score.is_whole]
     return sorted(rows, key=lambda row: (row.task, row.metric, row.distance is None, row.distance or 0.0, row.model))
 
 

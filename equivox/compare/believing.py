@@ -1,0 +1,43 @@
+"""Verify a run and the labels kept with it; believe a run before anything is published or decided by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from equivox.compare.audits import compare_audits
+from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.progress import Progress, no_progress
+from equivox.run.file_hashes import changed_files
+from equivox.run.manifest import read_manifest
+from equivox.run.opening import is_computed, note_computed, open_run
+from equivox.run.verifying import Verification, verify
+
+
+def verify_with_labels(run: Path, *, data: str | None = None, progress: Progress = no_progress) -> Verification:
+    """Return what `equivox.run.verifying.verify` finds, with the scores that labels kept with the run correct."""
+    open_run(run)
+    found = verify(run, data=data, progress=progress)
+    if not (found.wrong_files or found.problems):
+        try:
+            compare_audits(run, found.compared)
+        except (EquivoxError, KeyError, TypeError, AttributeError) as error:
+            found.not_verified.append(f"the scores corrected by people's labels: {error}")
+    if found.doubt is None:
+        note_computed(run)
+    return found
+
+
+def believe(run: Path, progress: Progress = no_progress) -> None:
+    """Raise RequestError unless the numbers of a run are those that its answers give.
+
+    They are computed again, unless that was done on this machine and the run has not changed since.
+    """
+    if is_computed(run):
+        return
+    changed = [f"{name}: {why}" for name, why in changed_files(run, read_manifest(run)).items()]
+    reason = changed[0] if changed else verify_with_labels(run, progress=progress).doubt
+    if reason is not None:
+        raise RequestError(
+            f"{run} is not used, because its numbers are not what its answers give here ({reason}); `equivox verify` "
+            "lists everything, and `equivox score` computes the scores anew"
+        )

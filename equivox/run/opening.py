@@ -1,0 +1,73 @@
+"""The door to stored runs: every command opens a run through `open_run`, whoever made it.
+
+A run is data from elsewhere until its numbers were computed on this machine. `open_run` refuses files that are none of
+a run, and says what is not as it was scored. What publishes or decides by a run asks `equivox.compare.believing` as
+well, which computes every number again, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from equivox.core.files import cache_folder
+from equivox.core.foreign import refuse_oversized
+from equivox.run.file_hashes import changed_files, file_hash, run_files, stated_hashes
+from equivox.run.manifest import MANIFEST_FILE, read_manifest
+
+COMPUTED = "computed"
+"""The folder of the user's cache with an empty file for each run whose numbers were computed on this machine; the
+file's name is the SHA-256 of the run's manifest, which states the hashes of all its other files."""
+
+
+def open_run(folder: Path) -> str | None:
+    """Check that the files in `folder` are those of a run; return what is not as it was scored, None if nothing.
+
+    RequestError as `read_manifest`, and for a document or a table that takes more memory than any of a run. A run that
+    is under way states no hashes yet, and nothing is said of it.
+    """
+    changed = changed_files(folder, read_manifest(folder))
+    if changed or not _is_noted(folder):
+        for path in run_files(folder).values():
+            with suppress(FileNotFoundError):  # a run that is under way replaces its files
+                refuse_oversized(path)
+    if not changed:
+        return None
+    names = ", ".join(sorted(changed)[:3]) + (", …" if len(changed) > 3 else "")
+    files = "1 file is" if len(changed) == 1 else f"{len(changed)} files are"
+    return f"{folder}: {files} not as they were when the run was scored ({names}); `equivox verify` says more"
+
+
+def is_computed(folder: Path) -> bool:
+    """Return whether the numbers of the run in `folder` were computed on this machine, and no file changed since."""
+    return _is_noted(folder) and not changed_files(folder, read_manifest(folder))
+
+
+def note_computed(folder: Path) -> None:
+    """Note that the numbers of the run in `folder` were computed on this machine; without hashes nothing is noted."""
+    if stated_hashes(read_manifest(folder)) is None:
+        return
+    with suppress(OSError):  # without a cache they are computed again
+        note = _note(folder)
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch()
+
+
+def _is_noted(folder: Path) -> bool:
+    with suppress(OSError):
+        return _note(folder).exists()
+    return False
+
+
+def _note(folder: Path) -> Path:
+    return cache_folder(COMPUTED) / file_hash(folder / MANIFEST_FILE)
+
+
+@contextmanager
+def computing(folder: Path) -> Iterator[None]:
+    """Note a run that is new, or that this machine computed before, as computed here once the block has scored it."""
+    ours = not (folder / MANIFEST_FILE).exists() or is_computed(folder)
+    yield
+    if ours and (folder / MANIFEST_FILE).exists():
+        note_computed(folder)

@@ -1,0 +1,245 @@
+"""A run folder from a stranger executes nothing: hostile declarations of tasks against every command that opens a run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from equivox.cli.app import app
+from equivox.core import files
+from equivox.core.files import read_document
+from equivox.run import declarations
+from equivox.run.file_hashes import state_hashes
+
+Cli = Callable[..., tuple[int, str, str]]
+TASK = "vibe_gender:advisory"
+
+NEEDED = {
+    "FIGURE": "forest:vibe_gender", "A,B,C": "rules,one,two", "to": "every-eval-ever", "model_repo": "org/model",
+    "benchmark": "org/data", "repo": "org/data", "annotator": "rules", "most": "50", "n": "1",
+}  # fmt: skip
+"""What a command that opens a run needs beside it, by the metavar of an argument or the name of an option."""
+WRITES = ("output", "out", "static", "csv", "latex")
+
+
+def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from leaves(inner, (*path, name))
+    if not getattr(command, "commands", {}):
+        yield path, command
+
+
+def opens_a_run(parameter: Any) -> bool:
+    """Whether a run is given here: its metavar says so, or its help."""
+    return "RUN" in str(parameter.metavar) or "folder of a run" in str(getattr(parameter, "help", ""))
+
+
+COMMANDS = {
+    " ".join(path): (path, command)
+    for path, command in leaves(typer.main.get_command(app))
+    if any(parameter.param_type_name == "argument" and opens_a_run(parameter) for parameter in command.params)
+}
+
+
+DECIDING = {"leaderboard", "submit", "data push", "gate", "report", "compare", "export", "verify"}
+"""The commands that publish or decide by a run: they refuse one whose tasks cannot be read."""
+
+
+def line(path: tuple[str, ...], command: Any, run: Path, place: Path) -> list[str]:
+    """Return the arguments that make a command open `run`; what it writes goes below `place`."""
+    words = list(path)
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            if opens_a_run(parameter):
+                words.append(str(run.parent if parameter.metavar == "RUNS" else run))
+            elif parameter.required:
+                words.append(NEEDED[parameter.metavar])
+        elif parameter.name in WRITES and (parameter.required or parameter.default is not None):
+            words += [parameter.opts[0], str(place / ("figure.svg" if path == ("plot",) else "written"))]
+        elif parameter.required or (parameter.name == "most" and path == ("gate",)):
+            words += [parameter.opts[0], NEEDED[parameter.name]]
+        elif parameter.name == "browser":
+            words.append("--no-open")
+    return words
+
+
+def test_the_registry_names_the_commands_that_open_runs() -> None:
+    expected = {"status", "export", "compare", "gate", "verify", "view", "report", "submit", "audit export",
+                "audit label", "data push", "score", "annotate", "panel", "impact", "leaderboard", "plot",
+                "cohort"}  # fmt: skip
+    assert set(COMMANDS) >= DECIDING
+    assert expected <= set(COMMANDS)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from equivox import measure
+
+    folder = tmp_path_factory.mktemp("stored") / "run"
+    measure("simulated:oracle", TASK, data="sample", limit=48, output=folder)
+    return folder
+
+
+def popen(name: str, canary: Path) -> dict[str, Any]:
+    return {"$type": name, "args": ["/bin/sh", "-c", f"touch {canary}"]}
+
+
+def code(name: str) -> dict[str, str]:
+    return {"$code": name}
+
+
+def from_file(where: str) -> Callable[[dict[str, Any], Path], Any]:
+    """A metric of a Python file that lies inside, beside or above the run, named as runs once named such files."""
+
+    def change(document: dict[str, Any], canary: Path) -> None:
+        import hashlib
+
+        run = canary.parent / "arc" / "run"
+        files = {"inside": run / "evil.py", "beside": run.parent / "evil.py", "above": canary.parent / "evil.py"}
+        path = files[where.partition(" ")[0]]
+        path.write_text(f"import pathlib\npathlib.Path({str(canary)!r}).touch()\nMETRIC = 1\nTASKS = []\n")
+        named = {"relative": "evil.py", "dotted": f"{run}/../evil.py"}.get(where.partition(" ")[2], str(path))
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        document["files"] = {"equivox_task_files.evil_1": {"path": named, "sha256": digest}}
+        document["tasks"][0]["metric"] = code("equivox_task_files.evil_1:METRIC")
+
+    return change
+
+
+def field(name: str, value: Callable[[Path], Any]) -> Callable[[dict[str, Any], Path], None]:
+    def change(document: dict[str, Any], canary: Path) -> None:
+        document["tasks"][0][name] = value(canary)
+
+    return change
+
+
+def inner(name: str, entry: str, value: Callable[[Path], Any]) -> Callable[[dict[str, Any], Path], None]:
+    def change(document: dict[str, Any], canary: Path) -> None:
+        document["tasks"][0][name][entry] = value(canary)
+
+    return change
+
+
+def nested(depth: int) -> Any:
+    return json.loads("[" * depth + "]" * depth)
+
+
+TOOLS = "equivox.metrics.genres.annotation.tools:Tools"
+HOSTILE: Mapping[str, Callable[[dict[str, Any], Path], Any]] = {
+    "dots out of a module": field("card", lambda c: popen("equivox.run.readiness:subprocess.Popen", c)),
+    "dots as the metric": field("metric", lambda c: popen("equivox.core.files:os.subprocess.Popen", c)),
+    "a class of the standard library": field("card", lambda c: popen("subprocess:Popen", c)),
+    "a class of its own module": field("card", lambda c: popen("equivox.run.status:Path", c)),
+    "a function in place of a class": field(
+        "card", lambda c: {"$type": "equivox.core.files:write_text", "path": {"$path": str(c)}, "text": "x"}
+    ),
+    "a function of an imported module": field(
+        "card", lambda c: {"$type": "equivox.core.files:os.system", "command": f"touch {c}"}
+    ),
+    "a method": field("card", lambda c: {"$type": "equivox.core.files:Path.touch", "self": {"$path": str(c)}}),
+    "a partial": field("metric", lambda c: {"$type": "equivox.cli.scoring:functools.partial"}),
+    "a builtin": field("card", lambda c: {"$type": "builtins:exec", "source": f"open({str(c)!r},'w')"}),
+    "builtins of a module": field("metric", lambda c: code("equivox.metrics.ntvd.metric:__builtins__")),
+    "globals of a function": field("metric", lambda c: code("equivox.core.task:Task.__init__.__globals__")),
+    "subclasses of a class": field("metric", lambda c: code("equivox.core.task:Task.__subclasses__")),
+    "an importer": field(
+        "card", lambda c: {"$type": "equivox.run.declarations:importlib.import_module", "name": "antigravity"}
+    ),
+    "our loader of files": field(
+        "card", lambda c: {"$type": "equivox.run.declarations:load_file", "path": {"$path": str(c.parent / "evil.py")}}
+    ),
+    "our reader of task files": field(
+        "card",
+        lambda c: {"$type": "equivox.tasks.registry:open_task_file", "path": {"$path": str(c.parent / "evil.py")}},
+    ),
+    "a class of ours that is no part of a task": field(
+        "card", lambda c: {"$type": "equivox.run.store:Store", "folder": {"$path": str(c)}, "schema": None}
+    ),
+    "a name that a plug-in imported": field("card", lambda c: {"$type": "plugged:system", "command": f"touch {c}"}),
+    "a class of a plug-in that no task has": field("card", lambda c: popen("plugged:Popen", c)),
+    "a package that is not here": field("metric", lambda c: code("nowhere.at.all:METRIC")),
+    "a file inside": from_file("inside"),
+    "a file inside, relative": from_file("inside relative"),
+    "a file beside": from_file("beside"),
+    "a file beside, relative": from_file("beside relative"),
+    "a file beside, dotted": from_file("beside dotted"),
+    "a file above": from_file("above"),
+    "a file above, relative": from_file("above relative"),
+    "tools with a model of their own": field(
+        "annotation", lambda c: {"$type": TOOLS, "parser": str(c.parent), "sentiment": str(c.parent)}
+    ),
+    "registered answers as a scheme": field(
+        "annotation", lambda c: {"$type": "equivox.metrics.badf.simulated:SimulatedStories"}
+    ),
+    "a registered metric as presentations": inner(
+        "prompt", "presentations", lambda c: code("equivox.metrics.ntvd.metric:METRIC")
+    ),
+    "registered presentations as a metric": field("metric", lambda c: code("equivox.tasks.genres:each_character")),
+    "code in a mapping's key": inner(
+        "data", "columns", lambda c: {"$map": [[popen("equivox.run.readiness:subprocess.Popen", c), "x"]]}
+    ),
+    "a name of code that is no text": field("metric", lambda c: {"$code": {"$code": "x"}}),
+    "a class that is no text": field("metric", lambda c: {"$type": ["equivox.core.task:Task"]}),
+    "a card that is no text": field("card", lambda c: 7),
+    "a name out of the folder": field("name", lambda c: "../../../outside"),
+    "a name of half a sign": field("name", lambda c: "vibe_gender:\ud800"),
+    "a name with a NUL": field("name", lambda c: "vibe_gender:\0"),
+    "text where a list belongs": field("attributes", lambda c: "x"),
+    "a number of repeats without end": inner("sampling", "repeats", lambda c: 10**12),
+    "a temperature as text": inner("sampling", "temperature", lambda c: "hot"),
+    "another class as the task": lambda document, c: document["tasks"].__setitem__(0, document["tasks"][0]["prompt"]),
+    "a text as the task": lambda document, c: document["tasks"].__setitem__(0, "vibe_gender:story"),
+    "a mapping as the tasks": lambda document, c: document.update(tasks={"a": 1}),
+    "no tasks at all": lambda document, c: document.pop("tasks"),
+    "deep nesting": field("card", lambda c: nested(400)),
+}
+
+
+def test_there_are_enough_hostile_runs() -> None:
+    assert len(HOSTILE) >= 30
+
+
+@pytest.fixture
+def plugged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package with an entry point, which imports names that can do harm."""
+    import os
+    import subprocess
+
+    module = types.ModuleType("plugged")
+    vars(module).update(system=os.system, Popen=subprocess.Popen)
+    monkeypatch.setitem(sys.modules, "plugged", module)
+    packages = declarations.plugin_packages() | {"plugged"}
+    monkeypatch.setattr(declarations, "plugin_packages", lambda: packages)
+
+
+def forge(path: Path, document: dict[str, Any]) -> None:
+    """Write a document with the checksum that equivox would give it, half signs included."""
+    document.pop(files.CHECKSUM, None)
+    path.write_text(json.dumps(document | {files.CHECKSUM: files._checksum(document)}))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_command_executes_what_a_run_names(
+    name: str, stored: Path, tmp_path: Path, equivox: Cli, plugged: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, canary = tmp_path / "arc" / "run", tmp_path / "executed"
+    shutil.copytree(stored, run)
+    document = read_document(run / "tasks.json")
+    HOSTILE[name](document, canary)
+    forge(run / "tasks.json", document)
+    state_hashes(run)  # what a forger would do
+    monkeypatch.chdir(run.parent)
+    for command, (path, declared) in COMMANDS.items():
+        exit_code, _, err = equivox(*line(path, declared, run, tmp_path / "written"))
+        assert not canary.exists(), command
+        assert exit_code in ((1, 2) if command in DECIDING else (0, 1, 2)), (command, exit_code)
+        assert "Traceback" not in err and len(err.splitlines()) <= 2, (command, err)
+    assert "antigravity" not in sys.modules
