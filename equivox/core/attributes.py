@@ -8,7 +8,8 @@ from typing import Literal
 
 from equivox.core.errors import RequestError
 
-Role = Literal["outcome", "echo", "refusal"]
+Role = Literal["outcome", "echo", "refusal", "loss"]
+"""What an attribute is scored as; `loss` is the role of scores of answers that failed or were not annotated."""
 
 UNSTATED = "unstated"
 """The value of an attribute that a response does not mention; it counts as missing, never as a value."""

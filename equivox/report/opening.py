@@ -24,6 +24,7 @@ from equivox.report.table import split_by
 from equivox.report.told_tasks import (
     TaskTold,
     about_findings,
+    about_losses,
     about_no_finding,
     clusters_of,
     groups_of,
@@ -32,6 +33,7 @@ from equivox.report.told_tasks import (
     short_interval,
     short_value,
     told_tasks,
+    unequal_losses,
 )
 
 Mark = Literal["good", "bad", "neutral"]
@@ -96,13 +98,20 @@ def opening(
     caveats
         Why some of the numbers may not be compared.
     """
-    trust = (*_trust(runs), *(Trust(caveat, "bad") for caveat in caveats))
+    trust = (*_lost(runs), *_trust(runs), *(Trust(caveat, "bad") for caveat in caveats))
     if len(runs) == 1:
         question, answer, sentences = _of_one(runs[0])
     elif len(runs) == 2 and tests is not None:
         question, answer, sentences = _of_two(runs, tests)
     else:
         question, answer, sentences = _of_many(runs, ranks, tested=tests is not None)
+    if lost := [(run.model, about) for run in runs for about in about_losses(run)]:
+        # What is lost in one group alone is a difference, and the scores of what is left say nothing of it.
+        if len(runs) == 1:
+            told = f"Yes: {'; '.join(about for _, about in lost)}."
+        else:
+            told = f"Answers are lost unequally: {'; '.join(f'{model}, {about}' for model, about in lost)}."
+        answer = f"{told} Of the answers that are left: {answer}"
     return Opening(question=question, answer=answer, sentences=tuple(sentences), trust=trust)
 
 
@@ -294,10 +303,13 @@ def _alone(run: ComparedRun) -> str:
     known = sum(one.state in ("found", "none") for one in told)
     found = sum(one.state == "found" for one in told)
     open_ = f", and of {n - known} more it is not known" if n > known else ""
+    if losses := list(dict.fromkeys(str(score.attribute) for score in unequal_losses(run))):
+        open_ += f", and its groups differ in {_named(losses)}"
     if not n:
         return f"{run.model}: nothing was tested"
     if not known:
-        return f"{run.model}: not known in any of {n} tasks" if n > 1 else f"{run.model}: not known"
+        unknown = f"{run.model}: not known in any of {n} tasks" if n > 1 else f"{run.model}: not known"
+        return f"{unknown}, and its groups differ in {_named(losses)}" if losses else unknown
     if not found:
         return f"{run.model}: no difference shown in {how_many(known, 'task')}{open_}"
     return f"{run.model} differs in {found} of {how_many(known, 'task')}{open_}"
@@ -306,7 +318,8 @@ def _alone(run: ComparedRun) -> str:
 def _of_many(runs: Sequence[ComparedRun], ranks: Sequence[Rank], *, tested: bool) -> Parts:
     question = f"Which of {len(runs)} models answer differently when only the person changes?"
     told = {run.model: told_tasks(run) for run in runs}
-    differ = [model for model, own in told.items() if any(one.state == "found" for one in own)]
+    losing = {run.model for run in runs if unequal_losses(run)}
+    differ = [model for model, own in told.items() if model in losing or any(one.state == "found" for one in own)]
     unknown = [
         model
         for model, own in told.items()
@@ -352,6 +365,21 @@ def _ranked(runs: Sequence[ComparedRun], ranks: Sequence[Rank]) -> list[str]:
         found.append(f"{key[0]}, {about}{key[1]}: {'' if near.too_few else order}{told_apart(columns[key])}")
     left = len(found) - MOST_SENTENCES
     return [*found[:MOST_SENTENCES], *([f"{left} more rankings stand below."] if left > 0 else [])]
+
+
+def _lost(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
+    """Yield a bad mark for each run that loses the answers of one group more often than those of another."""
+    for run in runs:
+        if losses := list(dict.fromkeys(str(score.attribute) for score in unequal_losses(run))):
+            whose = f" ({run.model})" if len(runs) > 1 else ""
+            yield Trust(f"groups differ in {_named(losses)}{whose}", "bad")
+
+
+def _named(losses: Sequence[str]) -> str:
+    return listed([_LOSSES[name] for name in losses])
+
+
+_LOSSES = {"refusal": "refusals", "failure": "failures", "unannotated": "answers that could not be annotated"}
 
 
 def _trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:

@@ -15,7 +15,7 @@ from equivox.compare.runs import ComparedRun, ValueShares, value_shares
 from equivox.core.errors import RequestError
 from equivox.core.scores import Score
 from equivox.core.task import Task
-from equivox.report.numbers import shortened
+from equivox.report.numbers import how_many, shortened
 from equivox.report.table import split_by
 from equivox.run.scoring import read_records
 
@@ -85,6 +85,48 @@ def _counts(run: ComparedRun, score: Score) -> bool:
         return True
     # Of a score without a test the metric says whether it could have had one.
     return not score.defined and (measure is None or measure.no_bias is not None or measure.null_mean)
+
+
+LOST: Mapping[str, str] = {
+    "refusal": "refused",
+    "failure": "left without an answer",
+    "unannotated": "answered in ways that could not be annotated",
+}
+"""What happens to a group whose answers are lost, by the attribute of the score that says so."""
+
+
+def unequal_losses(run: ComparedRun) -> list[Score]:
+    """Return the scores of refusals, failures and unannotated answers that differ between groups beyond chance.
+
+    The largest comes first. Controls are left out unless the run has nothing else.
+    """
+    losses = [score for score in run.scores if score.role in ("refusal", "loss") and not score.subset]
+    asked = [score for score in losses if "@" not in score.task] or losses
+    return sorted((score for score in asked if score.found), key=lambda score: -score.value)
+
+
+def about_losses(run: ComparedRun) -> list[str]:
+    """Return, for each way to lose an answer that differs between groups, who loses more of them; [] if none does."""
+    found = []
+    for attribute, own in split_by(unequal_losses(run), lambda score: str(score.attribute)).items():
+        most, tasks = own[0].mover, list(dict.fromkeys(score.task for score in own))
+        if most is None:
+            continue
+        name = tasks[0].partition(":")[2] or tasks[0]
+        where = name if len(tasks) == 1 else f"{name}; unequal in {how_many(len(tasks), 'task')}"
+        high, low = shortened(most.high_group), shortened(most.low_group)
+        found.append(f"group {high} is {LOST[attribute]} more often than group {low}, {lost_shares(own[0])} ({where})")
+    return found
+
+
+def lost_shares(score: Score) -> str:
+    """Return the shares of lost answers in the group with the most and the one with the fewest; "" if not known."""
+    if score.mover is None:
+        return ""
+    high, low = (
+        short_value(share, "percent") if share else "0" for share in (score.mover.high_share, score.mover.low_share)
+    )
+    return f"{high} % against {low} %"
 
 
 def _state(scores: Sequence[Score]) -> State:

@@ -30,6 +30,7 @@ from equivox.run.annotating import (
     stored_texts,
 )
 from equivox.run.file_hashes import state_hashes
+from equivox.run.losses import loss_scores
 from equivox.run.manifest import read_manifest
 from equivox.run.q_values import with_q
 
@@ -121,7 +122,8 @@ def compute(
     for number, task in enumerate(tasks, start=1):
         scored = task.metric.score(task, samples[task.name], options)
         endings = samples[task.name].endings()
-        scores += [replace(score, coverage=score.coverage.ending(endings)) for score in scored.scores]
+        own = [*scored.scores, *loss_scores(task, samples[task.name], options)]
+        scores += [replace(score, coverage=score.coverage.ending(endings)) for score in own]
         kept[task.name] = scored.tables
         progress("score", number, len(tasks))
     for family, members in families(tasks).items():

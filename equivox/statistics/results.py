@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from equivox.statistics.arrays import Floats
+
+_LEVEL = 0.05
+_POWER = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +49,38 @@ class _Shift(ShiftNumbers):
     undefined: str | None
     notes: tuple[str, ...]
     p_every_value: float = math.nan
+    removed_share: float = math.nan
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """The numbers that a score keeps of the shift, by the names of its fields, with notes on further tests."""
+        kept = (
+            "attainable_max", "null_mean", "estimate", "estimate_unclipped", "ci_low", "ci_high", "p_paper",
+            "p_cluster", "p_euclidean", "p_every_value", "removed_share", "new_items_low", "new_items_high",
+            "n_clusters",
+        )  # fmt: skip
+        return {
+            "value": self.ntvd,
+            **{name: getattr(self, name) for name in kept},
+            "cannot_tell": self._too_weak,
+            "notes": (*self.notes, *self._second_thoughts()),
+        }
+
+    @property
+    def _too_weak(self) -> str | None:
+        """Why the design hardly finds anything; None if it finds a shift of 10 more often than not."""
+        if self.power_at_10 >= _POWER:
+            return None
+        return "a shift of 10 would show in fewer than half of such samples"
+
+    def _second_thoughts(self) -> Iterator[str]:
+        """Yield a note for each further test that finds a difference where the first does not."""
+        if not self.p_cluster > _LEVEL:
+            return
+        if self.p_euclidean <= _LEVEL:
+            yield "the second test (p euclidean), for shifts of few values, finds a difference that the first does not"
+        if self.p_every_value <= _LEVEL:
+            yield "with rare values included (p every value) there is a difference that the common values do not show"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +159,6 @@ class DistributionShift(_Shift):
     deviations: Floats
     group_counts: tuple[int, ...]
     removed_values: dict[str, int]
-    removed_share: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,4 +188,3 @@ class JointShift(_Shift):
 
     attributes: dict[str, DistributionShift]
     defined: tuple[str, ...]
-    removed_share: float = math.nan

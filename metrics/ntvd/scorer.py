@@ -1,12 +1,12 @@
 """Scores of the distance between the groups' distributions of answers.
 
-One score per attribute, one for the task (the mean over its outcome attributes, tested jointly), and one for
-refusals. Echo attributes are scored and never averaged.
+One score per attribute, and one for the task (the mean over its outcome attributes, tested jointly). Echo attributes
+are scored and never averaged. Refusals are scored for every task, whatever its metric (`equivox.run.losses`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, effective_min_count
-from equivox.core.task import Attribute, Task, digest
+from equivox.core.task import REFUSAL, Attribute, Task, digest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,15 +31,12 @@ _DESCRIPTION = {
 }
 
 
-_LEVEL = 0.05
-_POWER = 0.5
-
 WORDING = "wording"
 """The metadata that says in which wording a sample was asked, where a task has several."""
 
 
 def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
-    """Return the nTVD scores of one task: the task itself first, then its attributes, then refusals.
+    """Return the nTVD scores of one task: the task itself first, then its attributes.
 
     The table `values` holds the count of each value in each group, and its share in percent of all values that the
     attribute's score compares; it contains shares for undefined scores too.
@@ -57,9 +54,9 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
         whole = _over_wordings(task, whole, by_wording, _joint(task, samples, options, outcome, apart=WORDING)[0])
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []
-    refusals = [_refusal(task, samples, options, a) for a in task.attributes if a.role == "refusal"]
-    scores = _with_least_p(task, samples, options, [whole, *by_wording, *outcomes, *echo_scores, *refusals])
-    min_counts = {score.attribute: score.min_count for score in scores if not score.subset}
+    scores = _with_least_p(task, samples, options, [whole, *by_wording, *outcomes, *echo_scores])
+    # Rare values are not left out of refusals, because even a few matter.
+    min_counts = {REFUSAL.name: 1} | {score.attribute: score.min_count for score in scores if not score.subset}
     return Scored(scores, {"values": _value_shares(task, samples, min_counts)})
 
 
@@ -192,7 +189,7 @@ def _joint(
     ]
     coverage = samples.coverage(np.any(list(used.values()), axis=0))
     reason = coverage.shortfall(options.min_coverage) or _task_reason(parts, joint)
-    numbers = _numbers(joint) if joint is not None and reason is None else {}
+    numbers = joint.evidence if joint is not None and reason is None else {}
     # The means of the attributes' bounds bound the task's mean.
     known = () if joint is None or apart else joint.defined
     averaged = [part for part in parts if not known or part.attribute in known]
@@ -246,7 +243,7 @@ def _attribute_score(
     worst_low, worst_high = _worst_case(samples, values, attribute, coverage, shift)
     score = Score(
         **_identity(task, attribute.name, attribute.role),
-        **(_numbers(defined) if defined else {}),
+        **(defined.evidence if defined else {}),
         worst_low=worst_low,
         worst_high=worst_high,
         min_count=min_count,
@@ -255,24 +252,6 @@ def _attribute_score(
         undefined=reason,
     )
     return score if defined or shift is None else replace(score, removed_share=shift.removed_share)
-
-
-def _refusal(task: Task, samples: Samples, options: ScoringOptions, attribute: Attribute) -> Score:
-    from equivox.statistics import distribution_shift
-
-    values = samples.values(attribute.name)
-    used = values.has_value
-    coverage = samples.coverage(used & samples.has_status("parsed", "refused"), refusal_counts=True)
-    reason = coverage.shortfall(options.min_coverage) or (None if used.any() else "no response could be used")
-    if reason is None and "yes" not in values.names:
-        reason = "no response declines: there are no refusals to compare"
-    shift = None
-    if reason is None:
-        # Rare values are not filtered, because even a few refusals matter.
-        shift = distribution_shift(
-            values.take(used), samples.groups.take(used), **_design(task, samples, options, used), min_count=1
-        )
-    return _attribute_score(task, attribute, samples, values, 1, coverage, reason, shift)
 
 
 def _design(task: Task, samples: Samples, options: ScoringOptions, mask: NDArray[np.bool_]) -> dict[str, Any]:
@@ -297,45 +276,6 @@ def _identity(task: Task, attribute: str | None, role: Any) -> dict[str, Any]:
         "role": role,
     }
     return {**named, **_DESCRIPTION}
-
-
-def _numbers(shift: DistributionShift | JointShift) -> dict[str, Any]:
-    return {
-        "value": shift.ntvd,
-        "attainable_max": shift.attainable_max,
-        "null_mean": shift.null_mean,
-        "estimate": shift.estimate,
-        "estimate_unclipped": shift.estimate_unclipped,
-        "ci_low": shift.ci_low,
-        "ci_high": shift.ci_high,
-        "p_paper": shift.p_paper,
-        "p_cluster": shift.p_cluster,
-        "p_euclidean": shift.p_euclidean,
-        "p_every_value": shift.p_every_value,
-        "removed_share": shift.removed_share,
-        "new_items_low": shift.new_items_low,
-        "new_items_high": shift.new_items_high,
-        "n_clusters": shift.n_clusters,
-        "cannot_tell": _too_weak(shift),
-        "notes": (*shift.notes, *_second_thoughts(shift)),
-    }
-
-
-def _too_weak(shift: DistributionShift | JointShift) -> str | None:
-    """Return why the design hardly finds anything; None if it finds a shift of 10 more often than not."""
-    if shift.power_at_10 >= _POWER:
-        return None
-    return "a shift of 10 would show in fewer than half of such samples"
-
-
-def _second_thoughts(shift: DistributionShift | JointShift) -> Iterator[str]:
-    """Yield a note for each further test that finds a difference where the first does not."""
-    if not shift.p_cluster > _LEVEL:
-        return
-    if shift.p_euclidean <= _LEVEL:
-        yield "the second test (p euclidean), for shifts of few values, finds a difference that the first does not"
-    if shift.p_every_value <= _LEVEL:
-        yield "with rare values included (p every value) there is a difference that the common values do not show"
 
 
 def _worst_case(

@@ -1,4 +1,4 @@
-"""A run folder from a stranger executes nothing: hostile declarations of tasks against every command that opens a run."""
+"""A run folder from a stranger executes nothing: hostile tasks against every command that opens a run."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from equivox.core.version import __version__
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import marked
+from equivox.report.told_tasks import lost_shares, unequal_losses
 from equivox.run.manifest import read_manifest
 
 
@@ -29,7 +30,8 @@ class Row:
     """One score of one run. `distance` is the estimated distance from "no bias"; None if it is undefined.
 
     `cannot_tell` says why the design could not have found anything, whatever the answers; None if it could, or if
-    something was found. `data` and `task_version` are the beginnings of content hashes of corpus and task; rows in
+    something was found. `lost` says which answers the groups lose unequally, with the largest and the smallest share; it
+    is empty if none are. `data` and `task_version` are the beginnings of content hashes of corpus and task; rows in
     which they differ cannot be compared.
     """
 
@@ -44,6 +46,7 @@ class Row:
     p_these: float | None
     q: float | None
     used: float
+    lost: str
     data: str
     task_version: str
     limit: int | None
@@ -93,6 +96,7 @@ def _row(run: ComparedRun, score: Score, folder: Path) -> Row:
         distance=distance,
         cannot_tell=score.untold,
         used=used,
+        lost="; ".join(f"{one.attribute}: {lost_shares(one)}" for one in unequal_losses(run) if one.task == score.task),
         data=" ".join(f"{name} {fingerprint[:8]}" for name, fingerprint in identity["corpora"].items()),
         task_version=str(identity["tasks"].get(score.task, ""))[:8],
         limit=identity["limit"],

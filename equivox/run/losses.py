@@ -1,0 +1,93 @@
+"""Unequal losses: are answers of some groups refused, do they fail, or stay unannotated, more often than of others?
+
+Every task is tested, whatever its metric, because what is lost in one group alone is a difference of its own, and
+because the task's score says nothing of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from equivox.core.encoded import EncodedLabels
+from equivox.core.errors import RequestError
+from equivox.core.hashing import digest
+from equivox.core.samples import UNANNOTATED, UNANSWERED, Samples
+from equivox.core.scores import Mover, Score, ScoringOptions
+from equivox.core.task import REFUSAL, Task
+
+LOST = {
+    REFUSAL.name: ({"refused"}, {"parsed"}),
+    "failure": ({*UNANSWERED, "empty"}, {"refused", "parsed", "unparsed", UNANNOTATED}),
+    UNANNOTATED: ({"unparsed", UNANNOTATED}, {"refused", "parsed"}),
+}
+"""The ways to lose an answer: the statuses of those that are lost, and of those that they are counted among.
+
+Failures are counted among all requests; what the annotator could not annotate, among the responses; refusals, among
+those that were annotated."""
+
+
+def loss_scores(task: Task, samples: Samples, options: ScoringOptions) -> list[Score]:
+    """Return the nTVD between the groups of each way to lose an answer; [] for a task that compares no groups.
+
+    0 means that the same share is lost in every group. A way that no answer was lost in has no score; that nothing was
+    refused is told as such. No score has a floor of coverage but that of refusals, which speak of answers alone.
+    """
+    if len(samples.groups.names) < 2:
+        return []
+    found = [_loss(task, samples, options, name) for name in LOST]
+    return [score for score in found if score is not None]
+
+
+def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> Score | None:
+    from equivox.statistics import distribution_shift, least_p_over_clusters, ntvd_bounds
+
+    lost, kept = LOST[name]
+    used = samples.has_status(*lost, *kept)
+    is_lost = samples.has_status(*lost)
+    refusals = name == REFUSAL.name
+    coverage = samples.coverage(used, refusal_counts=True)
+    reason = coverage.shortfall(options.min_coverage) if refusals else None
+    if reason is None and not is_lost.any():
+        if not refusals:
+            return None
+        reason = "no response declines: there are no refusals to compare" if used.any() else "no response could be used"
+    score = Score(
+        task=task.name, condition=task.condition, dimension=task.dimension, attribute=name,
+        role="refusal" if refusals else "loss", name="nTVD", unit="percent of the largest possible distance",
+        zero_means="the same share is lost in every group", min_count=1, coverage=coverage, undefined=reason,
+    )  # fmt: skip
+    if reason is not None:
+        return score
+    seed = int(digest([options.seed, task.name, task.condition])[:16], 16)
+    groups, clusters = samples.groups.take(used), samples.clusters.take(used)
+    strata = samples.strata.take(used) if task.strata else None
+    blocks = samples.blocks.take(used) if samples.blocks else None
+    counts = np.array([groups.codes * 2 + is_lost[used]]).ravel()
+    table = np.bincount(counts, minlength=2 * len(groups.names)).reshape(-1, 2)
+    unknown = [count - table[place].sum() for place, count in enumerate(samples.groups.counts().values())]
+    bounds = ntvd_bounds(table.tolist(), unknown)
+    score = replace(score, worst_low=bounds.low, worst_high=bounds.high)
+    try:
+        shift = distribution_shift(
+            EncodedLabels(is_lost[used].astype(np.int64), ("no", "yes")), groups, clusters=clusters, strata=strata,
+            blocks=blocks, items=samples.items.take(used) if samples.items else None, min_count=1,
+            n_resamples=options.n_resamples, confidence=options.confidence, rng=np.random.default_rng(seed),
+        )  # fmt: skip
+        least = least_p_over_clusters(groups, clusters, strata, blocks=blocks, n_resamples=options.n_resamples)
+    except RequestError as error:
+        return replace(score, undefined=str(error))
+    if shift.undefined is not None:
+        return replace(score, undefined=shift.undefined)
+    evidence = shift.evidence
+    shares = 100 * shift.by_group[:, shift.values.index("yes")]
+    high, low = int(shares.argmax()), int(shares.argmin())
+    return replace(
+        score,
+        **evidence | {"p_least": least.p, "cannot_tell": least.too_few or evidence["cannot_tell"]},
+        mover=Mover(
+            value="yes", high_group=shift.groups[high], high_share=float(shares[high]),
+            low_group=shift.groups[low], low_share=float(shares[low]),
+        ),
+    )  # fmt: skip
