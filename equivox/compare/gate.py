@@ -2,7 +2,8 @@
 
 The paired interval decides, see `equivox.compare.pairs`. If all of it lies below the margin, the new run passes; if
 all of it lies above, the new run is worse; otherwise this design cannot decide. Runs that cannot be compared, tasks
-that are missing and answers that failed never pass.
+that are missing and answers that failed never pass, and a run is worse whose groups differ more than the baseline's in
+how often their answers are lost (`equivox.compare.loss_changes`).
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from equivox.compare.loss_changes import LossChange, loss_changes
 from equivox.compare.pairs import PairedTest, open_runs, paired_tests
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison
 from equivox.core.errors import RequestError, nearest
+from equivox.core.metric import Measure
 from equivox.core.scores import NAN, Score, distance_interval
+from equivox.run.manifest import read_manifest
 
 Outcome = Literal["pass", "worse", "inconclusive", "not comparable"]
 
@@ -24,6 +28,10 @@ SEVERITY: tuple[Outcome, ...] = ("pass", "inconclusive", "not comparable", "wors
 """The outcomes in the order in which one of them decides for all."""
 EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "not comparable": 1, "worse": 3, "inconclusive": 4}
 MIN_COVERAGE = 0.95
+LOSS = "nTVD"
+"""The name of the limit that holds for the distance between groups in what is lost."""
+DECODING = ("generation_parameters", "extra_body", "chat_template")
+"""The settings of an engine that change how it is asked rather than which model answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +45,7 @@ class Check:
     against
         The baseline's model; empty for a check of the new run alone (`limit` is the largest value then).
     value, baseline
-        The number of each run, for a pair on the samples that both answered; NaN without a baseline.
+        The distance of each run from "no bias", for a pair on the samples that both answered; NaN without a baseline.
     difference
         How much further the new run lies from "no bias" than the baseline, or the new run's distance from it.
     low, high
@@ -48,7 +56,7 @@ class Check:
         The smallest limit that a run like this one could pass if the difference were 0: half the interval's width. NaN
         for a check of the new run alone.
     outcome, reason
-        The result, and the reason of one that is not comparable.
+        The result, and its reason where no interval gives it.
     """
 
     task: str
@@ -115,12 +123,15 @@ def gate(
     """Return the checks of the run in `new` against the one in `baseline`, and against absolute limits.
 
     Every number of a whole task is checked for which the metric has a value that means "no bias"; with `overall`, only
-    the mean over a family's tasks. A task of the baseline that the new run lacks, a score that is undefined, and a run
-    with less than `min_coverage` of its requests used are not comparable.
+    the mean over a family's tasks. Refusals, failures and unannotated answers are checked in every task. Runs with
+    another seed, limit, corpus, task or decoding, a task of the baseline that the new run lacks, a score that is
+    undefined, and a group with less than `min_coverage` of its requests used are not comparable.
 
     Raises RequestError for limits that hold for no number, and if nothing is to be checked.
     """
     _refuse_no_limits(limits, baseline)
+    if baseline is not None and baseline.resolve() == new.resolve():
+        raise RequestError(f"`baseline` is the new run itself, {new}; name the run that it is held against")
     comparison = open_comparison([new] if baseline is None else [new, baseline])
     first = comparison.runs[0]
     known = {score.name for run in comparison.runs for score in _checked(run)}
@@ -135,7 +146,7 @@ def gate(
             f"{new} has no number that a limit could hold for"
             + (": a mean over tasks needs two tasks of a family; leave out `--overall`" if overall else "")
         )
-    return Gate(first.model, checks)
+    return Gate(first.model, [*checks, *_losses(comparison, limits, n_resamples)])
 
 
 def _refuse_no_limits(limits: Limits, baseline: Path | None) -> None:
@@ -169,10 +180,10 @@ def _lacking(run: ComparedRun, score: Score, min_coverage: float) -> str:
         return f"{run.model} has no score: {score.undefined}"
     if run.read_by_rules:
         return f"{run.model} was read by `rules`, which read simulated models alone; annotate it with a model"
-    coverage = score.coverage
-    share = coverage.used / coverage.requested if coverage.requested else 0.0
+    group, share = score.coverage.worst if score.coverage.requested_by_group else ("", score.coverage.share)
     if share < min_coverage:
-        return f"{share:.0%} of the answers of {run.model} were used, at least {min_coverage:.0%} are asked for"
+        about = f" about group {group}" if group else ""
+        return f"{share:.0%} of the answers of {run.model}{about} were used, at least {min_coverage:.0%} are asked for"
     return ""
 
 
@@ -197,7 +208,7 @@ def _absolute(run: ComparedRun, limits: Limits, min_coverage: float) -> list[Che
                 unit=score.unit,
                 against="",
                 limit=limit,
-                value=score.value,
+                value=abs(score.headline - measure.no_bias),
                 difference=abs(score.headline - measure.no_bias),
                 low=low,
                 high=high,
@@ -218,6 +229,7 @@ def _relative(
     comparison: Comparison, limits: Limits, overall: bool, min_coverage: float, n_resamples: int
 ) -> list[Check]:
     new, old = comparison.runs
+    unlike = unlike_settings(new.folder, old.folder)
     tests = {(test.task, test.metric): test for test in paired_tests(open_runs(comparison), n_resamples=n_resamples)}
     lacking: dict[tuple[str, str], str] = {}
     wanted: dict[tuple[str, str], Score] = {}
@@ -234,25 +246,45 @@ def _relative(
         limit = limits.of("margin", metric)
         if limit is not None and not overall:
             test = tests.get((task, metric))
-            found.append(_against(old.model, score, test, limit, lacking.get((task, metric), "")))
+            lacks = unlike or lacking.get((task, metric), "")
+            found.append(_against(old.model, score, test, limit, lacks, new.measure(score) or old.measure(score)))
     if overall:
-        gone = "; ".join(dict.fromkeys(lacking.values()))
+        gone = unlike or "; ".join(dict.fromkeys(lacking.values()))
         for test in tests.values():
             limit = limits.of("margin", test.metric)
             if test.is_overall and limit is not None and any(metric == test.metric for _, metric in wanted):
-                found.append(_against(old.model, test, test, limit, gone))
+                measure = next((m.by_name[test.metric] for m in new.metrics.values() if test.metric in m.by_name), None)
+                found.append(_against(old.model, test, test, limit, gone, measure))
     return found
 
 
-def _against(model: str, named: Score | PairedTest, test: PairedTest | None, limit: float, lacking: str) -> Check:
+def unlike_settings(new: Path, old: Path) -> str:
+    """Return in which settings the requests of two runs differ beside the model; empty if in none."""
+    one, other = (read_manifest(folder)["identity"] for folder in (new, old))
+    found = [f"`{name}` is {one[name]} and {other[name]}" for name in ("seed", "limit") if one[name] != other[name]]
+    for kind, what in (("corpora", "the corpus"), ("tasks", "the task")):
+        shared = one[kind].keys() & other[kind].keys()
+        found += [f"{what} {name} is not the same" for name in sorted(shared) if one[kind][name] != other[kind][name]]
+    for name in DECODING:
+        mine, theirs = (run["model"].get("settings", {}).get(name) or {} for run in (one, other))
+        if mine != theirs:
+            found.append(f"`{name}` is {mine or 'not given'} and {theirs or 'not given'}")
+    return f"the two runs were not asked alike: {'; '.join(found)}" if found else ""
+
+
+def _against(
+    model: str, named: Score | PairedTest, test: PairedTest | None, limit: float, lacking: str, measure: Measure | None
+) -> Check:
     metric = named.metric if isinstance(named, PairedTest) else named.name
     reason = lacking or ("the runs have no paired test of it" if test is None else test.undefined or "")
     values = {}
     if test is not None:
         difference = test.difference if math.isnan(test.further) else test.further
         values = {
-            "value": test.value_a, "baseline": test.value_b, "difference": difference, "low": test.ci_low,
-            "high": test.ci_high, "decides_from": (test.ci_high - test.ci_low) / 2,
+            "value": _distance(test.distance_a, test.value_a, measure),
+            "baseline": _distance(test.distance_b, test.value_b, measure),
+            "difference": difference, "low": test.ci_low, "high": test.ci_high,
+            "decides_from": (test.ci_high - test.ci_low) / 2,
         }  # fmt: skip
         if not reason and math.isnan(test.ci_low):
             reason = "the difference has no interval"
@@ -260,4 +292,55 @@ def _against(model: str, named: Score | PairedTest, test: PairedTest | None, lim
     return Check(
         task=named.task, condition=named.condition, dimension=named.dimension, metric=metric, unit=named.unit,
         against=model, limit=limit, outcome=outcome, reason=reason, **values,
+    )  # fmt: skip
+
+
+def _distance(known: float, value: float, measure: Measure | None) -> float:
+    """Return a run's distance from "no bias": the one that was compared, or that of its value."""
+    if not math.isnan(known) or measure is None or measure.no_bias is None:
+        return known
+    return abs(value - measure.no_bias)
+
+
+def _losses(comparison: Comparison, limits: Limits, n_resamples: int) -> list[Check]:
+    """Return the checks of refusals, failures and unannotated answers: against a limit, and against the baseline."""
+    new = comparison.runs[0]
+    most = limits.of("most", LOSS)
+    found = []
+    for score in new.scores if most is not None else ():
+        if score.role in ("refusal", "loss") and not score.subset and score.defined:
+            found.append(_absolute_loss(score, most or 0.0))
+    if len(comparison.runs) > 1 and limits.margin:
+        changes = loss_changes(*open_runs(comparison), n_resamples=n_resamples)
+        found += [_changed_loss(change, comparison.runs[1].model) for change in changes]
+    return found
+
+
+def _absolute_loss(score: Score, limit: float) -> Check:
+    outcome: Outcome = "worse" if score.found and score.headline > limit else "pass"
+    if math.isfinite(score.ci_low):
+        outcome = _decided(score.ci_low, score.ci_high, limit)
+    return Check(
+        task=score.task, condition=score.condition, dimension=score.dimension, metric=str(score.attribute),
+        unit=score.unit, against="", limit=limit, outcome=outcome, value=score.headline, difference=score.headline,
+        low=score.ci_low, high=score.ci_high,
+    )  # fmt: skip
+
+
+def _changed_loss(change: LossChange, against: str) -> Check:
+    unknown = change.growth > 0 and math.isnan(change.q)
+    outcome: Outcome = "worse" if change.grew else "inconclusive" if unknown else "pass"
+    reason = ""
+    if outcome != "pass":
+        new, old = change.new, change.old
+        why = change.undefined or "too few clusters for a test" if unknown else f"q {change.q:.2g}"
+        reason = (
+            f"group {new.high_group} loses {new.high_share:.3g} % and group {new.low_group} {new.low_share:.3g} %, "
+            f"in the baseline {old.high_group} {old.high_share:.3g} % and {old.low_group} {old.low_share:.3g} % ({why})"
+        )
+    return Check(
+        task=change.task, condition=change.condition, dimension=change.dimension, metric=change.attribute,
+        unit="percentage points", against=against, limit=0.0, outcome=outcome, reason=reason,
+        value=change.new.high_share - change.new.low_share, baseline=change.old.high_share - change.old.low_share,
+        difference=change.growth,
     )  # fmt: skip

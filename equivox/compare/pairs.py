@@ -35,6 +35,8 @@ class PairedTest:
         A task, a family (scores over all its tasks), or a family's `all tasks`: the mean over its tasks.
     value_a, value_b, difference
         The scores on the samples that both answered (they can differ from the printed ones), and value_a − value_b.
+    distance_a, distance_b
+        The distances from "no bias" that `further` compares; NaN where they are those of the values themselves.
     further
         How much further a lies from "no bias" than b, less what noise adds to either; NaN for scores without such a
         value.
@@ -67,6 +69,8 @@ class PairedTest:
     value_a: float = NAN
     value_b: float = NAN
     difference: float = NAN
+    distance_a: float = NAN
+    distance_b: float = NAN
     ci_low: float = NAN
     ci_high: float = NAN
     further: float = NAN

@@ -31,6 +31,9 @@ class PairedValues:
     ----------
     value_a, value_b, difference
         The scores on the samples that both runs answered, and value_a − value_b.
+    distance_a, distance_b
+        The distances from "no bias" whose difference is `further`, with what noise adds removed, so that they can lie
+        below 0; NaN where they are those of the values themselves.
     further
         How much further a lies from "no bias" than b; NaN for scores without such a value.
     ci_low, ci_high
@@ -50,6 +53,8 @@ class PairedValues:
     value_a: float = float("nan")
     value_b: float = float("nan")
     difference: float = float("nan")
+    distance_a: float = float("nan")
+    distance_b: float = float("nan")
     further: float = float("nan")
     ci_low: float = float("nan")
     ci_high: float = float("nan")

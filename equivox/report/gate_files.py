@@ -12,8 +12,12 @@ from equivox.report.numbers import DASH, score_interval, score_value
 from equivox.report.table import Table
 
 HOW = (
-    'difference: how much further from "no bias" the new run is; a check passes when all of the interval is within '
-    "the limit, and fails when none of it is; decides from: the limit that equal runs of this size would pass."
+    'new, baseline: the distance of each run from "no bias", on the answers that both gave.',
+    'difference: how much further from "no bias" the new run is; a check passes when all of the interval is within the '
+    "limit, and fails when none of it is.",
+    "decides from: the limit that equal runs of this size would pass.",
+    "refusal, failure, unannotated: how much more often one group loses its answers; against a baseline such a gap, in "
+    "percentage points, must not grow beyond chance, whatever the margin.",
 )
 
 
@@ -38,14 +42,14 @@ def gate_table(gate: Gate) -> Table:
             for check in gate.checks
         ],
         remarks=[f"{check.task} {check.metric}: {check.reason}" for check in gate.checks if check.reason],
-        notes=[HOW],
+        notes=list(HOW),
     )
 
 
 def sentence(check: Check) -> str:
     """Return the result of one check in one line."""
     if check.reason:
-        return f"{check.name}: not comparable, because {check.reason}"
+        return f"{check.name}: {check.outcome}, because {check.reason}"
     found = f"{check.difference:.2f} [{check.low:.2f}, {check.high:.2f}]"
     further = "further from no bias" if check.against else "from no bias"
     return f"{check.name}: {check.outcome}, {found} {further}, the limit is {check.limit:g}"

@@ -200,6 +200,11 @@ class _Presented:
         return _ask(own.task, self.samples[place], own.groups, self.presentations[place], own.group_of)
 
 
+def request_seed(seed: int, sample_id: str, repeat: int, *presentation: Mapping[str, str]) -> int:
+    """Return the seed of one request, from that of the run; tasks with presentations name the one that was asked."""
+    return int(digest([seed, sample_id, repeat, *presentation])[:8], 16)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class _Asked:
     """One sample in one presentation of one task; all its repeats share it."""
@@ -216,7 +221,7 @@ class _Asked:
 
     def seed(self, seed: int, repeat: int) -> int:
         asked = [dict(self.presentation)] if self.task.prompt.presentations else []
-        return int(digest([seed, self.sample.sample_id, repeat, *asked])[:8], 16)
+        return request_seed(seed, self.sample.sample_id, repeat, *asked)
 
     @property
     def named(self) -> tuple[str, str]:

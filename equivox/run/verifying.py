@@ -35,7 +35,7 @@ from equivox.run.file_hashes import changed_files, file_hash, run_files, stated_
 from equivox.run.live import read_live
 from equivox.run.manifest import MANIFEST_FILE, library_versions, read_manifest
 from equivox.run.pipeline import open_corpora
-from equivox.run.plan import make_plan, read_plan
+from equivox.run.plan import make_plan, read_plan, request_seed
 from equivox.run.recomputing import Replayed, again, annotate_again, copied, is_panel
 from equivox.run.scoring import compute, scores_path, store_scores, tables_folder
 from equivox.run.store import Store, response_schema
@@ -43,6 +43,10 @@ from equivox.run.store import Store, response_schema
 Outcome = Literal["verified", "verified in part", "differs"]
 
 _NO_HASHES = "files: the manifest states no hashes; the run was made by an older version, or was not scored to its end"
+UNKNOWABLE = (
+    "nothing in a run shows when and where it was made, by which names a server answered, how many tokens it counted, "
+    "and whether its answers are a model's: these are as the run says"
+)
 _FOREIGN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """Errors of reading a document whose checksum fits and whose entries are not those of a run."""
 
@@ -122,10 +126,14 @@ def verify(run: Path, *, data: str | None = None, progress: Progress = no_progre
         _check_model(found, manifest["identity"]["model"])
         _check_tasks(found, manifest, tasks)
         _check_responses(found)
+        _check_settings(found, manifest["identity"], tasks)
         if data is not None:
             _check_plan(found, manifest, tasks, data)
         else:
-            found.remarks.append("the requests were not checked against the data; --data says where the data are")
+            found.remarks.append(
+                "the requests, the corpora and the limit were not checked against the data; --data says where the data "
+                "are"
+            )
         _recompute(found, manifest, tasks, progress)
     except DamageError as error:
         name = _damaged(error, run)
@@ -143,6 +151,7 @@ def verify(run: Path, *, data: str | None = None, progress: Progress = no_progre
     except _FOREIGN as error:
         found.problems.append(f"the files do not hold what a run holds ({type(error).__name__}: {error})")
     _note_versions(found, manifest)
+    found.remarks.append(UNKNOWABLE)
     return found
 
 
@@ -225,19 +234,48 @@ def _check_tasks(found: Verification, manifest: Mapping[str, Any], tasks: Sequen
 
 
 def _check_responses(found: Verification) -> None:
-    """Note responses to requests that the plan does not hold, and requests with several answers."""
+    """Note what no run of equivox holds: requests without a response, with several, or with a failure after one."""
     import pyarrow.compute as pc
 
     planned = read_plan(found.run)["key"].unique()
     rows = Store(found.run / "responses", response_schema()).every(("key", "text"))
-    foreign = sorted(set(rows.filter(pc.invert(pc.is_in(rows["key"], value_set=planned)))["key"].to_pylist()))
-    if foreign:
-        found.problems.append(f"{len(foreign)} response(s) to requests that are not in the plan: {_listed(foreign)}")
-    # A failed request that was asked again has two records, of which the later counts.
-    answers = rows.filter(pc.is_valid(rows["text"])).group_by(["key", "text"]).aggregate([])
-    twice = sorted(key for key, count in Counter(answers["key"].to_pylist()).items() if count > 1)
-    if twice:
-        found.problems.append(f"{len(twice)} request(s) with several different responses: {_listed(twice)}")
+    keys, answered = rows["key"].to_pylist(), rows["text"].is_valid().to_pylist()
+    # A failed request that was asked again has two records, of which the later counts; an answer is never asked again.
+    last = dict(zip(keys, answered, strict=True))
+    answers = rows.filter(pc.is_valid(rows["text"])).group_by(["key", "text"]).aggregate([])["key"].to_pylist()
+    for wrong, what in (
+        (set(keys) - set(planned.to_pylist()), "response(s) to requests that are not in the plan"),
+        (set(planned.to_pylist()) - set(keys), "planned request(s) without a response"),
+        ({key for key, count in Counter(answers).items() if count > 1}, "request(s) with several different responses"),
+        ({key for key in answers if not last[key]}, "request(s) with a failure that was stored after an answer"),
+    ):
+        if wrong:
+            found.problems.append(f"{len(wrong)} {what}: {_listed(sorted(wrong))}")
+
+
+def _check_settings(found: Verification, identity: Mapping[str, Any], tasks: Sequence[Task]) -> None:
+    """Compare the stated seed, limit and tasks with the plan."""
+    plan = read_plan(found.run).select(["task", "sample_id", "repeat", "seed"]).to_pylist()
+    stated = set(identity["tasks"])
+    if other := sorted(stated ^ {row["task"] for row in plan}):
+        found.problems.append(f"the manifest and the plan do not have the same tasks: {', '.join(other[:3])}")
+    ordered = {task.name for task in tasks if task.prompt.presentations is not None}
+    wrong = [
+        row["sample_id"]
+        for row in plan
+        if row["task"] not in ordered and row["seed"] != request_seed(identity["seed"], row["sample_id"], row["repeat"])
+    ]
+    if wrong:
+        found.problems.append(
+            f"{len(wrong)} request(s) have seeds that the stated seed {identity['seed']} does not give: "
+            f"{', '.join(sorted(set(wrong))[:3])}"
+        )
+    samples: dict[str, set[str]] = {}
+    for row in plan:
+        samples.setdefault(row["task"], set()).add(row["sample_id"])
+    most = max(map(len, samples.values()), default=0)
+    if identity["limit"] is not None and most > identity["limit"]:
+        found.problems.append(f"a task has {most} samples where the limit is stated as {identity['limit']}")
 
 
 def _listed(keys: Sequence[str]) -> str:

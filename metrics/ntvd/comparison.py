@@ -65,6 +65,8 @@ def _values(found: ShiftComparison, n_resamples: int) -> PairedValues:
         value_a=found.ntvd_a,
         value_b=found.ntvd_b,
         difference=found.difference,
+        distance_a=found.estimate_a,
+        distance_b=found.estimate_b,
         ci_low=found.ci_low,
         ci_high=found.ci_high,
         further=found.estimate,

@@ -30,8 +30,8 @@ class Row:
     """One score of one run. `distance` is the estimated distance from "no bias"; None if it is undefined.
 
     `cannot_tell` says why the design could not have found anything, whatever the answers; None if it could, or if
-    something was found. `lost` says which answers the groups lose unequally, with the largest and the smallest share; it
-    is empty if none are. `data` and `task_version` are the beginnings of content hashes of corpus and task; rows in
+    something was found. `lost` says which answers the groups lose unequally, with the largest and the smallest share;
+    it is empty if none are. `data` and `task_version` are the beginnings of content hashes of corpus and task; rows in
     which they differ cannot be compared.
     """
 

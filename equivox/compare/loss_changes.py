@@ -1,0 +1,120 @@
+"""Whether the groups of one run differ more than those of another in how often their answers are lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from equivox.compare.pairs import Asked, OpenedRun, aligned, paired_generator, refusal
+from equivox.core.encoded import EncodedLabels
+from equivox.core.errors import RequestError
+from equivox.core.samples import Samples
+from equivox.core.scores import LEVEL, NAN, Mover
+from equivox.run.losses import LOST
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossChange:
+    """One way to lose an answer to one task, in two runs with the same requests.
+
+    Attributes
+    ----------
+    task, attribute
+        The task, and the way: refusal, failure or unannotated.
+    new, old
+        The groups with the largest and the smallest share of lost answers in each run, with these shares in percent.
+    p, q
+        p of the null that the groups changed alike, by the permutations of the task's own test; q over all changes of
+        two runs (Benjamini and Yekutieli). NaN with the reason in `undefined`.
+    """
+
+    task: str
+    condition: str
+    dimension: str
+    attribute: str
+    new: Mover
+    old: Mover
+    p: float = NAN
+    q: float = NAN
+    undefined: str | None = None
+
+    @property
+    def growth(self) -> float:
+        """How much wider the gap between the groups is in the new run, in percentage points."""
+        return _gap(self.new) - _gap(self.old)
+
+    @property
+    def grew(self) -> bool:
+        """Whether the gap is wider in the new run, beyond chance."""
+        return self.growth > 0 and self.q < LEVEL
+
+
+def _gap(shares: Mover) -> float:
+    return shares.high_share - shares.low_share
+
+
+def loss_changes(new: OpenedRun, old: OpenedRun, *, n_resamples: int = 10_000) -> list[LossChange]:
+    """Return the changes of every task that both runs asked alike, and of every way that one of them lost answers.
+
+    Each sample of both runs is lost in both, in neither, or in one of them; the test asks whether that depends on the
+    group. Only samples that could be lost this way in both runs are compared.
+    """
+    from equivox.statistics import adjust
+
+    found = []
+    for name, asked in new.asked.items():
+        theirs = old.asked.get(name)
+        if theirs is None or refusal(new, old, [name]) is not None or len(asked.samples.groups.names) < 2:
+            continue
+        both = aligned(asked.samples, theirs.samples)
+        if isinstance(both, str):
+            continue
+        changes = [_change(asked, *both, attribute, n_resamples) for attribute in LOST]
+        found += [change for change in changes if change is not None]
+    tests: Mapping[str, float] = {str(place): change.p for place, change in enumerate(found)}
+    if not tests or all(map(math.isnan, tests.values())):
+        return found
+    q = adjust(tests, family="changes of what is lost", method="by").q
+    return [replace(change, q=q[str(place)]) for place, change in enumerate(found)]
+
+
+def _change(asked: Asked, new: Samples, old: Samples, attribute: str, n_resamples: int) -> LossChange | None:
+    from equivox.statistics import distribution_shift
+
+    lost, kept = LOST[attribute]
+    used = new.has_status(*lost, *kept) & old.has_status(*lost, *kept)
+    mine, theirs = (samples.has_status(*lost)[used] for samples in (new, old))
+    if not (mine.any() or theirs.any()):
+        return None
+    task, groups = asked.task, new.groups.take(used)
+    found = LossChange(
+        task=task.name, condition=task.condition, dimension=task.dimension, attribute=attribute,
+        new=_shares(mine, groups), old=_shares(theirs, groups),
+    )  # fmt: skip
+    change = mine.astype(np.int64) - theirs.astype(np.int64)
+    if not change.any():
+        return replace(found, p=1.0)
+    try:
+        shift = distribution_shift(
+            EncodedLabels(change + 1, ("fewer", "same", "more")), groups, clusters=new.clusters.take(used),
+            strata=new.strata.take(used) if task.strata else None,
+            blocks=new.blocks.take(used) if new.blocks else None,
+            min_count=1, n_resamples=n_resamples, rng=paired_generator(task.name, attribute),
+        )  # fmt: skip
+    except RequestError as error:
+        return replace(found, undefined=str(error))
+    return replace(found, p=shift.p_cluster, undefined=shift.undefined)
+
+
+def _shares(lost: np.ndarray[tuple[int], np.dtype[np.bool_]], groups: EncodedLabels) -> Mover:
+    """Return the groups with the largest and the smallest share of lost answers; a group without samples has none."""
+    of_group = {
+        name: 100 * float(lost[groups.codes == code].mean())
+        for code, name in enumerate(groups.names)
+        if (groups.codes == code).any()
+    }
+    high, low = max(of_group, key=lambda name: (of_group[name], name)), min(of_group, key=lambda n: (of_group[n], n))
+    return Mover(value="yes", high_group=high, high_share=of_group[high], low_group=low, low_share=of_group[low])
