@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equivox.compare.pairs import Asked, OpenedRun, aligned, paired_generator, refusal
 from equivox.core.encoded import EncodedLabels
@@ -109,7 +110,7 @@ def _change(asked: Asked, new: Samples, old: Samples, attribute: str, n_resample
     return replace(found, p=shift.p_cluster, undefined=shift.undefined)
 
 
-def _shares(lost: np.ndarray[tuple[int], np.dtype[np.bool_]], groups: EncodedLabels) -> Mover:
+def _shares(lost: NDArray[np.bool_], groups: EncodedLabels) -> Mover:
     """Return the groups with the largest and the smallest share of lost answers; a group without samples has none."""
     of_group = {
         name: 100 * float(lost[groups.codes == code].mean())

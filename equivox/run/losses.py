@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.samples import UNANNOTATED, UNANSWERED, Samples
-from equivox.core.scores import Mover, Score, ScoringOptions
+from equivox.core.scores import NAN, Mover, Score, ScoringOptions
 from equivox.core.task import REFUSAL, Task
 
 LOST = {
@@ -41,22 +42,23 @@ def loss_scores(task: Task, samples: Samples, options: ScoringOptions) -> list[S
 
 
 def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> Score | None:
-    from equivox.statistics import distribution_shift, least_p_over_clusters, ntvd_bounds
+    from equivox.statistics import distribution_shift, least_p_over_clusters
 
     lost, kept = LOST[name]
-    used = samples.has_status(*lost, *kept)
-    is_lost = samples.has_status(*lost)
+    used, is_lost = samples.has_status(*lost, *kept), samples.has_status(*lost)
     refusals = name == REFUSAL.name
+    if not (refusals or is_lost.any()):
+        return None
     coverage = samples.coverage(used, refusal_counts=True)
     reason = coverage.shortfall(options.min_coverage) if refusals else None
     if reason is None and not is_lost.any():
-        if not refusals:
-            return None
         reason = "no response declines: there are no refusals to compare" if used.any() else "no response could be used"
+    low, high = _bounds(samples, used, is_lost)
     score = Score(
         task=task.name, condition=task.condition, dimension=task.dimension, attribute=name,
         role="refusal" if refusals else "loss", name="nTVD", unit="percent of the largest possible distance",
-        zero_means="the same share is lost in every group", min_count=1, coverage=coverage, undefined=reason,
+        zero_means="every group gets the same distribution of answers", min_count=1, coverage=coverage,
+        worst_low=low, worst_high=high, undefined=reason,
     )  # fmt: skip
     if reason is not None:
         return score
@@ -64,11 +66,6 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
     groups, clusters = samples.groups.take(used), samples.clusters.take(used)
     strata = samples.strata.take(used) if task.strata else None
     blocks = samples.blocks.take(used) if samples.blocks else None
-    counts = np.array([groups.codes * 2 + is_lost[used]]).ravel()
-    table = np.bincount(counts, minlength=2 * len(groups.names)).reshape(-1, 2)
-    unknown = [count - table[place].sum() for place, count in enumerate(samples.groups.counts().values())]
-    bounds = ntvd_bounds(table.tolist(), unknown)
-    score = replace(score, worst_low=bounds.low, worst_high=bounds.high)
     try:
         shift = distribution_shift(
             EncodedLabels(is_lost[used].astype(np.int64), ("no", "yes")), groups, clusters=clusters, strata=strata,
@@ -91,3 +88,16 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
             low_group=shift.groups[low], low_share=float(shares[low]),
         ),
     )  # fmt: skip
+
+
+def _bounds(samples: Samples, used: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> tuple[float, float]:
+    """Return the smallest and largest nTVD over all that could be true of the other samples; NaN if none is used."""
+    from equivox.statistics import ntvd_bounds
+
+    if not used.any():
+        return NAN, NAN
+    flat = samples.groups.codes[used] * 2 + is_lost[used]
+    counts = np.bincount(flat, minlength=2 * len(samples.groups.names)).reshape(-1, 2)
+    requested = np.bincount(samples.groups.codes, minlength=len(samples.groups.names))
+    bounds = ntvd_bounds(counts.tolist(), (requested - counts.sum(axis=1)).tolist())
+    return bounds.low, bounds.high
