@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +31,15 @@ def refuse_odd_files(folder: Path) -> None:
 
     A pipe or a device would be waited for without end; a link leads to files that nobody handed over.
     """
-    root = folder.resolve()
+    root = Path(os.path.realpath(folder))
     for number, (path, mode) in enumerate(_entries(folder)):
         if number > MOST_FILES:
             raise RequestError(f"{folder} holds more than {MOST_FILES:,} files; no run does; give the folder of a run")
         if stat.S_ISLNK(mode):
-            if not path.resolve().is_relative_to(root):
+            if not Path(os.path.realpath(path)).is_relative_to(root):
                 raise RequestError(f"{path} is a link out of {folder}; put the file itself there, or remove the link")
-            mode = path.stat().st_mode if path.exists() else mode
+            with suppress(OSError):  # a link to nothing, or to itself, stays one
+                mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise RequestError(f"{path} is no regular file but {_kind(mode)}; remove it")
 

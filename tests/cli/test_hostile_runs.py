@@ -1,8 +1,10 @@
-"""A run folder from a stranger executes nothing: hostile tasks against every command that opens a run."""
+"""A run folder from a stranger: hostile tasks and odd files against every command that opens a run."""
 
 from __future__ import annotations
 
 import json
+import os
+import pickle
 import shutil
 import sys
 import types
@@ -243,3 +245,116 @@ def test_no_command_executes_what_a_run_names(
         assert exit_code in ((1, 2) if command in DECIDING else (0, 1, 2)), (command, exit_code)
         assert "Traceback" not in err and len(err.splitlines()) <= 2, (command, err)
     assert "antigravity" not in sys.modules
+
+
+def fifo(run: Path) -> None:
+    os.mkfifo(run / "responses" / "shard-000009.parquet")
+
+
+def link(target: str) -> Callable[[Path], None]:
+    def change(run: Path) -> None:
+        (run / "responses" / "shard-000009.parquet").symlink_to(target)
+
+    return change
+
+
+def stated_device(run: Path) -> None:
+    (run / "speed.json").unlink()
+    (run / "speed.json").symlink_to("/dev/zero")
+    manifest = read_document(run / "manifest.json")
+    manifest["files"]["speed.json"] = "0" * 64
+    forge(run / "manifest.json", manifest)
+
+
+def edited(file: str, change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    def write(run: Path) -> None:
+        document = read_document(run / file)
+        change(document)
+        forge(run / file, document)
+        if file != "manifest.json":
+            state_hashes(run)
+
+    return write
+
+
+def text(file: str, content: str | bytes) -> Callable[[Path], None]:
+    def write(run: Path) -> None:
+        (run / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    return write
+
+
+def bomb(file: str) -> Callable[[Path], None]:
+    """A table of 20 GB in a few hundred bytes: one text of a megabyte, 20,000 times."""
+
+    def write(run: Path) -> None:
+        import pyarrow as pa
+
+        old = files.read_table(run / file)
+        texts = pa.DictionaryArray.from_arrays(pa.array([0] * 20_000, pa.int32()), pa.array(["x" * 1_000_000]))
+        columns = {
+            n: texts if t == pa.string() else pa.nulls(20_000, t)
+            for n, t in zip(old.schema.names, old.schema.types, strict=True)
+        }
+        files.write_table(run / file, pa.table(columns))
+        state_hashes(run)
+
+    return write
+
+
+def scores(name: str, value: Any) -> Callable[[Path], None]:
+    return edited("scores.json", lambda document: [score.update({name: value}) for score in document["scores"]])
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+SHARD = "responses/shard-000001.parquet"
+ODD: Mapping[str, Callable[[Path], Any]] = {
+    "a pipe": fifo,
+    "a link to a device": link("/dev/zero"),
+    "a device that the manifest states": stated_device,
+    "a link out of the folder": link("/etc/passwd"),
+    "a link in a circle": link("shard-000009.parquet"),
+    "a deep manifest": text("manifest.json", DEEP),
+    "a manifest that is a list": text("manifest.json", "[]"),
+    "a manifest without a command": edited("manifest.json", lambda d: d.pop("command")),
+    "a model that is no mapping": edited("manifest.json", lambda d: d["identity"].update(model="x")),
+    "a model without an engine": edited("manifest.json", lambda d: d["identity"]["model"].pop("engine")),
+    "tasks that are a list": edited("manifest.json", lambda d: d["identity"].update(tasks=[])),
+    "hashes that are numbers": edited("manifest.json", lambda d: d["files"].update(x=1)),
+    "an annotator out of the folder": edited("manifest.json", lambda d: d["command"].update(annotator="../../x")),
+    "a model that is no text": edited("manifest.json", lambda d: d["command"].update(model=7)),
+    "a large document": lambda run: os.truncate(run / "scores.json", 2**27),
+    "deep scores": text("scores.json", DEEP),
+    "scores as strings": scores("value", "0"),
+    "scores that are no numbers": scores("ci_low", True),
+    "coverage that is a number": scores("coverage", 3),
+    "half a sign in a score": scores("task", "\ud800"),
+    "scores that are text": edited("scores.json", lambda d: d.update(scores="all fair")),
+    "no list of scores": edited("scores.json", lambda d: d.pop("scores")),
+    "a bomb of responses": bomb(SHARD),
+    "a bomb of a plan": bomb("plan.parquet"),
+    "responses that are no table": text(SHARD, b"PAR1" + b"\0" * 100 + b"PAR1"),
+    "a pickle for a plan": text("plan.parquet", pickle.dumps({"a": 1})),
+    "a folder for a document": lambda run: ((run / "scores.json").unlink(), (run / "scores.json").mkdir()),
+}
+
+
+@pytest.fixture
+def unserved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers end as soon as they would listen."""
+    monkeypatch.setattr("uvicorn.Server.run", lambda *arguments, **options: None)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_no_command_needs_a_traceback_for_an_odd_run(
+    name: str, stored: Path, tmp_path: Path, equivox: Cli, unserved: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "arc" / "run"
+    for command, (path, declared) in COMMANDS.items():
+        shutil.rmtree(run, ignore_errors=True)  # some commands mend what is odd
+        shutil.copytree(stored, run)
+        ODD[name](run)
+        monkeypatch.chdir(run.parent)
+        exit_code, _, err = equivox(*line(path, declared, run, tmp_path / "written"))
+        assert exit_code in ((1, 2) if command in DECIDING else (0, 1, 2)), (command, exit_code)
+        assert "Traceback" not in err and len(err.splitlines()) <= 2, (command, err)
