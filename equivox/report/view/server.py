@@ -11,9 +11,7 @@ import ipaddress
 import json
 import os
 import re
-import signal
 import socket
-import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -355,8 +353,5 @@ def serve_until_ended(
     named = f"[{host}]" if ":" in host else "127.0.0.1" if host in {"0.0.0.0", ""} else host
     address = f"http://{named}:{opened.getsockname()[1]}/"
     app = make(started=lambda: ready(address))
-    if threading.current_thread() is threading.main_thread():
-        # Ended by SIGTERM, too, the server removes what it has built.
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="on", ws="none")
     uvicorn.Server(config).run(sockets=[opened])
