@@ -11,7 +11,10 @@ import signal
 import sys
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _AGAIN_S = 0.05
 """Seconds after which an interrupt that was swallowed comes again."""
@@ -37,9 +40,7 @@ def listen() -> None:
 
 def begin() -> None:
     """Note that a command runs, and that it has stored nothing yet."""
-    from equivox.core.files import WRITTEN
-
-    WRITTEN.clear()
+    _written().clear()
     _State.heard, _State.told = None, False
     _State.running = True
 
@@ -60,10 +61,15 @@ def tell() -> int:
 
 def _line() -> str:
     stored = "nothing new was stored"
-    files = sys.modules.get("equivox.core.files")  # not imported yet: nothing was written
-    if files is not None and any(path.exists() for path in files.WRITTEN):
+    if any(path.exists() for path in _written()):
         stored = "what was finished is stored: give the same command again to go on"
     return f"equivox: interrupted; {stored}"
+
+
+def _written() -> set[Path]:
+    """Return the files that this process stored or began to; before their module is imported there are none."""
+    found: set[Path] = getattr(sys.modules.get("equivox.core.files"), "WRITTEN", set())
+    return found
 
 
 def _hear(number: int, _: FrameType | None) -> None:
