@@ -43,7 +43,10 @@ _STOP_S = 20.0
 _ROOM_S = 300.0
 """Seconds after which a cluster that starts no worker at all has no room for one."""
 _SILENCE_S = 60.0
-"""A worker answers the driver every `PATIENCE_S`, whatever its engine does; one that does not for so long is lost."""
+"""A worker answers the driver every `PATIENCE_S`, whatever its engine does; one that does not for so long is lost.
+
+While it loads its model, which can keep Python from doing anything else, it has `_ROOM_S`.
+"""
 _POLL_S = 0.2
 
 
@@ -280,8 +283,8 @@ class PoolEngine:
                 worker.silent = 0.0
             elif worker.report is not None:
                 worker.silent += min(self._looked - looked, 2 * PATIENCE_S)
-                if worker.silent > _SILENCE_S:
-                    self._last_words = f"it gave no sign of life for {_SILENCE_S:.0f} s"
+                if worker.silent > (_SILENCE_S if worker.loaded else _ROOM_S):
+                    self._last_words = f"it gave no sign of life for {worker.silent:.0f} s"
                     yield worker, None
         for call in (*some, *more):
             worker = calls[call]
