@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from equivox.core.media import audio_file
 from equivox.core.requests import MediaPart, Request
 from equivox.engines.messages import SAMPLING_RATE
 
@@ -48,7 +49,8 @@ def decoded(part: MediaPart) -> Any:
     import soundfile
     from scipy.signal import resample_poly
 
-    samples, rate = soundfile.read(io.BytesIO(part.load()), dtype="float32", always_2d=True)
+    with audio_file(part.load()) as descriptor:
+        samples, rate = soundfile.read(descriptor, dtype="float32", always_2d=True, closefd=False)
     mono = samples.mean(axis=1)
     return mono if rate == SAMPLING_RATE else resample_poly(mono, SAMPLING_RATE, rate).astype("float32")
 

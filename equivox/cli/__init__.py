@@ -7,20 +7,33 @@ import os
 import sys
 from collections.abc import Sequence
 
+from equivox.cli import interrupts
+
 EXIT_DONE, EXIT_INCOMPLETE, EXIT_REQUEST, EXIT_INTERRUPTED = 0, 1, 2, 130
 ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
 """Settings of the command line where a user has none: Arrow's own allocator keeps what it has freed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 incomplete, 2 wrong request, 130 interrupted."""
+    """Run the command line and exit: 0 done, 1 incomplete, 2 wrong request, 130 interrupted, 143 ended by SIGTERM."""
+    interrupts.listen()
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command line and return its exit code; errors are one line on stderr."""
+    """Run the command line and return its exit code; errors and interrupts are one line on stderr."""
+    try:
+        interrupts.begin()
+        code = _run(arguments)
+        interrupts.end()
+    except KeyboardInterrupt:
+        return interrupts.tell()
+    return interrupts.tell() if code == EXIT_INTERRUPTED else code  # how typer reports an interrupt
+
+
+def _run(arguments: list[str]) -> int:
     import typer
 
     from equivox.cli.app import app
@@ -37,6 +50,7 @@ def run(arguments: list[str]) -> int:
             prog_name="equivox",
             standalone_mode=False,
         )
+        sys.stdout.flush()  # after an interrupt at the very end nobody does it
     except EquivoxError as error:
         if debug:
             raise
@@ -52,8 +66,6 @@ def run(arguments: list[str]) -> int:
             raise
         path = f"the path {shortened(str(error.filename))}" if error.filename else "a path"
         return _fail(f"{path} cannot be used: {str(error.strerror).lower()}; name another one", EXIT_REQUEST)
-    if code == EXIT_INTERRUPTED:  # how typer reports Ctrl-C
-        return _fail("interrupted; what was finished is stored: give the same command again to go on", code)
     return code if isinstance(code, int) else EXIT_DONE
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,8 +75,7 @@ def label(
         if browser:
             webbrowser.open(address)
 
-    with suppress(KeyboardInterrupt):  # how a server is meant to end
-        serve(Desk(labels, adjudicate=adjudicate), host=host, port=port, ready=ready)
+    serve(Desk(labels, adjudicate=adjudicate), host=host, port=port, ready=ready)
     _tell(labels)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -53,8 +52,7 @@ def _serve(runs: list[Path], data: str | None, host: str, port: int, *, browser:
         if browser:
             webbrowser.open(address)
 
-    with suppress(KeyboardInterrupt):  # how a server is meant to end
-        serve(runs, data=data, host=host, port=port, ready=ready)
+    serve(runs, data=data, host=host, port=port, ready=ready)
     return EXIT_DONE
 
 

@@ -26,6 +26,9 @@ TEMPORARY = ".writing-"
 _LONGEST = 3500
 """The longest path of a folder, in bytes; Linux takes 4,095 for a file below it."""
 
+WRITTEN: set[Path] = set()
+"""The files that this process stored, or began to: after an interrupt, those that exist say whether something is."""
+
 CHECKSUM = "sha256"
 """The entry of a document that holds the checksum of the others."""
 
@@ -89,6 +92,7 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
         write(temporary)
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
+        WRITTEN.add(path)
         os.replace(temporary, path)
     except OSError as error:
         _forget(temporary)

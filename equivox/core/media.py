@@ -10,6 +10,10 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -99,10 +103,16 @@ def inspect_audio(data: bytes, *, name: str) -> AudioFacts:
 def _inspected(data: bytes) -> AudioFacts:
     if reason := _not_audio(data):
         return AudioFacts("unknown", 0, 0, 0.0, reason)
+    with audio_file(data) as descriptor:
+        return _inspected_file(data, descriptor)
+
+
+def _inspected_file(data: bytes, descriptor: int) -> AudioFacts:
     import numpy as np
+    import soundfile
 
     try:
-        sound = _open(data)
+        sound = soundfile.SoundFile(descriptor, closefd=False)
     except (RuntimeError, OSError) as error:
         return AudioFacts(_container(data) or "unknown", 0, 0, 0.0, f"unreadable: {_words(error)}")
     samples, full_scale = 0, 0
@@ -151,17 +161,18 @@ def decode_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> npt.
         The clip is not audio, is damaged, has no samples, or has samples that are not finite.
     """
     import numpy as np
+    import soundfile
 
     if sampling_rate < 1:
         raise RequestError(f"`sampling_rate` must be at least 1, got {sampling_rate}; 16000 suits speech")
     if reason := _not_audio(data):
         raise MediaError(f"{name}: {reason}")
-    try:
-        with _open(data) as sound:
-            rate = int(sound.samplerate)
-            samples: npt.NDArray[np.float32] = sound.read(dtype="float32", always_2d=True)
-    except (RuntimeError, OSError) as error:
-        raise MediaError(f"{name}: unreadable: {_words(error)}") from error
+    samples: npt.NDArray[np.float32]
+    with audio_file(data) as descriptor:
+        try:
+            samples, rate = soundfile.read(descriptor, dtype="float32", always_2d=True, closefd=False)
+        except (RuntimeError, OSError) as error:
+            raise MediaError(f"{name}: unreadable: {_words(error)}") from error
     if not len(samples):
         raise MediaError(f"{name}: empty (0 samples)")
     if not np.isfinite(samples).all():
@@ -175,10 +186,29 @@ def decode_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> npt.
     return np.ascontiguousarray(mono, dtype=np.float32)
 
 
-def _open(data: bytes) -> Any:
+@contextmanager
+def audio_file(data: bytes = b"") -> Iterator[int]:
+    """Yield the descriptor of a file without a name that holds `data`, for soundfile to read or to write.
+
+    libsndfile works on a descriptor by itself. On a Python object it works through callbacks, and an interrupt that
+    arrives within a callback is lost: the clip seems damaged, and the run goes on.
+    """
+    in_memory = hasattr(os, "memfd_create")  # Linux
+    with os.fdopen(os.memfd_create("clip"), "w+b") if in_memory else tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        yield file.fileno()
+
+
+def encode_audio(samples: Any, *, sampling_rate: int, container: str, subtype: str) -> bytes:
+    """Return `samples`, floats in [-1, 1], as a file of the `container` and `subtype` that libsndfile calls so."""
     import soundfile
 
-    return soundfile.SoundFile(io.BytesIO(data))
+    with audio_file() as descriptor:
+        soundfile.write(descriptor, samples, sampling_rate, format=container, subtype=subtype, closefd=False)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read()
 
 
 def _container(data: bytes) -> str | None:
@@ -245,22 +275,15 @@ def silent_wav(seconds: float, *, sampling_rate: int = 16_000) -> bytes:
     (8000,)
     """
     import numpy as np
-    import soundfile
 
-    buffer = io.BytesIO()
     samples = np.zeros(max(1, round(seconds * sampling_rate)), dtype=np.float32)
-    soundfile.write(buffer, samples, sampling_rate, format="WAV", subtype="FLOAT")
-    return buffer.getvalue()
+    return encode_audio(samples, sampling_rate=sampling_rate, container="WAV", subtype="FLOAT")
 
 
 def compact_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> bytes:
     """Return a clip as a small ogg file, mono; for a page, not for a model. MediaError as in `decode_audio`."""
-    import soundfile
-
-    buffer = io.BytesIO()
     samples = decode_audio(data, name=name, sampling_rate=sampling_rate)
-    soundfile.write(buffer, samples, sampling_rate, format="OGG", subtype="VORBIS")
-    return buffer.getvalue()
+    return encode_audio(samples, sampling_rate=sampling_rate, container="OGG", subtype="VORBIS")
 
 
 LARGEST_IMAGE_PIXELS = 50_000_000

@@ -6,6 +6,7 @@ import atexit
 import importlib
 import os
 import shutil
+import signal
 import socket
 import tempfile
 import threading
@@ -118,6 +119,7 @@ def _start(ray: Any, address: str | None, count: int) -> None:
         }
     else:
         quietly = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         if address is not None:
             _reach(address)
@@ -130,6 +132,9 @@ def _start(ray: Any, address: str | None, count: int) -> None:
             "`ray start --head`, and give the address that it prints, or `auto` on a machine of the cluster; a cluster "
             "that asks for a token needs RAY_AUTH_MODE=token here"
         ) from error
+    if callable(handler) and threading.current_thread() is threading.main_thread():
+        # Ray's own handler prints a stack of C++ and ends the process where it stands.
+        signal.signal(signal.SIGTERM, handler)
     if not debugging():
         # Ray prints every loss of a worker on the driver's stdout, which holds results alone; a pool counts them.
         worker = importlib.import_module("ray._private.worker")

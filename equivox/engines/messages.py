@@ -7,7 +7,6 @@ the model's chat template.
 from __future__ import annotations
 
 import base64
-import io
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -52,18 +51,11 @@ def media_content(
         data, mime = media.checked_image(part.load(), name=part.name)
         return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{base64.b64encode(data).decode()}"}}
     samples = media.decode_audio(part.load(), name=part.name, sampling_rate=SAMPLING_RATE)
-    encoded = base64.b64encode(_wav(samples, subtype)).decode()
+    wav = media.encode_audio(samples, sampling_rate=SAMPLING_RATE, container="WAV", subtype=subtype)
+    encoded = base64.b64encode(wav).decode()
     if audio_part == "audio_url":
         return {"type": "audio_url", "audio_url": {"url": f"data:audio/wav;base64,{encoded}"}}
     return {"type": "input_audio", "input_audio": {"data": encoded, "format": "wav"}}
-
-
-def _wav(samples: Any, subtype: Subtype) -> bytes:
-    import soundfile
-
-    buffer = io.BytesIO()
-    soundfile.write(buffer, samples, SAMPLING_RATE, format="WAV", subtype=subtype)
-    return buffer.getvalue()
 
 
 def split_thinking(text: str) -> tuple[str, str | None]:

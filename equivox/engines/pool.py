@@ -42,6 +42,11 @@ _STOP_S = 20.0
 """Seconds that a worker has to free its engine before it is killed."""
 _ROOM_S = 300.0
 """Seconds after which a cluster that starts no worker at all has no room for one."""
+_SILENCE_S = 60.0
+"""A worker answers the driver every `PATIENCE_S`, whatever its engine does; one that does not for so long is lost.
+
+While it loads its model, which can keep Python from doing anything else, it has `_ROOM_S`.
+"""
 _POLL_S = 0.2
 
 
@@ -53,6 +58,8 @@ class _Worker:
     actor: Any
     has: dict[str, Request] = field(default_factory=dict)
     call: Any = None
+    silent: float = 0.0
+    """Seconds for which its answer to the call has been waited for."""
     depth: int = 1
     """The number of requests to keep in its queue."""
     answered: int = 0
@@ -90,7 +97,7 @@ class PoolEngine:
         self._ended: list[Report] = []
         self._lost = self._fruitless = self._given_back = 0
         self._leaving: list[threading.Thread] = []
-        self._began = 0.0
+        self._began = self._looked = 0.0
         self._last_words = ""
         self._warming = threading.Lock()
 
@@ -269,11 +276,25 @@ class PoolEngine:
         more = self._ray.wait(others, num_returns=len(others), timeout=0)[0] if others else []
         if not some and not any(worker.report for worker in self._running.values()):
             self._refuse_lack_of_room()
+        # While this process is stopped or busy, nobody is silent.
+        looked, self._looked = self._looked, time.monotonic()
+        for call, worker in calls.items():
+            if call in some or call in more:
+                worker.silent = 0.0
+            elif worker.report is not None:
+                worker.silent += min(self._looked - looked, 2 * PATIENCE_S)
+                if worker.silent > (_SILENCE_S if worker.loaded else _ROOM_S):
+                    self._last_words = f"it gave no sign of life for {worker.silent:.0f} s"
+                    yield worker, None
         for call in (*some, *more):
             worker = calls[call]
             worker.call = None
             try:
-                yield worker, self._ray.get(call)
+                report = self._ray.get(call)
+                if worker.report is None:
+                    self._began = time.monotonic()
+                    self._refuse_other_model(worker)
+                yield worker, report
             except self._ray.exceptions.RayTaskError as error:
                 raise RunError(f"worker {worker.number}: {one_line(str(error.cause or error))}") from error
             except self._ray.exceptions.RayError as error:
@@ -292,9 +313,6 @@ class PoolEngine:
 
     def _take(self, worker: _Worker, report: Report, left: _Left) -> Iterator[Response]:
         """Yield the responses of a report and note the rest."""
-        if worker.report is None:
-            self._began = time.monotonic()
-            self._refuse_other_model(worker)
         worker.report = report
         if report.failure is not None:
             raise (RequestError if report.refused else RunError)(f"worker {worker.number}: {report.failure}")
@@ -312,7 +330,7 @@ class PoolEngine:
 
     def _refuse_other_model(self, worker: _Worker) -> None:
         """Raise RunError if a worker's model is not the driver's, such as one of another version."""
-        theirs = self._ray.get(worker.actor.identity.remote())
+        theirs = self._ray.get(worker.actor.identity.remote(), timeout=_SILENCE_S)
         if theirs.digest == self.identity.digest:
             return
         ours, other = self.identity.as_public_dict(), theirs.as_public_dict()
@@ -330,6 +348,11 @@ class PoolEngine:
         self._kept += 1
         self._end(worker)
         self._lost += 1
+        if not any(node["Alive"] for node in self._ray.nodes()):
+            raise RunError(
+                "Ray has no machine left: its node manager died; what was answered is stored: give the same command "
+                "again to go on"
+            )
         self._fruitless += not worker.answered
         if self._fruitless > _FRUITLESS * self._workers.count:
             raise RunError(
@@ -397,7 +420,7 @@ class PoolEngine:
             return False
         if worker.report is not None and worker.report.node == here:
             return True
-        return bool(self._ray.get(worker.actor.reads.remote(part)))
+        return bool(self._ray.get(worker.actor.reads.remote(part), timeout=_SILENCE_S))
 
 
 def take_over(second: object, first: object) -> None:

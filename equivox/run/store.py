@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from equivox.core.errors import StorageError
-from equivox.core.files import TEMPORARY, damaged, read_table, refused, write_table
+from equivox.core.files import TEMPORARY, WRITTEN, damaged, read_table, refused, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -173,6 +173,7 @@ class Store:
         if self._journal < 0:
             self.folder.mkdir(parents=True, exist_ok=True)
             path = self.folder / _JOURNAL.format(self._next)
+            WRITTEN.add(path)
             self._journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             self._written = 0
             self._syncing = _Syncing(self._journal, self._sync_seconds)

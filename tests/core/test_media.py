@@ -6,13 +6,15 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
 
 from equivox.core.errors import EquivoxError, RequestError
-from equivox.core.media import MediaError, decode_audio, inspect_audio, is_lfs_pointer, sha256
+from equivox.core.media import MediaError, decode_audio, encode_audio, inspect_audio, is_lfs_pointer, sha256
 
 
 def encode(samples: np.ndarray, rate: int = 16_000, *, kind: str = "WAV", subtype: str | None = None) -> bytes:
@@ -44,6 +46,27 @@ def test_the_format_is_found_in_the_bytes(kind: str, subtype: str, codec: str) -
     decoded = decode_audio(data, name="misleading.wav")
     assert decoded.dtype == np.float32
     assert len(decoded) == round(facts.duration_s * 16_000)
+
+
+@pytest.mark.parametrize(("kind", "subtype"), [("WAV", "FLOAT"), ("OGG", "VORBIS")])
+def test_no_interrupt_is_lost_because_libsndfile_calls_no_python(kind: str, subtype: str) -> None:
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        # soundfile's callbacks, in which Python drops what a signal handler raises
+        if event == "call" and frame.f_code.co_name.startswith("vio_"):
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        data = encode_audio(tone(), sampling_rate=16_000, container=kind, subtype=subtype)
+        decode_audio(data, name="clip")
+        inspect_audio(data, name="clip")
+        assert called == []
+        soundfile.read(io.BytesIO(data))
+        assert "vio_read" in called
+    finally:
+        sys.setprofile(None)
 
 
 @pytest.mark.parametrize(

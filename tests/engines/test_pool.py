@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import math
 import os
 import pickle
 import shutil
@@ -16,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pool_engines as engines
 import pytest
@@ -24,6 +27,7 @@ from made_requests import made_request as request
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import MediaPart
 from equivox.engines import Workers, cluster, engine_from_args, open_engine, pool_media
+from equivox.engines import pool as pool_module
 from equivox.engines.feed import Feed, would_wait
 from equivox.engines.pool import PoolEngine, _Worker
 from equivox.run.pipeline import RunSpec, execute
@@ -142,6 +146,40 @@ def test_a_worker_that_is_killed_from_outside(connected: None) -> None:
     finally:
         pool.close()
     assert Counter(keys) == Counter(f"key{number}" for number in range(300))
+
+
+def test_a_worker_that_stands_still_is_lost(connected: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "_SILENCE_S", 6.0)
+    pool = PoolEngine(partial(engines.Answering, 0.02), Workers(2))
+    stopped, keys = 0, []
+    try:
+        for response in pool.generate(map(request, range(300))):
+            assert response.error is None
+            keys.append(response.key)
+            if len(keys) == 50:
+                stopped = int(str(response.text))
+                os.kill(stopped, signal.SIGSTOP)
+        assert pool.standing.lost >= 1
+    finally:
+        pool.close()
+    assert Counter(keys) == Counter(f"key{number}" for number in range(300))
+    deadline = time.monotonic() + 60
+    while alive(stopped) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not alive(stopped)  # it cannot answer late
+
+
+def test_a_driver_that_was_stopped_itself_gives_no_worker_up(connected: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = PoolEngine(partial(engines.Answering, 0.05), Workers(2))
+    hours = itertools.count(0, 3600)
+    # Each look at the clock finds an hour gone, as after Ctrl-Z and `fg`.
+    monkeypatch.setattr(pool_module, "time", SimpleNamespace(monotonic=lambda: next(hours), sleep=time.sleep))
+    monkeypatch.setattr(pool_module, "_ROOM_S", math.inf)
+    try:
+        answers(pool, 40)
+        assert pool.standing.lost == 0
+    finally:
+        pool.close()
 
 
 def test_a_request_that_kills_every_worker_fails_alone(connected: None, tmp_path: Path) -> None:
@@ -355,9 +393,9 @@ for response in pool.generate(map(made_request, range(100_000))):
 """
 
 
-def processes_of(folder: str) -> list[str]:
-    """Return the command lines of Ray's processes that name the folder of a cluster."""
-    found = []
+def processes_of(folder: str) -> dict[int, str]:
+    """Return Ray's processes that name the folder of a cluster, with their command lines."""
+    found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -365,12 +403,39 @@ def processes_of(folder: str) -> list[str]:
             except OSError:
                 continue
             if folder in line:
-                found.append(line)
+                found[int(entry.name)] = line
     return found
 
 
 def alive(process: int) -> bool:
-    return Path(f"/proc/{process}").exists()
+    """Whether a process is there that is no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found in /proc, which this system lacks")
+def test_a_run_whose_node_manager_dies_ends_with_one_line() -> None:
+    program = DRIVER.replace("pool.warm()", "pool_module._SILENCE_S = 20.0\npool.warm()").replace(
+        "import pool_engines", "import equivox.engines.pool as pool_module\nimport pool_engines"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    driver = subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert driver.stdout is not None
+    folder = driver.stdout.readline().strip()
+    assert driver.stdout.readline()
+    manager = next(process for process, line in processes_of(folder).items() if "/raylet/raylet " in line)
+    os.kill(manager, signal.SIGKILL)
+    _, told = driver.communicate(timeout=240)
+    assert driver.returncode == 1
+    assert told.splitlines()[-1].endswith(
+        "RunError: Ray has no machine left: its node manager died; what was answered is stored: give the same command "
+        "again to go on"
+    )
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)])

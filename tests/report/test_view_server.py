@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +42,19 @@ def client(run: Path, tmp_path: Path) -> Iterator[TestClient]:
 def a_table(client: TestClient) -> str:
     document = client.get("/view.json").json()
     return str(document["tables"] + document["runs"][0]["tasks"][0]["file"])
+
+
+@pytest.mark.parametrize("numbers", [[signal.SIGINT] * 2, [signal.SIGTERM]])
+def test_a_server_ends_without_a_traceback_however_often_it_is_told(run: Path, numbers: list[int]) -> None:
+    # A process that was started in the background ignores interrupts.
+    program = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); import equivox.cli as cli; "
+    command = [sys.executable, "-c", f"{program}cli.main(sys.argv[1:])", "view", str(run), "--no-open"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    assert "Ctrl-C ends it" in server.stdout.readline()
+    for number in numbers:
+        server.send_signal(number)
+    assert (server.communicate(timeout=60)[1], server.returncode) == ("", 0)
 
 
 def test_only_names_of_this_machine_are_answered(client: TestClient) -> None:

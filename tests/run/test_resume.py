@@ -77,13 +77,14 @@ def final_state(folder: Path) -> tuple[Any, ...]:
     )
 
 
-def test_killed_anywhere_the_run_ends_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parts", [5, pytest.param(50, marks=pytest.mark.long)])
+def test_killed_anywhere_the_run_ends_the_same(tmp_path: Path, parts: int) -> None:
     code, calls = run(tmp_path / "whole")
     assert code == 0
     assert calls > 192  # each response, and the annotations of rules as a block
     expected = final_state(tmp_path / "whole")
     # One random moment in each part of the run, so that every stage of it is cut short.
-    rng, parts = random.Random(20), 5
+    rng = random.Random(20)
     edges = [1 + part * calls // parts for part in range(parts + 1)]
     points = [(rng.randrange(low, high), rng.choice(["before", "torn", "after"])) for low, high in pairwise(edges)]
     for number, (kill_at, when) in enumerate(points):

@@ -11,9 +11,7 @@ import ipaddress
 import json
 import os
 import re
-import signal
 import socket
-import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,6 +21,7 @@ from functools import cache, partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from starlette.applications import Starlette
@@ -61,6 +60,8 @@ HEADERS = {
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PAIR = "pair.json"
 """The verdict about the first two runs, which takes some seconds and is asked for when it is shown."""
+_LAST_ANSWERS_S = 3
+"""Seconds that a server which was ended gives to what it is answering."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -355,8 +356,14 @@ def serve_until_ended(
     named = f"[{host}]" if ":" in host else "127.0.0.1" if host in {"0.0.0.0", ""} else host
     address = f"http://{named}:{opened.getsockname()[1]}/"
     app = make(started=lambda: ready(address))
-    if threading.current_thread() is threading.main_thread():
-        # Ended by SIGTERM, too, the server removes what it has built.
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="on", ws="none")
-    uvicorn.Server(config).run(sockets=[opened])
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, lifespan="on", ws="none",
+        timeout_graceful_shutdown=_LAST_ANSWERS_S,
+    )  # fmt: skip
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            # A second Ctrl-C is no more than the first; uvicorn would break off and print a traceback.
+            self.should_exit = True
+
+    Server(config).run(sockets=[opened])
