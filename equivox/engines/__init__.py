@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
-from equivox.core.plugins import ENGINES, added
+from equivox.core.plugins import ENGINES, Plugin, added
 from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, without_credentials
 from equivox.core.requests import (
     Engine,
@@ -41,22 +41,17 @@ __all__ = [
     "request_key",
 ]
 
-SCHEMES = {
-    "simulated": "models whose bias is known: simulated:oracle, simulated:random, simulated:biased, simulated:planted",
-    "vllm": "a model on this machine's vLLM: vllm:model_name=org/model,dtype=bfloat16",
-    "endpoint": "an OpenAI-compatible server: endpoint:model_name=…,base_url=https://…/v1",
-    "transformers": "a model on this machine's transformers: transformers:model_name=org/model",
-}
-"""Schemes (the text before the colon of a model's name) and their descriptions."""
+SCHEMES = ("simulated", "vllm", "endpoint", "transformers")
+"""The schemes of equivox: the text before the colon of a model's name."""
 
 
-def schemes() -> dict[str, str]:
-    """Return every scheme with its description: those of equivox, then those of installed packages."""
-    found = dict(SCHEMES)
-    for name, (package, make) in added(ENGINES).items():
-        lines = (make.__doc__ or "").strip().splitlines()
-        found.setdefault(name, lines[0] if lines else f"an engine of {package}")
-    return found
+def schemes() -> list[str]:
+    """Return every scheme: those of equivox, then those of installed packages."""
+    return [*SCHEMES, *_added_engines()]
+
+
+def _added_engines() -> dict[str, Plugin]:
+    return added(ENGINES, SCHEMES)
 
 
 class ModelFile(BaseModel):
@@ -213,13 +208,14 @@ def _one_engine(scheme: str, arguments: Mapping[str, Any]) -> Engine:
         from equivox.engines.transformers import TransformersEngine
 
         return TransformersEngine.from_args(arguments)
-    if scheme in added(ENGINES):
-        package, make = added(ENGINES)[scheme]
-        engine = make(arguments)
+    if plugin := _added_engines().get(scheme):
+        engine = plugin.use()(arguments)
         missing = [
             name for name in ("identity", "modalities", "check", "generate", "close") if not hasattr(engine, name)
         ]
         if missing:
-            raise RequestError(f"the engine {scheme} of {package} lacks `{missing[0]}`; see docs/add_an_engine.md")
+            raise RequestError(
+                f"the engine {scheme} of {plugin.package} lacks `{missing[0]}`; see docs/add_an_engine.md"
+            )
         return engine  # type: ignore[no-any-return]
     raise RequestError(f"unknown engine {scheme!r}; known: {', '.join(s for s in schemes() if s != 'simulated')}")
