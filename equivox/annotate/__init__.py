@@ -152,9 +152,10 @@ def _from_file(named: str, evaluations: Sequence[int | None], workers: Workers |
     """Return the annotator of a packaged or own file; for each number an evaluation of it."""
     from equivox.annotate.model import ModelAnnotator
     from equivox.core.task import Sampling
-    from equivox.engines import engine_from_args
+    from equivox.engines import engine_from_args, model_names, refuse_remote_code
 
     name, declared = declared_annotator(named)
+    refuse_remote_code({named} & {*model_names()} - {*annotator_names()})
     fields = declared.sampling
     if evaluations != [None]:
         fields = {**fields, **declared.evaluation_sampling}
