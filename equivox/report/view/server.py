@@ -23,7 +23,7 @@ from functools import cache, partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -39,6 +39,9 @@ from equivox.report.view.build import DOCUMENT, build
 from equivox.report.view.live import LiveRun
 from equivox.report.view.media import Media
 from equivox.report.view.verdict import verdict_of_pair
+
+if TYPE_CHECKING:
+    import uvicorn
 
 PAGE = resources.files("equivox.report.view") / "page"
 """The page as it is served: HTML, CSS and modules, the vendored ones among them."""
@@ -358,5 +361,15 @@ def serve_until_ended(
     if threading.current_thread() is threading.main_thread():
         # Ended by SIGTERM, too, the server removes what it has built.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="on", ws="none")
-    uvicorn.Server(config).run(sockets=[opened])
+    uvicorn.Server(configuration(app)).run(sockets=[opened])
+
+
+def configuration(app: Starlette) -> uvicorn.Config:
+    """Return how uvicorn serves an application: without a log of requests, and with an end to waiting for one."""
+    import uvicorn
+
+    from equivox.report.view.connection import Connection
+
+    return uvicorn.Config(
+        app, http=Connection, log_level="warning", access_log=False, server_header=False, lifespan="on", ws="none"
+    )
