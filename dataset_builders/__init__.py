@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.plugins import DATASET_BUILDERS, added
+from equivox.core.plugins import DATASET_BUILDERS, Plugin, a_function, added
 from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts
 from equivox.dataset_builders.clip_folder import ClipFolder
 from equivox.dataset_builders.common_voice import CommonVoice
@@ -64,18 +64,26 @@ BUILDERS: dict[str, type[Builder]] = {
 
 def builders() -> dict[str, type[Builder]]:
     """Return every builder by name: those of equivox, then those of installed packages."""
-    found = dict(BUILDERS)
-    for name, (package, given) in added(DATASET_BUILDERS).items():
-        if isinstance(given, type):
-            if not issubclass(given, Builder):
-                raise RequestError(f"{package} adds the builder {name!r}, which is no Builder; update or uninstall it")
-            found.setdefault(name, given)
-    return found
+    classes = {name: plugin.given for name, plugin in added_builders().items() if isinstance(plugin.given, type)}
+    return {**BUILDERS, **classes}
+
+
+def added_builders() -> dict[str, Plugin]:
+    """Return the builders, and the functions that open a corpus, of installed packages by name."""
+    return added(DATASET_BUILDERS, frozenset({*BUILDERS, "badf"}), _class_or_function)
+
+
+def _class_or_function(given: object, where: str) -> object:
+    if isinstance(given, type) and not issubclass(given, Builder):
+        raise RequestError(f"{where} gives {given!r:.60}, which is no Builder")
+    return a_function(given, where)
 
 
 def open_builder(name: str, source: Path | str, **options: Any) -> Builder:
     """Open a corpus; RequestError for an unknown name, an unknown option or the source of another corpus."""
     known = builders()
+    if name in (plugins := added_builders()):
+        plugins[name].use()  # raises for a name that is refused
     if name not in known:
         raise RequestError(f"unknown corpus {name!r}{nearest(name, known)}; known are {', '.join(known)}")
     return known[name].open(source, **options)

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core import media
 from equivox.core.errors import RequestError
-from equivox.core.plugins import DATASET_BUILDERS, added
 from equivox.core.task import Column, DataSource
 
 if TYPE_CHECKING:
+    from equivox.core.plugins import Plugin
     from equivox.dataset_builders import Builder
 
 SAMPLE = "sample"
@@ -78,14 +78,18 @@ def openers() -> Mapping[str, Opener]:
 
     A package adds one by an entry point in the group `equivox.dataset_builders` that is such a function.
     """
+    from equivox.dataset_builders import added_builders
     from equivox.dataset_builders.badf import open_grid
     from equivox.dataset_builders.genres import open_genres
 
-    found: dict[str, Opener] = {"badf": open_grid, "genres": open_genres}
-    for name, (_, given) in added(DATASET_BUILDERS).items():
-        if not isinstance(given, type):
-            found.setdefault(name, given)
-    return found
+    plugins = {name: plugin.given or _refused(plugin) for name, plugin in added_builders().items()}
+    functions = {name: given for name, given in plugins.items() if not isinstance(given, type)}
+    return {"badf": open_grid, "genres": open_genres, **functions}
+
+
+def _refused(plugin: Plugin) -> Opener:
+    """Return a function that opens nothing: it raises RequestError with the reason why the plug-in is refused."""
+    return lambda source, data: plugin.use()
 
 
 def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:

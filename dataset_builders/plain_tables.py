@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError, nearest
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 """The supported suffixes of files, which determine the format."""
+
+MOST_BYTES, MOST_COLUMNS, MOST_CELLS = 2 << 30, 10_000, 100_000_000
+"""The largest table: its bytes when every row has its own text, its columns, and its entries; memory holds all."""
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 Columns = dict[str, list[Any]]
 """The columns of a table by name, all of one length; an entry that is missing is None."""
@@ -20,7 +30,8 @@ def read_columns(path: str | Path) -> Columns:
     """Return the columns of a file; in CSV an empty cell is a missing entry, and all others are text.
 
     JSON lines hold an object a line, JSON a list of objects or an object of columns. A key that some objects lack is
-    missing there. Raises RequestError for a file that cannot be read, and for one without rows.
+    missing there. Raises RequestError for a file that cannot be read, for one without rows and, before it is expanded,
+    for one that is too large.
     """
     path = Path(path)
     kind = path.suffix.lower()
@@ -28,6 +39,10 @@ def read_columns(path: str | Path) -> Columns:
         ending = repr(path.suffix or "no ending")
         raise RequestError(f"{path}: a table ends in {', '.join(FORMATS)}, got {ending}; save it as one of them")
     try:
+        if path.exists() and not path.is_file():  # a pipe or a device may never end
+            raise RequestError(f"{path} is no file; save the table as one")
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise RequestError(_too_large(path, f"{size:,} bytes", f"{MOST_BYTES:,}"))
         if kind == ".parquet":
             columns = _parquet(path)
         else:
@@ -36,7 +51,7 @@ def read_columns(path: str | Path) -> Columns:
                 columns = _separated(path, text, "\t" if kind == ".tsv" else ",")
             else:
                 columns = _json(path, text) if kind == ".json" else of_records(_json_lines(path, text), str(path))
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeError) as error:
         wrong = (error.strerror or error) if isinstance(error, OSError) else error
         what = "CSV" if kind == ".csv" else kind[1:]
         raise RequestError(f"cannot read {path.name} as {what} ({wrong}); give a table in UTF-8") from None
@@ -49,8 +64,8 @@ def as_columns(table: Any) -> Columns:
     """Return the columns of a file (a path) or of a table in memory: pandas, pyarrow, a list of records, columns."""
     if isinstance(table, str | Path):
         return read_columns(table)
-    names = list(getattr(table, "column_names", getattr(table, "columns", ())))
-    if doubled := [name for name in names if names.count(name) > 1]:
+    names = Counter(getattr(table, "column_names", getattr(table, "columns", ())))
+    if doubled := [name for name, times in names.items() if times > 1]:
         raise RequestError(f"the table has the column {str(doubled[0])!r} twice; name each column once")
     for method in ("to_pydict", "to_dict"):  # of pyarrow; of pandas
         if hasattr(table, method):
@@ -70,6 +85,7 @@ def of_records(records: Sequence[Any], where: str) -> Columns:
         if not isinstance(record, Mapping):
             raise RequestError(f"{where}, row {number}: expected an object with names, got {record!r:.40}")
         names |= dict.fromkeys(map(str, record))
+        _refuse_large(where, len(names), len(records))
     return {name: [record.get(name) for record in records] for name in names}
 
 
@@ -87,6 +103,7 @@ def renamed(columns: Columns, names: Mapping[str, str], *, where: str, option: s
 
 def _of_mapping(table: Mapping[Any, Any], where: str) -> Columns:
     columns = {}
+    _refuse_large(where, len(table))
     for name, column in table.items():
         if isinstance(column, str | bytes | Mapping) or not isinstance(column, Iterable):
             raise RequestError(
@@ -110,7 +127,8 @@ def _separated(path: Path, text: str, delimiter: str) -> Columns:
     if not rows:
         return {}
     header = [name.strip() for name in rows[0]]
-    if doubled := [name for name in header if header.count(name) > 1]:
+    _refuse_large(str(path), len(header))
+    if doubled := [name for name, times in Counter(header).items() if times > 1]:
         raise RequestError(f"{path}: the column {doubled[0]!r} is there twice; name each column once")
     for number, row in enumerate(rows[1:], start=1):
         if len(row) != len(header):
@@ -129,16 +147,16 @@ def _json_lines(path: Path, text: str) -> list[Any]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
-                records.append(json.loads(line))
-            except ValueError as error:
+                records.append(_parsed(line))
+            except (ValueError, RecursionError) as error:
                 raise RequestError(f"{path}, line {number}: not JSON ({error}); give one object a line") from None
     return records
 
 
 def _json(path: Path, text: str) -> Columns:
     try:
-        document = json.loads(text)
-    except ValueError as error:
+        document = _parsed(text)
+    except (ValueError, RecursionError) as error:
         raise RequestError(
             f"{path}: not JSON ({error}); give a list of objects, or one object a line as .jsonl"
         ) from None
@@ -149,14 +167,66 @@ def _json(path: Path, text: str) -> Columns:
     raise RequestError(f"{path}: expected a list of objects, got {document!r:.40}")
 
 
+def _parsed(text: str) -> Any:
+    """Return what a JSON text says; ValueError for half of a character, which no file can hold."""
+    document = json.loads(text)
+    if _SURROGATE.search(text):
+        try:
+            json.dumps(document, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"\\u{ord(error.object[error.start]):04x} is half of a character") from None
+    return document
+
+
 def _parquet(path: Path) -> Columns:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        columns: Columns = pq.read_table(path).to_pydict()
-    except pa.ArrowInvalid as error:
+        file = pq.ParquetFile(path)
+        about = file.metadata
+        groups = [about.row_group(number) for number in range(about.num_row_groups)]
+        chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+        _refuse_large(str(path), about.num_columns)
+        cells, stated = (sum(getattr(c, n) for c in chunks) for n in ("num_values", "total_uncompressed_size"))
+        if cells > MOST_CELLS or stated > MOST_BYTES:
+            raise RequestError(
+                _too_large(path, f"{cells:,} entries, {stated:,} bytes", f"{MOST_CELLS:,} and {MOST_BYTES:,}")
+            )
+        # A text that many rows share is stored once. So it is read, until it is known what all of them take.
+        texts = [chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"]
+        table = pq.read_table(path, read_dictionary=list(dict.fromkeys(texts)))
+        if (size := sum(map(_expanded, table.columns))) > MOST_BYTES:
+            raise RequestError(_too_large(path, f"{size:,} bytes", f"{MOST_BYTES:,}"))
+        columns: Columns = table.to_pydict()
+    except pa.ArrowException as error:
         raise RequestError(
             f"cannot read {path.name} as parquet ({str(error).splitlines()[0]}); write it again"
         ) from None
     return columns
+
+
+def _expanded(column: pa.ChunkedArray) -> int:
+    """Return the bytes of a column's texts when every row has its own."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _expanded(pc.list_flatten(column))
+    if pa.types.is_struct(column.type):
+        return sum(map(_expanded, column.flatten()))
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    return sum(pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0 for chunk in column.chunks)
+
+
+def _refuse_large(where: str, columns: int, rows: int = 1) -> None:
+    """Raise RequestError for more columns than a table of answers has, and for more entries than fit."""
+    if columns > MOST_COLUMNS:
+        raise RequestError(_too_large(where, f"{columns:,} columns", f"{MOST_COLUMNS:,}"))
+    if columns * rows > MOST_CELLS:
+        raise RequestError(_too_large(where, f"{columns:,} columns and {rows:,} rows", f"{MOST_CELLS:,} entries"))
+
+
+def _too_large(where: Path | str, got: str, most: str) -> str:
+    return f"{where} is too large: it has {got}, and the most is {most}; keep the columns that are needed, or split it"

@@ -162,6 +162,7 @@ def measure(
     stop_after: int = STOP_AFTER,
     workers: int = 1,
     ray_address: str | None = None,
+    trust_remote_code: bool = False,
     progress: Progress = no_progress,
 ) -> Result:
     """Run or resume tasks on a model and return the result, as `equivox run` does on the command line.
@@ -183,6 +184,8 @@ def measure(
         Options of the scoring.
     workers, ray_address
         How many engines of a named model answer at a time, and on which Ray cluster; this machine by default.
+    trust_remote_code
+        Your consent to code of the model's repository, without which a model that needs it is refused.
     progress
         Function that is called with the stage, the number done and the total.
 
@@ -217,6 +220,7 @@ def measure(
         retry_failed=retry_failed,
         stop_after=stop_after,
         workers=own,
+        trust_remote_code=trust_remote_code,
     )
     scores = execute(spec, engine=None if isinstance(model, str) else model, progress=progress)
     return Result(spec.output, scores)

@@ -8,42 +8,40 @@ from functools import cache
 from pathlib import Path
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.plugins import TASKS, added
-from equivox.core.task import Task
+from equivox.core.plugins import TASKS, added, warned
+from equivox.core.task import Task, tasks_in
 
 
 def builtin_tasks() -> dict[str, Task]:
-    """Return every task by name: those of equivox, then those of installed packages.
-
-    Raises RequestError, naming the package, for an entry point that cannot be loaded or gives no tasks.
-    """
+    """Return every task by name: those of equivox, then those of installed packages."""
     from equivox.tasks import ALL_TASKS
 
-    found = {task.name: task for task in ALL_TASKS}
-    for where, tasks in _added_tasks():
-        for task in tasks:
-            if found.setdefault(task.name, task) is not task:
-                raise RequestError(f"{where} adds {task.name}, which is there already; uninstall one of the packages")
-    return found
+    return {**{task.name: task for task in ALL_TASKS}, **_added_tasks()[0]}
 
 
 @cache
-def _added_tasks() -> list[tuple[str, list[Task]]]:
-    """Return the tasks of installed packages, each list with its source."""
-    found = []
-    for name, (package, given) in added(TASKS).items():
-        where = f"the entry point {name} of {package}"
-        found.append((where, tasks_in(given, where)))
-    return found
+def _added_tasks() -> tuple[dict[str, Task], dict[str, str]]:
+    """Return the tasks of installed packages by name, and for each name that is refused the reason.
 
+    A name is refused if its entry point cannot be loaded or if two packages use it.
+    """
+    from equivox.tasks import ALL_TASKS
 
-def tasks_in(given: object, where: str) -> list[Task]:
-    """Return the tasks in a task or a sequence of tasks; RequestError for other objects."""
-    if isinstance(given, Task):
-        return [given]
-    if isinstance(given, Sequence) and given and all(isinstance(entry, Task) for entry in given):
-        return list(given)
-    raise RequestError(f"{where} gives {given!r:.60}, not tasks; give a Task or a non-empty list of tasks")
+    plugins = added(TASKS, read=tasks_in)
+    own = {task.name: task for task in ALL_TASKS}
+    refused = {name: plugin.refusal for name, plugin in plugins.items() if plugin.refusal}
+    found: dict[str, tuple[str, Task]] = {}
+    for plugin in plugins.values():
+        for task in plugin.given or ():
+            if own.get(task.name) is task:  # equivox adds its own tasks by an entry point, too
+                continue
+            package, first = found.setdefault(task.name, (plugin.package, task))
+            if task.name in own:
+                warned(f"{plugin.package} adds the task {task.name}, which equivox has; that of equivox is used")
+            elif first is not task:
+                why = f"{package} and {plugin.package} both add the task {task.name}; uninstall one of them"
+                refused[task.name] = warned(why)
+    return {name: task for name, (_, task) in found.items() if name not in {*own, *refused}}, refused
 
 
 def custom_tasks(tasks: Sequence[Task]) -> list[str]:
@@ -80,7 +78,7 @@ def resolve_tasks(selection: str) -> list[Task]:
     any (`spoken_stereoset:accent`), a YAML file that declares tasks on a custom corpus, or a Python file with `TASKS`.
     Raises RequestError with the nearest names for other entries.
     """
-    known = builtin_tasks()
+    known, refused = builtin_tasks(), _added_tasks()[1]
     families = {task.family for task in known.values()}
     chosen: dict[str, Task] = {}
     for entry in filter(None, (part.strip() for part in selection.split(","))):
@@ -92,6 +90,8 @@ def resolve_tasks(selection: str) -> list[Task]:
             found = [task for task in known.values() if task.family == entry]
         elif task := open_task(entry):
             found = [task]
+        elif reason := refused.get(entry) or refused.get(entry.partition(":")[0]):
+            raise RequestError(reason)
         else:
             raise RequestError(
                 f"unknown task {entry!r}{nearest(entry, [*known, *families])}; "

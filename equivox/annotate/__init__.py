@@ -22,7 +22,7 @@ from equivox.core.annotation import (
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.outage import STOP_AFTER
-from equivox.core.plugins import ANNOTATORS, added
+from equivox.core.plugins import ANNOTATORS, Plugin, added
 from equivox.engines.workers import Workers
 
 __all__ = [
@@ -63,8 +63,16 @@ class AnnotatorFile(BaseModel):
 
 def annotator_names() -> list[str]:
     """Return the names of the annotators of equivox, then those of installed packages."""
-    packaged = (name for name in config_names("annotators") if name not in {RULES, "prompt"})
-    return [RULES, *packaged, *added(ANNOTATORS)]
+    return [*_own_names(), *added_annotators()]
+
+
+def added_annotators() -> dict[str, Plugin]:
+    """Return the annotators of installed packages by name."""
+    return added(ANNOTATORS, _own_names())
+
+
+def _own_names() -> tuple[str, ...]:
+    return (RULES, *(name for name in config_names("annotators") if name not in {RULES, "prompt"}))
 
 
 def evaluation_of(name: str) -> tuple[str, int | None]:
@@ -90,8 +98,8 @@ def open_annotator(name: str, workers: Workers | None = None) -> Annotator:
         from equivox.annotate.rules import RulesAnnotator
 
         return RulesAnnotator()
-    if name in added(ANNOTATORS):
-        return added(ANNOTATORS)[name][1]()  # type: ignore[no-any-return]
+    if plugin := added_annotators().get(name):
+        return plugin.use()()  # type: ignore[no-any-return]
     return _from_file(name, [None], workers)[0]
 
 
@@ -101,7 +109,7 @@ def open_evaluations(name: str, numbers: Sequence[int], workers: Workers | None 
     An evaluation samples its answers, with seeds of its own, as `evaluation_sampling` of the annotator's file says.
     RequestError if the annotator is not a model, or its file does not say how to sample: all would be alike.
     """
-    if name == RULES or name in added(ANNOTATORS):
+    if name == RULES or name in added_annotators():
         raise RequestError(
             f"`annotator` {name} has no independent evaluations, only models have; leave out @{numbers[0]}"
         )
@@ -144,9 +152,10 @@ def _from_file(named: str, evaluations: Sequence[int | None], workers: Workers |
     """Return the annotator of a packaged or own file; for each number an evaluation of it."""
     from equivox.annotate.model import ModelAnnotator
     from equivox.core.task import Sampling
-    from equivox.engines import engine_from_args
+    from equivox.engines import engine_from_args, model_names, refuse_remote_code
 
     name, declared = declared_annotator(named)
+    refuse_remote_code({named} & {*model_names()} - {*annotator_names()})
     fields = declared.sampling
     if evaluations != [None]:
         fields = {**fields, **declared.evaluation_sampling}

@@ -15,6 +15,7 @@ from equivox.cli.options import (
     RayAddressOption,
     RetryFailedOption,
     TasksArgument,
+    TrustOption,
     WorkersOption,
     data_option,
     output_option,
@@ -65,6 +66,7 @@ def engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...,
         ] = STOP_AFTER,
         workers: WorkersOption = 1,
         ray_address: RayAddressOption = None,
+        trust_remote_code: TrustOption = False,
         dry_run: Annotated[
             bool, typer.Option("--dry-run", help="Check everything, write nothing, and print what the run would take.")
         ] = False,
@@ -93,6 +95,7 @@ def engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...,
             retry_failed=retry_failed,
             stop_after=stop_after,
             workers=Workers(workers, ray_address),
+            trust_remote_code=trust_remote_code,
         )
         return _show_dry_run(spec) if dry_run else _run(spec, quiet=quiet)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equivox.cli.options import QuietOption, RayAddressOption, data_option, names_in, output_option
+from equivox.cli.options import QuietOption, RayAddressOption, TrustOption, data_option, names_in, output_option
 from equivox.core.errors import RequestError
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class AskedFile:
     workers: int | None = None
     ray_address: str | None = None
     side_by_side: int | None = None
+    trust_remote_code: bool = False
 
     @property
     def folder(self) -> Path:
@@ -63,7 +64,8 @@ class AskedFile:
             file = run_file_of(self.name, models, data=self.data, limit=self.limit, annotators=named)
             return file, settings_of(file, lambda _: tasks)
         file = open_run_file(self.name, data=self.data, limit=self.limit, annotators=named or None)
-        return file, settings_of(file, resolve_tasks, models=models, tasks=self.tasks)
+        settings = settings_of(file, resolve_tasks, models=models, tasks=self.tasks)
+        return file, [replace(setting, trust_remote_code=self.trust_remote_code) for setting in settings]
 
     def places(self, file: RunFile, settings: Sequence[Setting]) -> tuple[Workers, int]:
         """Return the workers and how many runs stand side by side; those of the file are at most what fits."""
@@ -128,12 +130,14 @@ def reproduce(
         int | None,
         typer.Option(min=1, help="How many models answer at a time, each with an equal part of the workers; 1."),
     ] = None,
+    trust_remote_code: TrustOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Run every model of a run file in all its settings; repeat the command to resume."""
     asked = AskedFile(
-        file, data, limit, models, tasks, annotator, workers=workers, ray_address=ray_address, side_by_side=side_by_side
-    )
+        file, data, limit, models, tasks, annotator, workers=workers, ray_address=ray_address,
+        side_by_side=side_by_side, trust_remote_code=trust_remote_code,
+    )  # fmt: skip
     output = output or asked.folder
     return _check(asked, output) if check else _reproduce(asked, output, tables=tables, quiet=quiet)
 
@@ -143,16 +147,19 @@ def _check(asked: AskedFile, output: Path) -> int:
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console
     from equivox.report.audit_tables import missing_table
+    from equivox.report.cost_tables import code_notes
     from equivox.report.table import print_tables
     from equivox.run.readiness import missing
 
     _, settings = asked.open()
-    found = missing(settings, output)
-    if not found:
+    if found := missing(settings, output):
+        print_tables(console(), [missing_table(found)])
+    else:
         console().print("Nothing is missing.")
-        return EXIT_DONE
-    print_tables(console(), [missing_table(found)])
-    return EXIT_INCOMPLETE
+    files = [setting.file for setting in settings]
+    for note in code_notes((m for file in files for m in file.models), (a for file in files for a in file.annotators)):
+        console().print(note, markup=False)
+    return EXIT_INCOMPLETE if found else EXIT_DONE
 
 
 def _reproduce(asked: AskedFile, output: Path, *, tables: Path | None = None, quiet: bool) -> int:

@@ -104,6 +104,9 @@ OtherRunsOption = Annotated[
 RetryFailedOption = Annotated[
     bool, typer.Option("--retry-failed", help="Ask again what failed before: the model, and the annotator.")
 ]
+TrustOption = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Run the code in the repositories of models that need it.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 WorkersOption = Annotated[
     int,

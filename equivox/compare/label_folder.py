@@ -10,22 +10,27 @@ import csv
 import io
 import json
 import re
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from equivox.compare.labels import ADJUDICATED, KEY_FILE, comparable, filled_in
 from equivox.core.errors import RequestError
-from equivox.core.files import write_text, write_whole
+from equivox.core.files import TEMPORARY, refused, write_text, write_whole
 
 SHEET_FILE = "sheet.json"
 """The items of a label folder as people see them."""
 MEDIA_FOLDER = "media"
 _PREFIX = "labels-"
-_NAME_LENGTH = 40
+_LONGEST_NAME, _LONGEST_FILE = 40, 200
+"""The longest name of a person, in characters, and as it stands in the name of a file, in bytes."""
+_PATIENCE_S = 30.0
+"""Seconds that a label waits for another server on the same folder; one that was killed holds nothing up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,15 +61,18 @@ class Item:
 
 
 def person_name(given: str) -> str:
-    """Return a person's name as it stands in a file name; RequestError if nothing of it can.
+    """Return a person's name as it stands in a file name, another one for every name; RequestError if it is none.
 
-    >>> person_name(" Ana Lucía ")
-    'Ana-Lucía'
+    >>> person_name(" Ana  Lucía "), person_name("A/B")
+    ('Ana Lucía', 'A%2FB')
     """
-    name = re.sub(r"[\W_]+", "-", given.strip()).strip("-")[:_NAME_LENGTH]
-    if not name or name.casefold() == ADJUDICATED:
+    name = unicodedata.normalize("NFC", " ".join(given.split()))
+    if not any(map(str.isalnum, name)) or not name.isprintable() or name.casefold() == ADJUDICATED:
         raise RequestError(f"a person's name needs a letter or a digit and is not {ADJUDICATED!r}, got {given!r}")
-    return name
+    in_file = re.sub(r"[^\w .-]", lambda sign: quote(sign[0], safe=""), name)
+    if len(name) > _LONGEST_NAME or len(in_file.encode()) > _LONGEST_FILE:
+        raise RequestError(f"a person's name has at most {_LONGEST_NAME} letters, got {given[:_LONGEST_NAME]!r}…")
+    return in_file
 
 
 def label_files(folder: Path) -> list[Path]:
@@ -77,18 +85,21 @@ def label_files(folder: Path) -> list[Path]:
 class LabelFolder:
     """The items of a label folder and what people said of them; each label is on disk before `save` returns.
 
-    Several threads of one process may use it at once. RequestError if `folder` is no label folder.
+    Several threads and processes may use one folder at once. RequestError if `folder` is no label folder.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.items = _items(folder)
         self._asked = {(one.item, asked.name): asked for one in self.items for asked in one.asked}
-        self._lock = threading.Lock()
+        if left := list(folder.glob(f"{TEMPORARY}*")):  # by a process that was killed
+            with self._alone(folder):
+                for path in left:
+                    path.unlink(missing_ok=True)
 
     def people(self) -> list[str]:
         """Return the names of those who have labelled something."""
-        return [path.stem.removeprefix(_PREFIX) for path in sorted(self.folder.glob(f"{_PREFIX}*.csv"))]
+        return [unquote(path.stem.removeprefix(_PREFIX)) for path in sorted(self.folder.glob(f"{_PREFIX}*.csv"))]
 
     def labels(self, person: str) -> dict[str, dict[str, str]]:
         """Return what one person said so far: item → attribute → label."""
@@ -134,9 +145,11 @@ class LabelFolder:
         return sum(all(said.get(one.item, {}).get(asked.name) for asked in one.asked) for one in self.items)
 
     def media(self, item: str) -> Path | None:
-        """Return the file of an item's recording or picture, None without one."""
+        """Return the file of an item's recording or picture; None without one, and for a link to another place."""
+        place = self.folder.resolve() / MEDIA_FOLDER
         name = next((one.media for one in self.items if one.item == item), "")
-        return self.folder / MEDIA_FOLDER / name if name else None
+        path = (place / name).resolve()
+        return path if name and path.parent == place and path.is_file() else None
 
     def _file(self, person: str) -> Path:
         return self.folder / f"{_PREFIX}{person_name(person)}.csv"
@@ -145,11 +158,22 @@ class LabelFolder:
         if not any(item == known for known, _ in self._asked):
             raise RequestError(f"no item {item!r} is on the sheet of {self.folder}")
         checked = {name: self._checked(item, name, label) for name, label in labels.items()}
-        with self._lock:
+        with self._alone(file):
             stored = _read(file)
             stored[item] = stored.get(item, {}) | checked
             rows = ((of, name, label) for of, given in stored.items() for name, label in given.items() if label)
             write_text(file, labels_csv(rows))
+
+    @contextmanager
+    def _alone(self, path: Path) -> Iterator[None]:
+        """Hold the folder's lock, which one thread of one process has at a time; StorageError if it cannot be had."""
+        from filelock import FileLock
+
+        try:
+            with FileLock(self.folder / ".lock", timeout=_PATIENCE_S):
+                yield
+        except OSError as error:
+            raise refused(path, error) from error
 
     def _checked(self, item: str, name: str, label: str) -> str:
         asked = self._asked.get((item, name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -227,7 +228,7 @@ def filled_in(file: Path) -> Iterable[tuple[int, str, str, str]]:
         text = file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"labels {file} cannot be read ({error}); give CSV in UTF-8") from None
-    reader = csv.DictReader(text.splitlines(keepends=True))
+    reader = csv.DictReader(io.StringIO(text, newline=""))
     for name in ("item", "attribute", "label"):
         if name not in (reader.fieldnames or ()):
             raise RequestError(f"labels {file} lack the column {name!r}; keep the columns of the sheet")

@@ -42,12 +42,14 @@ class Origin:
 
     `data` is `sample`, or the name of the folder or file that the corpora were in; `limit` is the number of samples
     that each task was cut to; `fingerprint` is the SHA-256 of the run's manifest, which states the hashes of its files.
+    `revision` is that of the model: a commit, the hash of a local model, or what its engine states.
     """
 
     date: str = ""
     data: str = ""
     limit: int | None = None
     fingerprint: str = ""
+    revision: str = ""
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,7 @@ def _origin(folder: Path, manifest: Mapping[str, Any]) -> Origin:
         data=str(public_manifest(manifest)["command"].get("data") or ""),
         limit=manifest["identity"].get("limit"),
         fingerprint=file_hash(folder / MANIFEST_FILE),
+        revision=str(manifest["identity"]["model"].get("revision") or ""),
     )
 
 

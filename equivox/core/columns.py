@@ -170,6 +170,25 @@ def whole(name: str, column: Sequence[str | None]) -> list[str]:
     return found
 
 
+def groups_of(name: str, column: Sequence[str | None]) -> list[str]:
+    """Return a required column of groups.
+
+    RequestError if a row lacks its group, if one is the text `nan`, and if two are told apart by case or space alone.
+    """
+    found = whole(name, column)
+    spelled: dict[str, str] = {}
+    for group in dict.fromkeys(found):
+        alike = " ".join(group.casefold().split())
+        if alike in ("nan", "<na>"):
+            raise RequestError(f"`{name}` holds the text {group!r}, a missing entry: leave it empty, or name the group")
+        other = spelled.setdefault(alike, group)
+        if other != group:
+            raise RequestError(
+                f"`{name}` holds {other!r} and {group!r}, which differ in case or space: write them alike"
+            )
+    return found
+
+
 def row_coverage(used: Sequence[bool], groups: Sequence[str] | None = None) -> Coverage:
     """Count rows and usable rows, also by group if `groups` are given."""
     of = groups or ["all"] * len(used)

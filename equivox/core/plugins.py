@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError
+from equivox.core.text import visible
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 TASKS, ENGINES, DATASET_BUILDERS, ANNOTATORS = (
     "equivox.tasks",
@@ -18,7 +25,7 @@ TASKS, ENGINES, DATASET_BUILDERS, ANNOTATORS = (
 `equivox.tasks`
     A `Task`, or a list of them.
 `equivox.engines`
-    A function of the model arguments (a mapping, or the text after the colon) that returns an engine.
+    A function of the model arguments (a mapping) that returns an engine.
 `equivox.dataset_builders`
     A `Builder` class, or a function of a `DataSource` and `--data` that returns a `Corpus`.
 `equivox.annotators`
@@ -26,31 +33,75 @@ TASKS, ENGINES, DATASET_BUILDERS, ANNOTATORS = (
 """
 GROUPS = (TASKS, ENGINES, DATASET_BUILDERS, ANNOTATORS)
 
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plugin:
+    """One name that an installed package adds: its object, or in `refusal` the reason why nobody can use it."""
+
+    package: str
+    given: Any = None
+    refusal: str = ""
+
+    def use(self) -> Any:
+        """Return the object; RequestError with the reason if the name is refused."""
+        if self.refusal:
+            raise RequestError(self.refusal)
+        return self.given
+
+
+def a_function(given: Any, where: str) -> Any:
+    """Return a function or a class; RequestError for any other object."""
+    if not callable(given):
+        raise RequestError(f"{where} gives {given!r:.60}, not a function")
+    return given
+
 
 @cache
-def added(group: str) -> dict[str, tuple[str, Any]]:
-    """Return the objects that installed packages add to a group: name → the package's name and the object.
+def added(
+    group: str, taken: Collection[str] = frozenset(), read: Callable[[Any, str], Any] = a_function
+) -> dict[str, Plugin]:
+    """Return what installed packages add to a group, by name.
 
-    Raises RequestError, naming the package, for an entry point that cannot be loaded or a name that two packages use.
+    A name is refused, with one warning, if its object cannot be loaded or if two packages use it; every other name
+    works. A name in `taken` is one of equivox, which stays what it is. `read` receives an object and its origin, and
+    returns what is used of it; it raises RequestError for an object of the wrong kind.
     """
     from importlib.metadata import entry_points
 
-    found: dict[str, tuple[str, Any]] = {}
+    by_name: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=group):
-        package = entry.dist.name if entry.dist else entry.module
-        if entry.name in found:
-            raise RequestError(
-                f"the packages {found[entry.name][0]} and {package} both add {entry.name!r} to {group}; "
-                "uninstall one of them"
-            )
-        try:
-            found[entry.name] = package, entry.load()
-        except Exception as error:  # a foreign module raises whatever it raises
-            raise RequestError(
-                f"the package {package} adds {entry.name!r} to {group}, which cannot be loaded "
-                f"({type(error).__name__}: {error}); update or uninstall it"
-            ) from error
-    return found
+        if entry.name in taken:
+            warned(f"{_package(entry)} adds {entry.name!r} to {group}, which equivox has; that of equivox is used")
+        else:
+            by_name.setdefault(entry.name, []).append(entry)
+    return {name: _plugin(group, entries, read) for name, entries in by_name.items()}
+
+
+def warned(reason: str) -> str:
+    """Return a reason, on one line, after a warning that gives it."""
+    reason = visible(" ".join(reason.split()))
+    _LOG.warning("warning: %s", reason)
+    return reason
+
+
+def _plugin(group: str, entries: list[EntryPoint], read: Callable[[Any, str], Any]) -> Plugin:
+    """Return the plug-in of one name, for which there should be one entry point."""
+    name, packages = entries[0].name, " and ".join(map(_package, entries))
+    if len(entries) > 1:
+        why = f"{packages} all add {name!r} to {group}; uninstall all but one"
+        return Plugin(package=packages, refusal=warned(why))
+    try:
+        return Plugin(package=packages, given=read(entries[0].load(), f"the entry point {name} of {packages}"))
+    except (Exception, SystemExit) as error:  # a foreign module raises whatever it raises
+        why = str(error) if isinstance(error, RequestError) else f"{type(error).__name__}: {error}"
+        refusal = f"{packages} adds {name!r} to {group}, which cannot be loaded ({why}); update or uninstall it"
+        return Plugin(package=packages, refusal=warned(refusal))
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"the package {entry.dist.name if entry.dist else entry.module}"
 
 
 @cache

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le
 
 from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute, Role, WorkedExample
+from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.segments import AnnotationScheme, Segment, SegmentTool
 
@@ -47,6 +48,7 @@ __all__ = [
     "Task",
     "WorkedExample",
     "digest",
+    "tasks_in",
 ]
 
 Column = str | int | float | None
@@ -305,3 +307,12 @@ class Task:
                 "annotation": [dict(self.annotation.identity), self.annotation.digest],
             }
         )
+
+
+def tasks_in(given: object, where: str) -> list[Task]:
+    """Return the tasks in a task or a sequence of tasks; RequestError for other objects."""
+    if isinstance(given, Task):
+        return [given]
+    if isinstance(given, Sequence) and given and all(isinstance(entry, Task) for entry in given):
+        return list(given)
+    raise RequestError(f"{where} gives {given!r:.60}, not tasks; give a Task or a non-empty list of tasks")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
-from equivox.core.plugins import ENGINES, added
+from equivox.core.plugins import ENGINES, Plugin, added
 from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, without_credentials
 from equivox.core.requests import (
     Engine,
@@ -41,29 +42,25 @@ __all__ = [
     "request_key",
 ]
 
-SCHEMES = {
-    "simulated": "models whose bias is known: simulated:oracle, simulated:random, simulated:biased, simulated:planted",
-    "vllm": "a model on this machine's vLLM: vllm:model_name=org/model,dtype=bfloat16",
-    "endpoint": "an OpenAI-compatible server: endpoint:model_name=…,base_url=https://…/v1",
-    "transformers": "a model on this machine's transformers: transformers:model_name=org/model",
-}
-"""Schemes (the text before the colon of a model's name) and their descriptions."""
+SCHEMES = ("simulated", "vllm", "endpoint", "transformers")
+"""The schemes of equivox: the text before the colon of a model's name."""
 
 
-def schemes() -> dict[str, str]:
-    """Return every scheme with its description: those of equivox, then those of installed packages."""
-    found = dict(SCHEMES)
-    for name, (package, make) in added(ENGINES).items():
-        lines = (make.__doc__ or "").strip().splitlines()
-        found.setdefault(name, lines[0] if lines else f"an engine of {package}")
-    return found
+def schemes() -> list[str]:
+    """Return every scheme: those of equivox, then those of installed packages."""
+    return [*SCHEMES, *_added_engines()]
+
+
+def _added_engines() -> dict[str, Plugin]:
+    return added(ENGINES, SCHEMES)
 
 
 class ModelFile(BaseModel):
     """The fields of a model's YAML file; unknown fields are refused.
 
     `gpu_memory_gb` is what the weights and a small cache need on one GPU, in GB. `serve` is the command that serves the
-    model at its `base_url`, for a model that the user must serve.
+    model at its `base_url`, for a model that the user must serve. `remote_code` says that the model runs code of its
+    repository, which needs the user's consent.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -74,6 +71,7 @@ class ModelFile(BaseModel):
     note: str = ""
     serve: str = ""
     gpu_memory_gb: float | None = None
+    remote_code: bool = False
 
 
 def model_names() -> list[str]:
@@ -81,6 +79,7 @@ def model_names() -> list[str]:
     return config_names("models")
 
 
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _FORMERLY = "reference:"
 
 
@@ -93,18 +92,24 @@ def current_name(model: str) -> str:
     return f"simulated:{model.removeprefix(_FORMERLY)}" if model.startswith(_FORMERLY) else model
 
 
-def open_engine(model: str, tasks: Sequence[Task], workers: Workers | None = None) -> Engine:
+def open_engine(
+    model: str, tasks: Sequence[Task], workers: Workers | None = None, *, trust_remote_code: bool = False
+) -> Engine:
     """Return the engine for `model`; no model is loaded yet.
 
     `model` is `scheme:rest` (`simulated:planted?shift=0.2`), the name of a packaged model, or a YAML file that names
-    its engine. With several `workers` the engine is a pool of such engines. Raises RequestError for any other text,
-    and for arguments that the engine does not know.
+    its engine. With several `workers` the engine is a pool of such engines. `trust_remote_code` is the user's consent
+    to code of the model's repository. Raises RequestError for any other text, for arguments that the engine does not
+    know, and for a model that needs the consent and has none.
     """
+    refuse_remote_code([model], trusted=trust_remote_code)
     scheme, arguments = engine_of(model)
     if isinstance(arguments, str):
         from equivox.engines.simulated import SimulatedEngine
 
         return _pooled(partial(SimulatedEngine.from_spec, arguments, tasks), workers)
+    if trust_remote_code and (runs_remote_code(model) or model.startswith(_LOADING)):
+        arguments = {"trust_remote_code": True, **arguments}
     return engine_from_args(scheme, arguments, workers)
 
 
@@ -124,14 +129,54 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
         return scheme, rest
     if scheme in schemes() and rest:
         return scheme, parse_model_args(rest)
-    if model.endswith((".yaml", ".yml")) or model in model_names():
-        declared = read_config_file(ModelFile, model, "models")
+    if declared := model_file(model):
         return declared.engine, declared.model_parameters
     raise RequestError(
         f"unknown model {model!r}{nearest(model, [*schemes(), *model_names()])}; a model is written "
         f"{', '.join(f'{known}:…' for known in schemes())}, or it is the name of a file in configs/models, or a "
         ".yaml file"
     )
+
+
+def model_file(model: str) -> ModelFile | None:
+    """Return the file that `model` names, a packaged one or a user's; None for a model that is named otherwise."""
+    scheme, _, rest = model.partition(":")
+    if (scheme in schemes() and rest) or not (model.endswith((".yaml", ".yml")) or model in model_names()):
+        return None
+    return read_config_file(ModelFile, model, "models")
+
+
+_LOADING = ("vllm:", "transformers:")
+"""What the name of a model begins with that is loaded on this machine, by arguments of the user's own."""
+
+
+def runs_remote_code(model: str) -> bool:
+    """Return whether the file of `model` says that code of its repository runs, and does not give the user's word."""
+    declared = model_file(model)
+    return declared is not None and declared.remote_code and not declared.model_parameters.get("trust_remote_code")
+
+
+def refuse_remote_code(models: Iterable[str], *, trusted: bool = False) -> None:
+    """Raise RequestError, naming them, if `models` run code of their repositories and the user did not say so."""
+    if needing := [model for model in models if not trusted and runs_remote_code(model)]:
+        raise RequestError(
+            f"code from the model's repository on the Hub would run with {', '.join(needing)}; read that code, then "
+            "give `--trust-remote-code`, or set the model argument trust_remote_code: true in a copy of the file"
+        )
+
+
+def is_pinned(scheme: str, arguments: Mapping[str, Any] | str) -> bool:
+    """Return whether a model is always the same files: a folder, or a commit of a repository on the Hub.
+
+    True for a model that is not loaded on this machine: there is no revision that could be pinned.
+
+    >>> is_pinned("vllm", {"model_name": "org/model"}), is_pinned("vllm", {"model_name": "m", "revision": "0a" * 20})
+    (False, True)
+    """
+    if f"{scheme}:" not in _LOADING or isinstance(arguments, str):
+        return True
+    named = arguments.get("model_name") or arguments.get("model") or arguments.get("pretrained") or ""
+    return Path(str(named)).is_dir() or _COMMIT.fullmatch(str(arguments.get("revision", ""))) is not None
 
 
 def public_name(model: str, also: Collection[str] = ()) -> str:
@@ -213,13 +258,14 @@ def _one_engine(scheme: str, arguments: Mapping[str, Any]) -> Engine:
         from equivox.engines.transformers import TransformersEngine
 
         return TransformersEngine.from_args(arguments)
-    if scheme in added(ENGINES):
-        package, make = added(ENGINES)[scheme]
-        engine = make(arguments)
+    if plugin := _added_engines().get(scheme):
+        engine = plugin.use()(arguments)
         missing = [
             name for name in ("identity", "modalities", "check", "generate", "close") if not hasattr(engine, name)
         ]
         if missing:
-            raise RequestError(f"the engine {scheme} of {package} lacks `{missing[0]}`; see docs/add_an_engine.md")
+            raise RequestError(
+                f"the engine {scheme} of {plugin.package} lacks `{missing[0]}`; see docs/add_an_engine.md"
+            )
         return engine  # type: ignore[no-any-return]
     raise RequestError(f"unknown engine {scheme!r}; known: {', '.join(s for s in schemes() if s != 'simulated')}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from equivox.engines import model_label
+from equivox.annotate import RULES, added_annotators, declared_annotator, evaluation_of
+from equivox.engines import engine_of, is_pinned, model_label, runs_remote_code
 from equivox.report.numbers import DASH
 from equivox.report.table import Table
 from equivox.run.cost import ONE_AT_A_TIME, Effort, Estimate, ModelEstimate
@@ -15,6 +16,33 @@ _SPEED_NOTE = (
     f"tokens/s: of one worker; ? a guess, otherwise measured in {{where}}; {DASH}: on a server, or without a GPU. "
     "The annotator's speed is a guess."
 )
+
+
+def code_notes(models: Iterable[str], annotators: Iterable[str]) -> list[str]:
+    """Return which models run code of their repositories, and which models and annotators are not pinned to a commit.
+
+    >>> code_notes(["simulated:oracle"], ["rules"])
+    []
+    """
+    models = list(dict.fromkeys(models))
+    loaded = {name: engine_of(name) for name in models}
+    for name in {evaluation_of(name)[0]: None for name in annotators}:
+        if name != RULES and name not in added_annotators():
+            _, declared = declared_annotator(name)
+            loaded[name] = declared.engine, declared.model_parameters
+    remote = ", ".join(filter(runs_remote_code, models))
+    unpinned = ", ".join(name for name, given in loaded.items() if not is_pinned(*given))
+    return [
+        *([f"Code of the model's repository runs, and only with `--trust-remote-code`: {remote}."] if remote else []),
+        *(
+            [
+                f"No pinned revision: {unpinned}. The newest commit is loaded, and stored with the run; the model "
+                "argument `revision` pins one."
+            ]
+            if unpinned
+            else []
+        ),
+    ]
 
 
 def estimate_table(estimate: Estimate) -> Table:
@@ -66,6 +94,10 @@ def estimate_table(estimate: Estimate) -> Table:
                 if priced
                 else []
             ),
+            *code_notes(
+                (model.model for model in estimate.models),
+                (reader.name for model in estimate.models for reader in model.annotators),
+            ),
         ],
     )
 
@@ -97,6 +129,7 @@ def dry_run_table(found: DryRun) -> Table:
             *_hours_note(found.workers),
             "The annotator is asked once per segment of a response at most, and again where its answer is invalid.",
             f"cost: by `prompt_price` and `completion_price` of the arguments, in their currency; {DASH}: none given.",
+            *code_notes([found.target.name], [one.name for one in efforts[1:]]),
         ],
     )  # fmt: skip
 

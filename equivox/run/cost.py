@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from equivox.annotate import RULES, declared_annotator, evaluation_of
-from equivox.core.plugins import ANNOTATORS, added
+from equivox.annotate import RULES, added_annotators, declared_annotator, evaluation_of
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
 from equivox.dataset_builders.corpus import Corpus, open_corpus
@@ -190,7 +189,7 @@ def annotator_effort(
 ) -> Effort:
     """Return what so many requests to an annotator that is a model take; nothing is known of one without a file."""
     own = evaluation_of(name)[0]
-    if own in added(ANNOTATORS):
+    if own in added_annotators():
         return Effort(name=name, engine="", calls=calls)
     reckoned = reckoned or EstimateFields()
     _, declared = declared_annotator(own)

@@ -26,7 +26,7 @@ from equivox.core.files import damaged, is_file_name, read_document, write_docum
 from equivox.core.metric import Metric
 from equivox.core.plugins import TASKS, added, plugin_packages
 from equivox.core.segments import AnnotationScheme
-from equivox.core.task import DataSource, Media, Patch, Prompt, Sampling, SimulatedAnswers, Task
+from equivox.core.task import DataSource, Media, Patch, Prompt, Sampling, SimulatedAnswers, Task, tasks_in
 
 TASKS_FILE = "tasks.json"
 FILE_MODULE = "equivox_task_files"
@@ -153,8 +153,8 @@ def _find(value: Mapping[str, Any]) -> Any:
 def _registered() -> Mapping[str, Any]:
     """Return what the tasks of equivox and of installed packages consist of: what is stored of it → the object."""
     parts: dict[str, Any] = {}
-    for _, tasks in added(TASKS).values():
-        encode(tasks, parts)
+    for plugin in added(TASKS, read=tasks_in).values():
+        encode(plugin.given, parts)
     for answers in [part for part in parts.values() if isinstance(part, SimulatedAnswers)]:
         encode(answers.brief(), parts)
     return parts

@@ -20,11 +20,15 @@ from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, declared_name
 from equivox.dataset_builders.corpus import Corpus
 from equivox.run.pipeline import IMPORTED, RunSpec, count_failures, execute, open_corpora
-from equivox.run.response_table import Table, described_corpora, lacking
+from equivox.run.plan import samples_of
+from equivox.run.response_table import SAMPLE, Table, described_corpora, lacking
 from equivox.run.row_matching import Answer, Slot, match_rows
 
 NO_ROW, NO_TEXT = "the table has no row for it", "its row has no text"
 """The errors of requests that a table does not answer."""
+
+_MANY, _TOO_SPARSE = 100_000, 100
+"""Requests from which on a table is refused that answers fewer than one of so many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +78,7 @@ def import_responses(
     repeats: dict[str, int] = {}
     for name, _, _, repeat in slots:
         repeats[name] = max(repeats.get(name, 1), repeat + 1)
+    _refuse_sparse(table, tasks, corpora, slots, repeats)
     asked = [
         replace(base, sampling=replace(base.sampling, repeats=repeats[name]))
         for base, name in zip(spec.tasks, tasks, strict=True)
@@ -92,6 +97,22 @@ def import_responses(
         described=own is not None,
         without_rows=tuple(name for name in tasks if name not in repeats),
     )
+
+
+def _refuse_sparse(
+    table: Table,
+    tasks: Mapping[str, Task],
+    corpora: Mapping[str, Corpus],
+    slots: Mapping[Slot, Answer],
+    repeats: Mapping[str, int],
+) -> None:
+    """Raise RequestError where the repeats of a few samples ask for very many requests that no row answers."""
+    planned = sum(len(samples_of(corpora[tasks[name].data.corpus], tasks[name])) * n for name, n in repeats.items())
+    if planned > _MANY and planned > _TOO_SPARSE * len(slots):
+        raise RequestError(
+            f"{table.name} has {max(repeats.values()):,} responses of one sample, so every sample is asked as often: "
+            f"{planned:,} requests, and it has {len(slots):,} rows; check `{SAMPLE}`, or what the rows are matched by"
+        )
 
 
 class TableEngine:

@@ -65,7 +65,8 @@ PATCHING = ("simulated", "transformers", IMPORTED)
 class RunSpec:
     """Settings of a run: the model's name, the tasks as declared, and the variants to run.
 
-    `about` holds further entries of the manifest.
+    `about` holds further entries of the manifest; `trust_remote_code` is the user's consent to code of the model's
+    repository.
     """
 
     model: str
@@ -82,6 +83,7 @@ class RunSpec:
     retry_failed: bool = False
     stop_after: int = STOP_AFTER
     workers: Workers = field(default_factory=Workers, compare=False)
+    trust_remote_code: bool = field(default=False, compare=False)
     about: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -178,7 +180,10 @@ def checked(
         raise RequestError(f"`stop-after` must be 0 (never) or more, got {spec.stop_after}")
     tasks = spec.varied
     check_output(spec.output)
-    given, engine = engine, engine or open_engine(spec.model, tasks, spec.workers)
+    given, engine = (
+        engine,
+        engine or open_engine(spec.model, tasks, spec.workers, trust_remote_code=spec.trust_remote_code),
+    )
     remember_secrets(engine.identity.settings, also=engine.identity.public)
     refuse_overrides(engine.identity, spec.sampling)
     with nullcontext() if given else closing(engine):

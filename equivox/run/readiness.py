@@ -19,7 +19,7 @@ from equivox.configs import config_names, read_config_file
 from equivox.core.errors import EquivoxError
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus, open_corpus
-from equivox.engines import ModelFile, engine_of, model_names, open_engine
+from equivox.engines import engine_of, model_file, open_engine
 from equivox.run.pipeline import check_output, refuse_patches
 from equivox.run.plan import make_plan
 from equivox.run.run_files import Setting
@@ -85,7 +85,7 @@ def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
 
 def _check_model(model: str, setting: Setting, tasks: Sequence[Task], corpora: dict[str, Corpus]) -> None:
     """Raise an error if `model` could not answer the tasks whose data are there."""
-    with closing(open_engine(model, setting.varied)) as engine:
+    with closing(open_engine(model, setting.varied, trust_remote_code=setting.trust_remote_code)) as engine:
         refuse_patches(setting.varied, engine)
         plans = [
             make_plan([task], corpora, engine.identity, limit=_few(task, corpora), seed=setting.file.seed)
@@ -102,12 +102,10 @@ def _few(task: Task, corpora: dict[str, Corpus]) -> int:
 
 def _memory(model: str) -> Iterator[str]:
     """Yield why this machine's GPU does not hold `model`, if its file says what it needs."""
-    scheme, _ = engine_of(model)
-    if scheme not in ("vllm", "transformers") or model not in model_names():
+    declared = model_file(model)
+    if declared is None or declared.engine not in ("vllm", "transformers") or declared.gpu_memory_gb is None:
         return
-    needed = read_config_file(ModelFile, model, "models").gpu_memory_gb
-    if needed is None:
-        return
+    needed = declared.gpu_memory_gb
     there = gpu_memory_gb()
     if there is None:
         yield f"no GPU was found; {model} needs about {needed:g} GB"

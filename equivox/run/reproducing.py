@@ -21,7 +21,7 @@ from equivox.core.progress import Progress
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus
-from equivox.engines import Engine, Workers, cluster
+from equivox.engines import Engine, Workers, cluster, refuse_remote_code
 from equivox.engines.pool import PoolEngine, take_over
 from equivox.run.pipeline import PreparedRun, RunSpec, prepared, read_responses, rescore, writing
 from equivox.run.run_files import Setting
@@ -70,6 +70,9 @@ def run_all(
     """
     workers = workers or Workers()
     _refuse_crowd(settings, workers, side_by_side)
+    refuse_remote_code(
+        dict.fromkeys(model for setting in settings if not setting.trust_remote_code for model in setting.file.models)
+    )
     opened_in: defaultdict[str | None, dict[str, Corpus]] = defaultdict(dict)
     finished = []
     with cluster.connected(workers):

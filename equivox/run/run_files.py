@@ -108,11 +108,13 @@ class Setting:
     """One setting of a run file: its fields, and the tasks that its models run.
 
     `name` is empty if the file has no settings; otherwise it is the folder that the runs of the setting go into.
+    `trust_remote_code` is the user's consent to code of the models' repositories, which no file can give.
     """
 
     name: str
     file: RunFile
     tasks: Sequence[Task]
+    trust_remote_code: bool = False
 
     @property
     def varied(self) -> list[Task]:
@@ -137,6 +139,7 @@ class Setting:
             conditions=parse_conditions(file.conditions),
             sampling=file.sampling,
             annotator=first if file.evaluations == 1 else f"{first}@1",
+            trust_remote_code=self.trust_remote_code,
             options=scoring_options(merge=file.merge, encoder=file.encoder, merge_threshold=file.merge_threshold),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import ColumnMetric, row_coverage, whole, whole_or_none
+from equivox.core.columns import ColumnMetric, groups_of, row_coverage, whole_or_none
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, NAN, Merge, scoring_options
 from equivox.metrics.badf.associations import (
     LEVEL,
@@ -49,7 +49,7 @@ def measure(
     rows is.
     """
     scoring_options(merge=merge, merge_threshold=merge_threshold)
-    who = whole("identities", identities)
+    who = groups_of("identities", identities)
     called = whole_or_none("names", names)
     places = whole_or_none("categories", categories) or [""] * len(who)
     keys = whole_or_none("stories", stories) or [str(row) for row in range(len(who))]

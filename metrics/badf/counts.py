@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from equivox.core.columns import ColumnMetric, row_coverage, whole, whole_or_none
+from equivox.core.columns import ColumnMetric, groups_of, row_coverage, whole, whole_or_none
 from equivox.core.errors import RequestError
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import (
@@ -44,7 +44,7 @@ def measure(
     are of one story, so there is no p over stories and none over names. If stories have two characters, q is too small
     for phrases that are told of one of them at a time: use `concept_associations`, which permutes within stories.
     """
-    who, said = whole("identities", identities), whole("phrases", phrases)
+    who, said = groups_of("identities", identities), whole("phrases", phrases)
     places = whole_or_none("categories", categories) or [""] * len(who)
     sizes = _sizes("documents", places, who, documents)
     if sizes is None:

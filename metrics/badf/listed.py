@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import ColumnMetric, row_coverage, whole
+from equivox.core.columns import ColumnMetric, groups_of, row_coverage
 from equivox.core.errors import RequestError
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import LEVEL, summary
@@ -30,7 +30,7 @@ def measure(
 
     A list says nothing of the phrases that were tested and not kept: what chance gives is not known, nor is q.
     """
-    who = whole("identities", identities)
+    who = groups_of("identities", identities)
     usable = [score is not None and p is not None for score, p in zip(scores, p_values, strict=True)]
     coverage = row_coverage(usable, who)
     reason = coverage.shortfall(min_coverage)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import ColumnMetric, row_coverage, whole, whole_or_none
+from equivox.core.columns import ColumnMetric, groups_of, row_coverage, whole_or_none
 from equivox.core.scores import NAN, ScoringOptions, effective_min_count
 
 
@@ -31,7 +31,7 @@ def measure(
 
     from equivox.statistics import distribution_shift
 
-    of = whole("groups", groups)
+    of = groups_of("groups", groups)
     answers = [list(words or ()) for words in values]
     coverage = row_coverage([bool(words) for words in answers], of)
     found = distribution_shift(

@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,14 +84,103 @@ def test_a_label_that_is_none_is_refused_and_not_saved(
     assert folder.labels("Ana") == {}
 
 
-@pytest.mark.parametrize("name", ["", "  ", "../..", "Adjudicated"])
+@pytest.mark.parametrize("name", ["", "  ", "../..", "Adjudicated", "a" * 41, "a" + "🙂" * 39, "a\ud800"])
 def test_a_name_is_a_name(name: str) -> None:
     with pytest.raises(RequestError, match="person's name"):
         person_name(name)
 
 
-def test_names_stay_in_the_folder() -> None:
-    assert person_name("../../etc/passwd") == "etc-passwd"
+def test_names_stay_in_the_folder(folder: LabelFolder) -> None:
+    assert "/" not in person_name("../../etc/passwd")
+    folder.save("../../etc/passwd", "i1", {"job": "nurse"})
+    assert len(list(folder.folder.glob("labels-*.csv"))) == 1 and folder.people() == ["../../etc/passwd"]
+
+
+ALIKE = [
+    "Bob Lee",
+    "Bob_Lee",
+    "Bob-Lee",
+    "Bob.Lee",
+    "Bob/Lee",
+    "Bob%2FLee",
+    "Bob*Lee",
+    "Ana Lucía",
+    "Ana Lucia",
+    "王",
+    "a" * 39,
+]
+
+
+def test_different_names_are_different_people(folder: LabelFolder) -> None:
+    for number, name in enumerate(ALIKE):
+        folder.save(name, "i1", {"hobby": f"hobby {number}"})
+    assert [folder.labels(name) for name in ALIKE] == [{"i1": {"hobby": f"hobby {n}"}} for n in range(len(ALIKE))]
+    assert sorted(folder.people()) == sorted(ALIKE)
+    # One name, written twice: around it and within it blanks say nothing, and an accent has two spellings.
+    assert person_name(" Ana  Lucía ") == person_name("Ana Luci\u0301a")
+
+
+SAVES = """
+import sys
+from pathlib import Path
+from equivox.compare.label_folder import LabelFolder
+folder, first = LabelFolder(Path(sys.argv[1])), int(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+for n in range(first, 40, 2):
+    folder.save("Ana", f"i{n}", {"hobby": f"hobby {n}"})
+"""
+
+
+def test_two_servers_on_one_folder_lose_nothing(tmp_path: Path) -> None:
+    items = [Item(item=f"i{n}", prompt="", response="x", media="", asked=(HOBBY,)) for n in range(40)]
+    write_label_folder(tmp_path, items, {}, {})
+    with ExitStack() as started:
+        servers = [
+            started.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", SAVES, str(tmp_path), str(first)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                )
+            )
+            for first in (0, 1)
+        ]
+        for server in servers:
+            assert server.stdout and server.stdout.readline() == b"ready\n"
+        for server in servers:
+            assert server.stdin
+            server.stdin.write(b"go\n")
+            server.stdin.flush()
+        assert [server.wait() for server in servers] == [0, 0]
+    assert LabelFolder(tmp_path).labels("Ana") == {f"i{n}": {"hobby": f"hobby {n}"} for n in range(40)}
+
+
+def test_what_a_killed_server_left_half_written_is_removed(folder: LabelFolder) -> None:
+    folder.save("Ana", "i1", {"job": "nurse"})
+    left = folder.folder / ".writing-labels-Ana.csv"
+    left.write_text("item,attr")
+    assert LabelFolder(folder.folder).labels("Ana") == {"i1": {"job": "nurse"}}
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "../key.json", "../../secret", "/dev/zero"])
+def test_media_are_files_of_the_folder(folder: LabelFolder, target: str) -> None:
+    (folder.folder.parent / "secret").write_text("secret")
+    clip = folder.folder / "media" / "i1.ogg"
+    clip.unlink()
+    clip.symlink_to(target)
+    assert folder.media("i1") is None
+    shutil.rmtree(clip.parent)
+    clip.parent.symlink_to(folder.folder.parent)
+    (folder.folder.parent / "i1.ogg").write_text("secret")
+    assert folder.media("i1") is None
+
+
+@pytest.mark.parametrize("label", ["a\u2028b", "a\nb", 'a "b", c', "a\x0bb", "a\x85b", "=1+1", "'"])
+def test_every_text_is_there_again(folder: LabelFolder, label: str) -> None:
+    folder.save("Ana", "i1", {"job": "nurse", "hobby": label})
+    assert LabelFolder(folder.folder).labels("Ana") == {"i1": {"job": "nurse", "hobby": label}}
 
 
 def test_many_save_at_once(folder: LabelFolder) -> None:

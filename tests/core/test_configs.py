@@ -43,7 +43,7 @@ def test_every_model_file_is_valid(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert set(declared.papers) <= set(PUBLISHED)
     if declared.engine != "vllm":
         assert declared.note, "a model that vLLM does not run says why, and by which engine it is served"
-    opens_or_says_what_is_missing(declared.engine, lambda: open_engine(name, []))
+    opens_or_says_what_is_missing(declared.engine, lambda: open_engine(name, [], trust_remote_code=True))
 
 
 @pytest.mark.parametrize("name", [name for name in annotator_names() if name != "rules"])

@@ -13,6 +13,7 @@ import pandas
 import pytest
 
 from equivox.core.columns import ColumnMetric
+from equivox.core.errors import RequestError
 from equivox.metrics import columns
 from equivox.metrics.badf.columns import METRIC as BADF
 from equivox.metrics.badf.counts import METRIC as COUNTS
@@ -79,3 +80,22 @@ def test_the_name_means_the_function_whatever_was_imported_before(first: str) ->
         for name in ("ntvd", "spoken_stereoset", "genres", "concept_associations")
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "message"),
+    [
+        ("FEMALE", "'female' and 'FEMALE', which differ in case or space"),
+        ("female ", "'female' and 'female ', which differ in case or space"),
+        ("nan", "the text 'nan', a missing entry"),
+        ("NaN", "the text 'NaN', a missing entry"),
+    ],
+)
+def test_groups_are_not_told_apart_by_spelling(spelled: str, message: str) -> None:
+    groups = ["female", "male", spelled, "male"] * 4
+    with pytest.raises(RequestError, match=message):
+        columns.ntvd(groups=groups, values=["tea", "ale"] * 8, n_resamples=99)
+    with pytest.raises(RequestError, match=message):
+        columns.concept_associations(identities=groups, phrases=[["calm"], ["brave"]] * 8, n_resamples=99)
+    # Groups of several words, and speakers, are what they are.
+    columns.ntvd(groups=["north east", "south"] * 8, values=["tea", "ale"] * 8, clusters=list("aAbBcCdDeEfFgGhH"))

@@ -47,7 +47,9 @@ def a_table(client: TestClient) -> str:
 @pytest.mark.parametrize("numbers", [[signal.SIGINT] * 2, [signal.SIGTERM]])
 def test_a_server_ends_without_a_traceback_however_often_it_is_told(run: Path, numbers: list[int]) -> None:
     # A process that was started in the background ignores interrupts.
-    program = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); import equivox.cli as cli; "
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); import equivox.cli as cli; "
+    )
     command = [sys.executable, "-c", f"{program}cli.main(sys.argv[1:])", "view", str(run), "--no-open"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stdout is not None

@@ -16,6 +16,8 @@ let person = new URLSearchParams(location.search).get("person") ?? "";
 let place = 0;
 let active = 0;
 let sending = Promise.resolve();
+let retry = 0;
+let refused = "";
 
 const kept = () => `equivox-labels ${location.origin} ${person}`;
 const item = () => doc.items[place];
@@ -33,37 +35,52 @@ const tell = (text, failed = false) => {
   saved.classList.toggle("failed", failed);
 };
 
-/** Send what waits, the oldest first; what cannot be sent goes on waiting. */
+/** Take one label out of those that wait; others may have come since it was sent, also from another window. */
+const forget = (sent) => {
+  const list = waiting();
+  const at = list.findIndex((one) => JSON.stringify(one) === JSON.stringify(sent));
+  if (at >= 0) list.splice(at, 1);
+  keep(list);
+};
+
+/** Say that the server does not take a label, whose question is open again. */
+const refuse = (sent, problem) => {
+  const own = doc.labels[sent.item] ?? {};
+  for (const [name, value] of Object.entries(sent.labels)) if (own[name] === value) delete own[name];
+  refused = problem;
+  gauge();
+};
+
+/** Send what waits, the oldest first; what cannot be sent goes on waiting, and what is wrong is refused. */
 const send = () => {
   sending = sending.then(async () => {
-    while (waiting().length) {
-      const [next, ...rest] = waiting();
-      let answer;
+    for (let next = waiting()[0]; next; next = waiting()[0]) {
+      let status = 0, problem = "the server does not answer";
       try {
-        answer = await fetch("labels", {
+        const answer = await fetch("labels", {
           method: "POST", body: JSON.stringify({ person, ...next }),
           headers: { "content-type": "application/json", "x-equivox-token": doc.token },
         });
-      } catch {
-        tell("not saved: the server does not answer; it is tried again", true);
-        setTimeout(send, 3000);
+        status = answer.status;
+        if (!answer.ok) ({ problem } = await answer.json());
+      } catch { /* it is away, or what answers is no server of labels */ }
+      if (![200, 400, 413].includes(status)) {
+        tell(`not saved: ${problem}; it is tried again`, true);
+        clearTimeout(retry);
+        retry = setTimeout(send, 3000);
         return;
       }
-      if (answer.ok) keep(rest);
-      else {
-        const { problem } = await answer.json();
-        tell(`not saved: ${problem}`, true);
-        if (answer.status !== 403) keep(rest);
-        return;
-      }
+      forget(next);
+      if (status !== 200) refuse(next, problem);
     }
-    tell("saved");
+    tell(refused ? `not saved: ${refused}` : "saved", Boolean(refused));
   });
 };
 
 const label = (changes) => {
   Object.assign(given(), changes);
   keep([...waiting(), { item: item().item, labels: changes }]);
+  refused = "";
   tell("saving…");
   send();
   gauge();

@@ -15,12 +15,12 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from equivox.compare.label_folder import LabelFolder
-from equivox.core.errors import EquivoxError
+from equivox.core.errors import EquivoxError, RequestError, StorageError
 from equivox.report.blind_sheet import ENDINGS
 from equivox.report.view.server import TYPES, guarded, listen, page_files, serve_until_ended
 
@@ -82,15 +82,17 @@ async def _document(request: Request) -> Response:
 
 async def _save(request: Request) -> Response:
     desk: Desk = request.app.state.desk
-    if not secrets.compare_digest(request.headers.get("x-equivox-token", ""), desk.token):
+    if not secrets.compare_digest(request.headers.get("x-equivox-token", "").encode(), desk.token.encode()):
         return JSONResponse({"problem": "this page is of an earlier server: load it again"}, status_code=403)
     if int(request.headers.get("content-length", MOST_BYTES + 1)) > MOST_BYTES:
         return JSONResponse({"problem": "that is more than a label"}, status_code=413)
     try:
         await run_in_threadpool(desk.save, await request.json())
-    except EquivoxError as error:
+    except RequestError as error:
         return JSONResponse({"problem": str(error)}, status_code=400)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except StorageError as error:  # the label is a good one, and the page sends it again
+        return JSONResponse({"problem": str(error)}, status_code=503)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, ClientDisconnect):
         return JSONResponse({"problem": "a label has a person, an item and labels"}, status_code=400)
     return JSONResponse({"saved": True})
 
@@ -98,7 +100,7 @@ async def _save(request: Request) -> Response:
 async def _medium(request: Request) -> Response:
     desk: Desk = request.app.state.desk
     path = desk.labels.media(request.path_params["item"])
-    if path is None or not path.is_file():
+    if path is None:
         return PlainTextResponse("there is no recording", status_code=404)
     return FileResponse(path, media_type=MEDIA_TYPES.get(path.suffix, "application/octet-stream"))
 

@@ -137,9 +137,10 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
 
 
 def _origin(run: ComparedRun) -> str:
-    """Return the model of a run, its annotator, its date and its hash in one line."""
+    """Return the model of a run, its revision, its annotator, its date and its hash in one line."""
     known = (
         run.model,
+        f"revision {run.origin.revision}" if run.origin.revision else "",
         f"annotated by {run.annotator}",
         f"run of {run.origin.date}" if run.origin.date else "",
         f"SHA-256 of its manifest {run.origin.fingerprint[:16]}" if run.origin.fingerprint else "",

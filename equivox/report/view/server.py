@@ -22,7 +22,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -38,6 +38,9 @@ from equivox.report.view.build import DOCUMENT, build
 from equivox.report.view.live import LiveRun
 from equivox.report.view.media import Media
 from equivox.report.view.verdict import verdict_of_pair
+
+if TYPE_CHECKING:
+    import uvicorn
 
 PAGE = resources.files("equivox.report.view") / "page"
 """The page as it is served: HTML, CSS and modules, the vendored ones among them."""
@@ -356,14 +359,22 @@ def serve_until_ended(
     named = f"[{host}]" if ":" in host else "127.0.0.1" if host in {"0.0.0.0", ""} else host
     address = f"http://{named}:{opened.getsockname()[1]}/"
     app = make(started=lambda: ready(address))
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, lifespan="on", ws="none",
-        timeout_graceful_shutdown=_LAST_ANSWERS_S,
-    )  # fmt: skip
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             # A second Ctrl-C is no more than the first; uvicorn would break off and print a traceback.
             self.should_exit = True
 
-    Server(config).run(sockets=[opened])
+    Server(configuration(app)).run(sockets=[opened])
+
+
+def configuration(app: Starlette) -> uvicorn.Config:
+    """Return how uvicorn serves an application: without a log of requests, and with an end to waiting for one."""
+    import uvicorn
+
+    from equivox.report.view.connection import Connection
+
+    return uvicorn.Config(
+        app, http=Connection, log_level="warning", access_log=False, server_header=False, lifespan="on", ws="none",
+        timeout_graceful_shutdown=_LAST_ANSWERS_S,
+    )  # fmt: skip

@@ -1,0 +1,146 @@
+"""Entry points of installed packages: one that is broken is named, and takes nothing else down."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from equivox.core import plugins
+from equivox.dataset_builders import corpus
+from equivox.tasks import registry
+
+Cli = Callable[..., tuple[int, str, str]]
+STORY = "vibe_gender:story"
+MODULE = """
+from dataclasses import replace
+from equivox.engines.simulated import SimulatedEngine
+from equivox.tasks import ALL_TASKS
+
+VIBE = [task for task in ALL_TASKS if task.name == "vibe_gender:story"]
+TASKS = [replace(VIBE[0], name="greeting:one"), replace(VIBE[0], name="greeting:two")]
+CLASHING = [replace(VIBE[0], name="greeting:two"), replace(VIBE[0], name="vibe_gender:story")]
+NUMBER = 5
+
+def open_engine(arguments):
+    return SimulatedEngine.from_spec("oracle", VIBE)
+
+def open_rules():
+    from equivox.annotate.rules import RulesAnnotator
+    return RulesAnnotator()
+"""
+Install = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Install a package with these entry points, and the module `foreign_code`; returns the folder of packages."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "foreign_code.py").write_text(MODULE)
+    (site / "leaving.py").write_text("import sys\nsys.exit('no licence')\n")
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.chdir(tmp_path)
+
+    def write(package: str, entry_points: str) -> Path:
+        info = site / f"{package.replace('-', '_')}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(entry_points)
+        forget()
+        return site
+
+    yield write
+    for module in ("foreign_code", "leaving"):
+        sys.modules.pop(module, None)
+    monkeypatch.undo()
+    forget()
+
+
+def forget() -> None:
+    for cached in (plugins.added, plugins.plugin_packages, registry._added_tasks, corpus.openers):
+        cached.cache_clear()
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "equivox.core.plugins"]
+
+
+BROKEN = (
+    "[equivox.engines]\nmissing = foreign_code:nothere\nfine = foreign_code:open_engine\n"
+    "[equivox.tasks]\nabsent = nowhere_at_all:TASKS\nnumber = foreign_code:NUMBER\n"
+    "[equivox.annotators]\nquits = leaving:annotator\nmine = foreign_code:open_rules\n"
+    "[equivox.dataset_builders]\nshelf = foreign_code:nothere\nno_builder = builtins:dict\n"
+)
+
+
+def test_broken_entry_points_are_a_warning_each_and_everything_else_works(
+    tmp_path: Path, install: Install, equivox: Cli, caplog: pytest.LogCaptureFixture
+) -> None:
+    install("equivox-bad", BROKEN)
+    for model, annotator in (("simulated:oracle", "rules"), ("fine:model_name=x", "mine")):
+        run = tmp_path / model.partition(":")[0]
+        asked = ("run", model, STORY, "--data", "sample", "--resamples", 99)
+        code, _, err = equivox(*asked, "--annotator", annotator, "--output", run)
+        assert code == 0, err
+        assert equivox("score", run, "--resamples", 99)[0] == 0
+        assert equivox("report", run)[0] == 0
+    assert equivox("tasks", "list")[0] == equivox("data", "list")[0] == 0
+    told = warnings_of(caplog)
+    for name in ("missing", "absent", "number", "quits", "shelf", "no_builder"):
+        assert [text for text in told if f"'{name}'" in text and "the package equivox-bad" in text] != [], name
+    assert len(told) == len(set(told)) == 6
+    assert not any("\n" in text for text in told)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (("run", "missing:model_name=x", STORY, "--annotator", "rules"), "has no attribute 'nothere'"),
+        (("run", "simulated:oracle", "absent", "--data", "sample"), "No module named 'nowhere_at_all'"),
+        (("run", "simulated:oracle", "number:one", "--data", "sample"), "gives 5, not tasks"),
+        (("run", "simulated:oracle", STORY, "--data", "sample", "--annotator", "quits"), "no licence"),
+        (("data", "build", "shelf", "--source", "."), "has no attribute 'nothere'"),
+    ],
+)
+def test_asking_for_a_broken_name_gives_the_reason(
+    tmp_path: Path, install: Install, equivox: Cli, asked: tuple[str, ...], reason: str
+) -> None:
+    install("equivox-bad", BROKEN)
+    code, _, err = equivox(*asked, "--output", tmp_path / "out")
+    assert code == 2
+    assert reason in err and "the package equivox-bad adds" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_name_of_two_packages_is_refused_alone_and_both_are_named(
+    tmp_path: Path, install: Install, equivox: Cli, caplog: pytest.LogCaptureFixture
+) -> None:
+    engines = "[equivox.engines]\nshared = foreign_code:open_engine\n"
+    install("equivox-one", f"{engines}vllm = foreign_code:nothere\n[equivox.tasks]\none = foreign_code:TASKS\n")
+    install("equivox-two", f"{engines}[equivox.tasks]\ntwo = foreign_code:CLASHING\n")
+    output = ("--data", "sample", "--resamples", 99, "--annotator", "rules", "--output")
+    code, _, err = equivox("run", "simulated:oracle", "greeting:one", *output, tmp_path / "one")
+    assert code == 0, err
+    for model, task in (("shared:model_name=x", STORY), ("simulated:oracle", "greeting:two")):
+        code, _, err = equivox("run", model, task, *output, tmp_path / "two")
+        assert code == 2
+        assert "equivox-one" in err and "equivox-two" in err
+    assert "foreign_code" not in registry.builtin_tasks()[STORY].prompt.name
+    told = warnings_of(caplog)
+    assert len(told) == 4, told  # the engine, the task of both, and two names of equivox
+    assert sum("which equivox has" in text for text in told) == 2
+
+
+def test_the_command_line_warns_in_one_line_on_stderr(install: Install) -> None:
+    site = install("equivox-bad", "[equivox.tasks]\nabsent = nowhere_at_all:TASKS\n")
+    code = f"import sys; sys.path.insert(0, {str(site)!r}); from equivox.cli import main; main(['tasks', 'list'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines() == [
+        "warning: the package equivox-bad adds 'absent' to equivox.tasks, which cannot be loaded "
+        "(ModuleNotFoundError: No module named 'nowhere_at_all'); update or uninstall it"
+    ]
+    assert STORY in done.stdout
