@@ -1,7 +1,7 @@
 """How a command ends when it is interrupted: one line on stderr, and the exit code that shells use.
 
-The first Ctrl-C or SIGTERM raises KeyboardInterrupt, so that all that is open is closed and what was finished is stored.
-The second one, or one while no command runs that could close anything, ends the process at once.
+The first Ctrl-C or SIGTERM raises KeyboardInterrupt, so that all that is open is closed and what was finished is
+stored. The second one, or one while no command runs that could close anything, ends the process at once.
 """
 
 from __future__ import annotations

@@ -9,13 +9,12 @@ from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.progress import Progress, no_progress
 from equivox.run.file_hashes import changed_files
 from equivox.run.manifest import read_manifest
-from equivox.run.opening import is_computed, note_computed, open_run
+from equivox.run.opening import is_computed, note_computed
 from equivox.run.verifying import Verification, verify
 
 
 def verify_with_labels(run: Path, *, data: str | None = None, progress: Progress = no_progress) -> Verification:
     """Return what `equivox.run.verifying.verify` finds, with the scores that labels kept with the run correct."""
-    open_run(run)
     found = verify(run, data=data, progress=progress)
     if not (found.wrong_files or found.problems):
         try:

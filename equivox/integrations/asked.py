@@ -12,6 +12,7 @@ from equivox.core.errors import RequestError
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import table_in
 from equivox.engines import EngineIdentity
+from equivox.run.opening import data_of
 from equivox.run.pipeline import open_corpora
 from equivox.run.plan import PlannedRequest, make_plan, read_plan
 
@@ -28,7 +29,8 @@ def requests_of(
     identity = manifest["identity"]
     tasks = [dataclasses.replace(task, data=table_in(task.data, data)) for task in tasks]
     try:
-        corpora = open_corpora(tasks, manifest["command"]["data"] if data is None else data, {})
+        where = data if data is not None else next(iter({data_of(folder, task.data) for task in tasks}), None)
+        corpora = open_corpora(tasks, where, {})
     except RequestError as error:
         raise RequestError(
             f"{error}; the text and the media of each request need the corpus: give its folder with `--data` (for a "

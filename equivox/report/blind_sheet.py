@@ -29,6 +29,7 @@ from equivox.dataset_builders.corpus import Corpus, open_corpus, table_in
 from equivox.report.table import split_by
 from equivox.run.annotating import stored_texts
 from equivox.run.manifest import read_manifest
+from equivox.run.opening import data_of
 from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import open_samples
 
@@ -353,7 +354,7 @@ def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, b
     for one in drawn:
         if one.segment is not None or not one.task.media or one.task.condition in {TEXT_ONLY, SILENCE}:
             continue
-        where = data or read_manifest(one.run)["command"]["data"]
+        where = data or data_of(one.run, one.task.data)
         place = (one.task.data.corpus, str(where))
         if place not in corpora:
             corpora[place] = {item.sample_id: item for item in _corpus(one.task.data, data, where).samples}

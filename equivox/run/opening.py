@@ -11,14 +11,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from equivox.core.errors import RequestError
 from equivox.core.files import cache_folder
 from equivox.core.foreign import refuse_oversized
+from equivox.core.hashing import digest
+from equivox.core.task import DataSource
+from equivox.dataset_builders.corpus import SAMPLE
+from equivox.run.declarations import TASKS_FILE
 from equivox.run.file_hashes import changed_files, file_hash, run_files, stated_hashes
 from equivox.run.manifest import MANIFEST_FILE, read_manifest
 
 COMPUTED = "computed"
 """The folder of the user's cache with an empty file for each run whose numbers were computed on this machine; the
 file's name is the SHA-256 of the run's manifest, which states the hashes of all its other files."""
+MADE = "made"
+"""The folder of the user's cache with an empty file for each run that was begun on this machine."""
 
 
 def open_run(folder: Path) -> str | None:
@@ -48,10 +55,7 @@ def note_computed(folder: Path) -> None:
     """Note that the numbers of the run in `folder` were computed on this machine; without hashes nothing is noted."""
     if stated_hashes(read_manifest(folder)) is None:
         return
-    with suppress(OSError):  # without a cache they are computed again
-        note = _note(folder)
-        note.parent.mkdir(parents=True, exist_ok=True)
-        note.touch()
+    _write_note(_note(folder))
 
 
 def _is_noted(folder: Path) -> bool:
@@ -62,6 +66,38 @@ def _is_noted(folder: Path) -> bool:
 
 def _note(folder: Path) -> Path:
     return cache_folder(COMPUTED) / file_hash(folder / MANIFEST_FILE)
+
+
+def note_made(folder: Path) -> None:
+    """Note that the run in `folder` was begun on this machine."""
+    _write_note(_made(folder))
+
+
+def data_of(folder: Path, source: DataSource) -> str | None:
+    """Return where the run in `folder` says that its data are: `sample`, a path, or None where none was given.
+
+    RequestError for a path that is named by a run which was not begun on this machine: such a run leads to no file
+    here but its own.
+    """
+    where: str | None = read_manifest(folder)["command"]["data"]
+    if (source.table is None and where in (None, SAMPLE)) or _made(folder).exists():
+        return where
+    raise RequestError(
+        f"{folder} was not made on this machine, so the files that it names as its data are not opened; say where the "
+        "data are with `--data`"
+    )
+
+
+def _made(folder: Path) -> Path:
+    manifest = read_manifest(folder)
+    known = [manifest["created"], manifest["identity"], manifest["command"]["data"], file_hash(folder / TASKS_FILE)]
+    return cache_folder(MADE) / digest(known)
+
+
+def _write_note(note: Path) -> None:
+    with suppress(OSError):  # without a cache a run counts as one from elsewhere
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch()
 
 
 @contextmanager

@@ -48,7 +48,7 @@ from equivox.run.manifest import (
     run_identity,
     write_manifest,
 )
-from equivox.run.opening import computing
+from equivox.run.opening import computing, note_made
 from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.speed import Speed, add_speed
@@ -502,3 +502,4 @@ def begin(
         write_tasks(folder, tasks)
     if not (folder / PLAN_FILE).exists():
         write_table(folder / PLAN_FILE, plan.table)
+        note_made(folder)

@@ -7,7 +7,6 @@ output, the stored annotation is taken. An annotation belongs to one text, becau
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,21 +36,11 @@ def copied(run: Path) -> Iterator[Path]:
     with TemporaryDirectory(prefix="equivox-verify-") as made:
         folder = Path(made)
         for name in (MANIFEST_FILE, TASKS_FILE, PLAN_FILE):
-            _link(run / name, folder / name)
+            shutil.copyfile(run / name, folder / name)
         (folder / "responses").mkdir()
         for path in run.glob("responses/[!.]*"):
-            _link(path, folder / "responses" / path.name)
+            shutil.copyfile(path, folder / "responses" / path.name)
         yield folder
-
-
-def _link(path: Path, link: Path) -> None:
-    """Give a file that is only read another name; where the disk cannot do that, copy it."""
-    try:
-        os.link(path, link)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        shutil.copyfile(path, link)
 
 
 @dataclass

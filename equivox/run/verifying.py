@@ -120,7 +120,9 @@ def verify(run: Path, *, data: str | None = None, progress: Progress = no_progre
     except DamageError as error:
         found.wrong_files[_damaged(error, run)] = _damage(error)
         return found
-    _check_files(found, manifest)
+    if not _check_files(found, manifest):
+        found.not_verified.append("numbers: nothing is recomputed, because a file takes more memory than any of a run")
+        return found
     try:
         tasks = read_tasks(run)
         _check_model(found, manifest["identity"]["model"])
@@ -168,8 +170,12 @@ def _refuse_running(run: Path) -> None:
         )
 
 
-def _check_files(found: Verification, manifest: Mapping[str, Any]) -> None:
-    """Compare the hashes of all files with those stated, and read each file's own checksums."""
+def _check_files(found: Verification, manifest: Mapping[str, Any]) -> bool:
+    """Compare the hashes of all files with those stated, and read each file's own checksums.
+
+    Return whether all of them can be read again; a file that would take too much memory is not read.
+    """
+    readable = True
     stated = stated_hashes(manifest)
     if stated is None:
         found.not_verified.append(_NO_HASHES)
@@ -177,12 +183,17 @@ def _check_files(found: Verification, manifest: Mapping[str, Any]) -> None:
     for name, path in run_files(found.run).items():
         try:
             refuse_oversized(path)
+        except DamageError as error:
+            found.wrong_files[name], readable = _damage(error), False
+            continue
+        try:
             _read(name, path)
         except DamageError as error:
             found.wrong_files[name] = _damage(error)
         except EquivoxError as error:
             found.wrong_files[name] = str(error)
         found.files += stated is not None and name not in found.wrong_files
+    return readable
 
 
 def _read(name: str, path: Path) -> None:

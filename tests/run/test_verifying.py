@@ -12,11 +12,9 @@ import pyarrow as pa
 import pytest
 
 import equivox as ex
-from equivox.core.errors import RequestError
 from equivox.core.files import read_document, read_table, write_document, write_table
 from equivox.core.scores import ScoringOptions
 from equivox.run.annotating import annotations_folder, stored_annotations
-from equivox.run.declarations import load_file, write_tasks
 from equivox.run.differing import Compared, equal
 from equivox.run.file_hashes import hashes_of, state_hashes
 from equivox.run.manifest import read_manifest, write_manifest
@@ -344,40 +342,6 @@ def test_a_plan_that_the_data_do_not_give_is_found_with_the_data(run: Path) -> N
     assert found.outcome == "differs"
     assert len(found.differences) == 48
     assert all(entry.what.endswith(": group") and entry.where == TASK for entry in found.differences)
-
-
-def test_code_in_the_folder_of_a_run_is_not_executed(run: Path, tmp_path: Path, equivox: Cli) -> None:
-    import hashlib
-
-    evil, mark = run / "evil.py", tmp_path / "mark"
-    evil.write_text(f"from pathlib import Path\nPath({str(mark)!r}).write_text('executed')\nMETRIC = None\n")
-
-    def change(document: dict[str, Any]) -> None:
-        sha = hashlib.sha256(evil.read_bytes()).hexdigest()
-        document["files"]["equivox_task_files.evil_1"] = {"path": str(evil), "sha256": sha}
-        document["tasks"][0]["metric"] = {"$code": "equivox_task_files.evil_1:METRIC"}
-
-    changed(run / "tasks.json", change)
-    found = verify(run)
-    assert any("code that comes with a run is not executed" in line for line in found.not_verified)
-    code, out, err = equivox("score", run)
-    assert (code, out) == (2, "")
-    assert "the code evil.py is in the folder of the run" in err
-    assert not mark.exists()
-
-
-def test_a_run_is_not_made_where_its_own_code_is(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(
-        "from dataclasses import replace\n"
-        "from equivox.tasks.registry import resolve_tasks\n"
-        "def measure(*samples):\n    return []\n"
-        f"[TASK] = [replace(t, metric=replace(t.metric, score=measure)) for t in resolve_tasks({TASK!r})]\n"
-        "METRIC = TASK.metric\n"
-    )
-    with pytest.raises(RequestError, match=r"the code mine\.py is in the folder of the run"):
-        write_tasks(tmp_path, [load_file(file).TASK])
-    assert not (tmp_path / "tasks.json").exists()
 
 
 def test_names_of_tasks_do_not_lead_out_of_a_run(run: Path, equivox: Cli) -> None:

@@ -13,7 +13,7 @@ from equivox.core.redact import redacted_text
 from equivox.core.task import DataSource
 from equivox.dataset_builders.corpus import Sample, open_corpus, open_unread, table_in
 from equivox.report.view.answers import sent_media
-from equivox.run.manifest import read_manifest
+from equivox.run.opening import data_of
 from equivox.run.pipeline import run_tasks
 from equivox.run.plan import read_plan
 
@@ -23,10 +23,11 @@ PLAYED = {b"RIFF": "audio/wav", b"fLaC": "audio/flac", b"OggS": "audio/ogg", b"I
 
 @dataclass(frozen=True)
 class Place:
-    """Where a recording or picture is: the sample of a corpus that a run asked about."""
+    """Where a recording or picture is: the sample of a corpus that a run asked about, or why it is not opened."""
 
     source: DataSource
     where: str | None
+    refusal: str
     sample: str
     kind: str
 
@@ -51,19 +52,19 @@ class Media:
 
         places: dict[str, Place] = {}
         for folder in folders:
-            where = read_manifest(folder)["command"]["data"]
             try:
                 plan, tasks = read_plan(folder), run_tasks(folder)
             except RequestError:
                 continue
             for task in tasks:
                 if task.media:
+                    where, refusal = _data_of(folder, task.data)
                     own = plan.filter(pc.equal(plan["task"], task.name))
                     sent = pa.table({"sample": own["sample_id"].cast(pa.string()), "sha256": sent_media(task, own)})
                     first = sent.group_by("sha256", use_threads=False).aggregate([("sample", "first")])
                     for row in first.filter(pc.is_valid(first["sha256"])).to_pylist():
                         places.setdefault(
-                            row["sha256"], Place(task.data, where, row["sample_first"], task.media[0].kind)
+                            row["sha256"], Place(task.data, where, refusal, row["sample_first"], task.media[0].kind)
                         )
         return cls(places, data)
 
@@ -104,9 +105,19 @@ class Media:
     def _opened(self, place: Place) -> Mapping[str, Sample] | str:
         """Return the samples of a corpus by name, or why it cannot be opened."""
         where = self.data or place.where
+        if self.data is None and place.refusal:
+            return place.refusal
         source = table_in(place.source, self.data)
         try:
             corpus = open_unread(source, where) or open_corpus(source, where)
         except (EquivoxError, OSError) as error:
             return redacted_text(f"{error}; name the data of the run with `--data`")
         return {sample.sample_id: sample for sample in corpus.samples}
+
+
+def _data_of(folder: Path, source: DataSource) -> tuple[str | None, str]:
+    """Return where the data of a run are, or why they are not opened."""
+    try:
+        return data_of(folder, source), ""
+    except RequestError as error:
+        return None, str(error)
