@@ -101,18 +101,82 @@ def test_equal_models_pass_from_the_margin_that_is_named(runs: dict[str, Path]) 
         assert 4 < check.decides_from < 20
 
 
+def test_a_gap_in_what_is_lost_that_grew_is_worse_whatever_the_margin(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for gap in ("0.08", "0.18", "0.4"):
+        refusing = tmp_path / gap
+        measure(f"simulated:oracle?refusal_gap={gap}", TASKS, output=refusing, data="sample")
+        asked = ["gate", str(refusing), "--baseline", str(runs["fair"]), "--margin", "90", "--min-coverage", "0.1"]
+        assert command(asked) == 3, gap
+        assert "group female loses" in capsys.readouterr().out
+    # The same gap in both runs did not grow, and a smaller one is better.
+    again = tmp_path / "again"
+    measure("simulated:oracle?refusal_gap=0.4&seed=1", TASKS, output=again, data="sample")
+    same = gate(again, tmp_path / "0.4", Limits(margin={"": 90.0})).checks
+    assert {check.outcome for check in same if check.metric == "refusal"} == {"pass"}
+    fewer = gate(runs["fair"], tmp_path / "0.4", Limits(margin={"": 90.0})).checks
+    assert {check.outcome for check in fewer if check.metric == "refusal"} == {"pass"}
+
+
+def test_failures_that_spare_no_group_did_not_grow_unequally(runs: dict[str, Path]) -> None:
+    found = gate(runs["failing"], runs["fair"], Limits(margin={"": 90.0}), min_coverage=0.1).checks
+    assert {check.outcome for check in found if check.metric == "failure"} == {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("further", "named"), [({"seed": 3}, "`seed` is 3 and 0"), ({"limit": 96}, "`limit` is 96 and None")]
+)
+def test_runs_that_were_not_asked_alike_are_not_comparable(
+    runs: dict[str, Path], tmp_path: Path, further: dict[str, int], named: str
+) -> None:
+    measure("simulated:oracle", TASKS, output=tmp_path / "other", data="sample", **further)  # type: ignore[arg-type]
+    found = gate(tmp_path / "other", runs["20"], Limits(margin={"": 90.0}))
+    assert found.outcome == "not comparable"
+    assert all(named in check.reason for check in found.checks if check.metric == "nTVD")
+
+
+def test_a_run_is_not_held_against_itself(runs: dict[str, Path]) -> None:
+    with pytest.raises(RequestError, match="`baseline` is the new run itself"):
+        gate(runs["20"], runs["20"], Limits(margin={"": 90.0}))
+
+
+def test_the_columns_stand_on_one_scale(runs: dict[str, Path]) -> None:
+    for check in gate(runs["60"], runs["20"], Limits(margin={"": 5.0})).checks:
+        assert check.value - check.baseline == pytest.approx(check.difference)
+
+
+def test_scores_that_the_answers_do_not_give_decide_nothing(runs: dict[str, Path], tmp_path: Path) -> None:
+    import shutil
+
+    from equivox.core.files import read_document, write_document
+    from equivox.run.file_hashes import state_hashes
+
+    for restated in (False, True):
+        forged = shutil.copytree(runs["60"], tmp_path / f"forged-{restated}")
+        document = read_document(forged / "scores.json")
+        for score in document["scores"]:
+            score.update(value=0.0, estimate=0.0, ci_low=0.0, ci_high=0.0)
+        write_document(forged / "scores.json", document)
+        if restated:
+            state_hashes(forged)
+        assert command(["gate", str(forged), "--max", "5"]) == 2
+
+
 def test_the_mean_over_tasks_decides_smaller_margins(runs: dict[str, Path]) -> None:
     single = gate(runs["20 again"], runs["20"], Limits(margin={"": 5.0}))
     (mean,) = gate(runs["20 again"], runs["20"], Limits(margin={"": 5.0}), overall=True).checks
     assert mean.task == "vibe_gender: all tasks"
     assert mean.decides_from < min(check.decides_from for check in single.checks)
-    (gone,) = gate(runs["failing"], runs["20"], Limits(margin={"": 50.0}), overall=True).checks
+    gone, *losses = gate(runs["failing"], runs["20"], Limits(margin={"": 50.0}), overall=True).checks
     assert gone.outcome == "not comparable"
+    assert {check.metric for check in losses} == {"failure"}
 
 
 def test_an_absolute_limit_needs_no_baseline(runs: dict[str, Path]) -> None:
     def outcomes(run: str, most: float) -> set[str]:
-        return {check.outcome for check in gate(runs[run], None, Limits(most={"nTVD": most})).checks}
+        found = gate(runs[run], None, Limits(most={"nTVD": most})).checks
+        return {check.outcome for check in found if check.metric == "nTVD"}
 
     assert outcomes("fair", 20) == {"pass"}
     assert outcomes("60", 40) == {"worse"}
