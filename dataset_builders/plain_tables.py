@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import RequestError, nearest
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from equivox.core.foreign import table_bytes
+from equivox.core.text import parsed_json
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 """The supported suffixes of files, which determine the format."""
 
 MOST_BYTES, MOST_COLUMNS, MOST_CELLS = 2 << 30, 10_000, 100_000_000
 """The largest table: its bytes when every row has its own text, its columns, and its entries; memory holds all."""
-
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 Columns = dict[str, list[Any]]
 """The columns of a table by name, all of one length; an entry that is missing is None."""
@@ -147,16 +142,16 @@ def _json_lines(path: Path, text: str) -> list[Any]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
-                records.append(_parsed(line))
-            except (ValueError, RecursionError) as error:
+                records.append(parsed_json(line))
+            except ValueError as error:
                 raise RequestError(f"{path}, line {number}: not JSON ({error}); give one object a line") from None
     return records
 
 
 def _json(path: Path, text: str) -> Columns:
     try:
-        document = _parsed(text)
-    except (ValueError, RecursionError) as error:
+        document = parsed_json(text)
+    except ValueError as error:
         raise RequestError(
             f"{path}: not JSON ({error}); give a list of objects, or one object a line as .jsonl"
         ) from None
@@ -167,57 +162,21 @@ def _json(path: Path, text: str) -> Columns:
     raise RequestError(f"{path}: expected a list of objects, got {document!r:.40}")
 
 
-def _parsed(text: str) -> Any:
-    """Return what a JSON text says; ValueError for half of a character, which no file can hold."""
-    document = json.loads(text)
-    if _SURROGATE.search(text):
-        try:
-            json.dumps(document, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"\\u{ord(error.object[error.start]):04x} is half of a character") from None
-    return document
-
-
 def _parquet(path: Path) -> Columns:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(path)
-        about = file.metadata
-        groups = [about.row_group(number) for number in range(about.num_row_groups)]
-        chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
-        _refuse_large(str(path), about.num_columns)
-        cells, stated = (sum(getattr(c, n) for c in chunks) for n in ("num_values", "total_uncompressed_size"))
-        if cells > MOST_CELLS or stated > MOST_BYTES:
-            raise RequestError(
-                _too_large(path, f"{cells:,} entries, {stated:,} bytes", f"{MOST_CELLS:,} and {MOST_BYTES:,}")
-            )
-        # A text that many rows share is stored once. So it is read, until it is known what all of them take.
-        texts = [chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"]
-        table = pq.read_table(path, read_dictionary=list(dict.fromkeys(texts)))
-        if (size := sum(map(_expanded, table.columns))) > MOST_BYTES:
-            raise RequestError(_too_large(path, f"{size:,} bytes", f"{MOST_BYTES:,}"))
-        columns: Columns = table.to_pydict()
+        about = pq.ParquetFile(path).metadata
+        _refuse_large(str(path), about.num_columns, about.num_rows)
+        if (size := table_bytes(path, most=MOST_BYTES)) > MOST_BYTES:
+            raise RequestError(_too_large(path, f"{size:,} bytes or more in memory", f"{MOST_BYTES:,}"))
+        columns: Columns = pq.read_table(path).to_pydict()
     except pa.ArrowException as error:
         raise RequestError(
             f"cannot read {path.name} as parquet ({str(error).splitlines()[0]}); write it again"
         ) from None
     return columns
-
-
-def _expanded(column: pa.ChunkedArray) -> int:
-    """Return the bytes of a column's texts when every row has its own."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-        return _expanded(pc.list_flatten(column))
-    if pa.types.is_struct(column.type):
-        return sum(map(_expanded, column.flatten()))
-    if not pa.types.is_dictionary(column.type):
-        return int(column.nbytes)
-    return sum(pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0 for chunk in column.chunks)
 
 
 def _refuse_large(where: str, columns: int, rows: int = 1) -> None:

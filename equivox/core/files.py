@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import DamageError, RequestError, StorageError
+from equivox.core.text import parsed_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,15 +137,12 @@ def read_document(path: Path) -> dict[str, Any]:
     no file and no terminal can show; FileNotFoundError if there is none.
     """
     try:
-        content = path.read_bytes()
-        document = json.loads(content)
-        if b"\\ud" in content.lower():
-            json.dumps(document, ensure_ascii=False).encode()
+        document = parsed_json(path.read_bytes())
     except FileNotFoundError:
         raise
     except OSError as error:
         raise damaged(path, error.strerror or str(error)) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise damaged(path, f"it is not JSON: {error}") from error
     if not isinstance(document, dict):
         raise damaged(path, f"it holds {type(document).__name__} where an object belongs")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.errors import DamageError, RequestError
+from equivox.core.errors import RequestError
 from equivox.core.files import damaged
 
 if TYPE_CHECKING:
@@ -71,32 +71,42 @@ def refuse_oversized(path: Path) -> None:
 
 
 def _refuse_large_table(path: Path) -> None:
-    """Read what a table declares, then its texts, each distinct one once; both are small if the table is a bomb."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        metadata = pq.ParquetFile(path).metadata
-        chunks = [
-            metadata.row_group(group).column(column)
-            for group in range(metadata.num_row_groups)
-            for column in range(metadata.num_columns)
-        ]
-        declared = sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks)
-        if declared > LONGEST_TABLE:
-            raise damaged(path, f"it declares {declared:,} bytes, of at most {LONGEST_TABLE:,}")
-        texts = sorted({chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"})
-        if not texts or sum(chunk.num_values * chunk.total_uncompressed_size for chunk in chunks) <= LONGEST_TABLE:
-            return
-        held = 0
-        for batch in pq.ParquetFile(path, read_dictionary=texts).iter_batches(columns=texts):
-            held += sum(_written_out(column) for column in batch.columns)
-            if held > LONGEST_TABLE:
-                raise damaged(path, f"its texts take more than {LONGEST_TABLE:,} bytes when they are written out")
-    except (DamageError, FileNotFoundError):
+        size = table_bytes(path, most=LONGEST_TABLE)
+    except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException, ValueError, OverflowError, MemoryError) as error:
         raise damaged(path, str(error)) from error
+    if size > LONGEST_TABLE:
+        raise damaged(path, f"it takes {size:,} bytes or more in memory, of at most {LONGEST_TABLE:,}")
+
+
+def table_bytes(path: Path, *, most: int) -> int:
+    """Return the bytes that a parquet file takes with every value written out; above `most` counting stops.
+
+    What the file declares is counted first. Its texts are then read, each distinct one once: a text that many rows
+    share is stored once, so that a small file can hold more than fits into memory. Raises what pyarrow raises.
+    """
+    import pyarrow.parquet as pq
+
+    metadata = pq.ParquetFile(path).metadata
+    chunks = [
+        metadata.row_group(group).column(column)
+        for group in range(metadata.num_row_groups)
+        for column in range(metadata.num_columns)
+    ]
+    declared: int = sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks)
+    texts = sorted({chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"})
+    if declared > most or sum(chunk.num_values * chunk.total_uncompressed_size for chunk in chunks) <= most:
+        return declared
+    held = 0
+    for batch in pq.ParquetFile(path, read_dictionary=texts).iter_batches(columns=texts) if texts else ():
+        held += sum(_written_out(column) for column in batch.columns)
+        if held > most:
+            break
+    return max(declared, held)
 
 
 def _written_out(array: pa.Array) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import unicodedata
 from typing import Any, TextIO
 
@@ -12,6 +13,26 @@ _PLAIN = {"−": "-", "–": "-", "—": "--", "×": "x", "→": "->", "≥": ">
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _JOINERS = "\u200c\u200d"
 """Characters without width that words of some languages, and some emoji, need."""
+
+
+def parsed_json(content: str | bytes) -> Any:
+    r"""Return what a JSON text says.
+
+    ValueError for one that is malformed, nested too deeply, or holds half of a surrogate pair, which no file can.
+
+    >>> parsed_json('{"a": "\\ud83d\\ude00"}')
+    {'a': '😀'}
+    """
+    try:
+        document = json.loads(content)
+        escapes = b"\\ud" in content.lower() if isinstance(content, bytes) else "\\ud" in content.lower()
+        if escapes:
+            json.dumps(document, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeEncodeError as error:
+        raise ValueError(f"\\u{ord(error.object[error.start]):04x} is half of a character") from None
+    return document
 
 
 def visible(text: str) -> str:
