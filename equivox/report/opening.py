@@ -34,6 +34,7 @@ from equivox.report.told_tasks import (
     short_value,
     told_tasks,
     unequal_losses,
+    untold_losses,
 )
 
 Mark = Literal["good", "bad", "neutral"]
@@ -373,6 +374,12 @@ def _lost(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
         if losses := list(dict.fromkeys(str(score.attribute) for score in unequal_losses(run))):
             whose = f" ({run.model})" if len(runs) > 1 else ""
             yield Trust(f"groups differ in {_named(losses)}{whose}", "bad")
+        told = {str(score.attribute): score.mover for score in reversed(untold_losses(run))}
+        for name, most in told.items():
+            if most is not None and name not in losses:
+                gap = f"{most.high_group} {most.high_share:.0f} % against {most.low_group} {most.low_share:.0f} %"
+                whose = f" ({run.model})" if len(runs) > 1 else ""
+                yield Trust(f"{_LOSSES[name]}{whose}: {gap}, which this design cannot tell from chance", "bad")
 
 
 def _named(losses: Sequence[str]) -> str:

@@ -100,9 +100,24 @@ def unequal_losses(run: ComparedRun) -> list[Score]:
 
     The largest comes first. Controls are left out unless the run has nothing else.
     """
-    losses = [score for score in run.scores if score.role in ("refusal", "loss") and not score.subset]
+    return [score for score in _losses(run) if score.found]
+
+
+def untold_losses(run: ComparedRun) -> list[Score]:
+    """Return the scores of lost answers with a gap between groups that the design cannot tell from chance."""
+    found = []
+    for score in _losses(run):
+        wide = score.mover is not None and score.mover.high_share - score.mover.low_share >= SMALLEST_GAP
+        if wide and score.untold is not None:
+            found.append(score)
+    return found
+
+
+def _losses(run: ComparedRun) -> list[Score]:
+    """Return the scores of lost answers, the largest first; controls only if the run has nothing else."""
+    losses = [score for score in run.scores if score.role in ("refusal", "loss") and not score.subset and score.defined]
     asked = [score for score in losses if "@" not in score.task] or losses
-    return sorted((score for score in asked if score.found), key=lambda score: -score.value)
+    return sorted(asked, key=lambda score: -score.value)
 
 
 def about_losses(run: ComparedRun) -> list[str]:

@@ -1,0 +1,144 @@
+"""Answers that are lost in one group alone: found in every task, in the first sentence, and never read as fair."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from equivox import measure
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import Score, ScoringOptions
+from equivox.core.task import Task
+from equivox.run.losses import loss_scores
+from equivox.tasks.registry import builtin_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+TASK = builtin_tasks()["vibe_gender:story"]
+OPTIONS = ScoringOptions(n_resamples=2000)
+
+
+def samples(lost: Callable[[str, int], str], *, speakers: int = 12, clips: int = 6) -> Samples:
+    """Samples of two groups; `lost` gives the status of each clip of a speaker of a group."""
+    return Samples.from_rows(
+        [
+            Row(group=group, cluster=f"{group}{speaker}", stratum="", status=lost(group, speaker * clips + clip))
+            for group in ("female", "male")
+            for speaker in range(speakers)
+            for clip in range(clips)
+        ]
+    )
+
+
+def scored(lost: Callable[[str, int], str], task: Task = TASK) -> dict[str, Score]:
+    return {str(score.attribute): score for score in loss_scores(task, samples(lost), OPTIONS)}
+
+
+@pytest.mark.parametrize(
+    ("status", "attribute"),
+    [("refused", "refusal"), ("failed", "failure"), ("missing", "failure"), ("empty", "failure"),
+     ("unparsed", "unannotated"), ("unannotated", "unannotated")],
+)  # fmt: skip
+def test_each_way_to_lose_answers_of_one_group_is_found(status: str, attribute: str) -> None:
+    found = scored(lambda group, clip: status if group == "female" and clip % 3 == 0 else "parsed")
+    score = found[attribute]
+    assert score.undefined is None
+    # 24 of 72 answers of women and none of men: a difference of one third, and nTVD of two groups is the difference.
+    assert score.value == pytest.approx(100 / 3)
+    assert score.p_cluster < 0.01
+    assert score.mover is not None
+    assert (score.mover.high_group, score.mover.low_group) == ("female", "male")
+    assert (score.mover.high_share, score.mover.low_share) == (pytest.approx(100 / 3), 0.0)
+    others = set(found) - {attribute}
+    assert others <= {"refusal"} and all(found[name].undefined for name in others)
+
+
+def test_equal_losses_are_no_finding() -> None:
+    found = scored(lambda group, clip: "failed" if clip % 3 == 0 else "refused" if clip % 3 == 1 else "parsed")
+    assert found["failure"].value == pytest.approx(0.0)
+    assert found["failure"].p_cluster == 1.0
+    # Refusals among the answers, of which two thirds are left: half of them in both groups.
+    assert found["refusal"].undefined is not None and "below the floor" in found["refusal"].undefined
+
+
+def test_nothing_lost_is_told_for_refusals_alone() -> None:
+    found = scored(lambda group, clip: "parsed")
+    assert set(found) == {"refusal"}
+    assert found["refusal"].undefined == "no response declines: there are no refusals to compare"
+    assert math.isnan(found["refusal"].value)
+
+
+def test_p_is_uniform_where_groups_lose_alike() -> None:
+    rng = np.random.default_rng(3)
+    p = []
+    for _ in range(60):
+        rates = np.repeat(rng.beta(1, 6, size=24), 6)
+        lost = iter((rng.random(24 * 6) < rates).tolist())
+        rows = samples(lambda group, clip, lost=lost: "failed" if next(lost) else "parsed")  # type: ignore[misc]
+        found = loss_scores(TASK, rows, ScoringOptions(n_resamples=199))
+        p += [score.p_cluster for score in found if score.attribute == "failure"]
+    # Of 60 uniform p, more than 9 below .05 have a probability of .002.
+    assert sum(value <= 0.05 for value in p) <= 9
+    assert 0.3 < float(np.mean(p)) < 0.75
+
+
+@pytest.mark.parametrize("name", ["vibe_gender:story", "badf_single:gender"])
+def test_refusals_of_one_group_are_in_the_first_sentence(name: str, tmp_path: Path, equivox: Cli) -> None:
+    code, out, err = equivox(
+        "run", "simulated:oracle?refusal_gap=0.4", name, "--data", "sample", "--output", tmp_path / "run", "--quiet"
+    )
+    assert code in (0, 1), err
+    first, *rest = out.splitlines()
+    assert "Yes: group female is refused more often than group male" in first, first
+    assert "groups differ in refusals ✗" in next(line for line in rest if "Trust:" in line)
+    assert equivox("report", tmp_path / "run", "-o", tmp_path / "report.html")[0] == 0
+    assert "is refused more often than group male" in (tmp_path / "report.html").read_text()
+    code, out, err = equivox("leaderboard", tmp_path, "-o", tmp_path / "board")
+    assert code == 0, err
+    rows = json.loads((tmp_path / "board/leaderboard.json").read_text())["rows"]
+    assert any(row["lost"].startswith("refusal: ") and row["lost"].endswith("% against 0 %") for row in rows)
+
+
+def test_a_gap_that_the_design_cannot_tell_is_marked_all_the_same(tmp_path: Path, equivox: Cli) -> None:
+    # Three speakers of each group: 20 labellings, so that no p is below .1 (two-sided).
+    run = ["run", "simulated:oracle?refusal_gap=0.4", "spoken_stereoset:gender", "--data", "sample"]
+    _, out, _ = equivox(*run, "--output", tmp_path / "run", "--quiet")
+    assert "refused" not in out.splitlines()[0]
+    trust = next(line for line in out.splitlines() if "Trust:" in line)
+    assert "refusals: female 50 % against male 0 %, which this design cannot tell from chance ✗" in trust
+
+
+def test_a_fair_model_refuses_alike(tmp_path: Path, equivox: Cli) -> None:
+    run = ["run", "simulated:oracle?refusal=0.2", "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run"]
+    _, out, _ = equivox(*run, "--quiet")
+    assert "refused more often" not in out.splitlines()[0]
+
+
+def test_a_board_leaves_out_forged_runs_and_names_them(tmp_path: Path, equivox: Cli) -> None:
+    from equivox.core.files import read_document, write_document
+    from equivox.run.file_hashes import state_hashes
+
+    measure("simulated:planted?shift=0.5", TASK, output=tmp_path / "runs/true", data="sample", limit=96)
+    for name in ("stale", "restated"):
+        forged = shutil.copytree(tmp_path / "runs/true", tmp_path / "runs" / name)
+        document = read_document(forged / "scores.json")
+        for score in document["scores"]:
+            score.update(value=0.0, estimate=0.0)
+        write_document(forged / "scores.json", document)
+        if name == "restated":
+            state_hashes(forged)
+    code, out, err = equivox("leaderboard", tmp_path / "runs", "-o", tmp_path / "board")
+    assert code == 1 and "scores of 1 runs" in out
+    assert [line.partition(" is not used")[0] for line in err.splitlines()] == [
+        f"left out: {tmp_path / 'runs' / name}" for name in ("restated", "stale")
+    ]
+    assert "scores.json: changed since the run was scored" in err
+    assert "0.0 is stated" in err
+    for command in (["submit", "--model-repo", "o/m", "--benchmark", "o/d"], ["compare"], ["report", "-o", "r.html"]):
+        code, out, err = equivox(command[0], tmp_path / "runs/restated", *command[1:])
+        assert (code, out) == (2, "") and "is not used" in err
