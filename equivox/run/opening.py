@@ -42,8 +42,8 @@ def open_run(folder: Path) -> str | None:
     if not changed:
         return None
     names = ", ".join(sorted(changed)[:3]) + (", …" if len(changed) > 3 else "")
-    files = "1 file is" if len(changed) == 1 else f"{len(changed)} files are"
-    return f"{folder}: {files} not as they were when the run was scored ({names}); `equivox verify` says more"
+    files = "1 file is not as it was" if len(changed) == 1 else f"{len(changed)} files are not as they were"
+    return f"{folder}: {files} when the run was scored ({names}); `equivox verify` says more"
 
 
 def is_computed(folder: Path) -> bool:

@@ -82,3 +82,36 @@ def test_arms_that_a_task_does_not_offer_are_refused(equivox: Cli, tmp_path: Pat
     assert code == 2
     assert "toy:one has no condition 'silence'; it offers text" in err
     assert not (tmp_path / "run").exists()
+
+
+def test_code_of_a_task_file_is_found_only_where_the_user_names_the_file(tmp_path: Path) -> None:
+    import shutil
+    import subprocess
+    import sys
+
+    start = (
+        "import sys; from equivox import cli; from equivox.dataset_builders import corpus as corpora;"
+        "items = tuple(corpora.text_sample(f'item{n}', {'topic': f'topic{n % 2}', 'orders': 'one'}) for n in range(4));"
+        "corpora.openers = lambda: {'toy': lambda source, data: "
+        "corpora.Corpus(name='toy', fingerprint='0', samples=items)};"
+        "sys.exit(cli.run(sys.argv[1:]))"
+    )
+
+    def equivox(*arguments: object) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", start, *map(str, arguments)], capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stderr
+
+    folder, moved = tmp_path / "run", tmp_path / "elsewhere" / "toy_tasks.py"
+    assert equivox("run", "simulated:random", TOY, "--output", folder, "--quiet") == (0, "")
+    code, err = equivox("score", folder)
+    assert code == 2 and "name the file behind the run, as in `equivox score RUN toy_tasks.py`" in err
+    assert equivox("score", folder, TOY, "--quiet") == (0, "")
+    # The file may lie anywhere; another text of it is another file.
+    moved.parent.mkdir()
+    shutil.copy(TOY, moved)
+    assert equivox("score", folder, moved, "--quiet") == (0, "")
+    assert equivox("compare", folder, moved)[0] == 0
+    moved.write_text(f"{moved.read_text()}\n# changed\n")
+    assert equivox("score", folder, moved)[0] == 2

@@ -161,6 +161,17 @@ def edit_task(run: Path) -> None:
     changed(run / "tasks.json", lambda document: document["tasks"][0].update(version=9))
 
 
+def hide_answer(run: Path) -> None:
+    with Store(run / "responses", response_schema()) as store:
+        first = next(store.records())
+        store.append({**first, "text": None, "error": "timeout"})
+        store.flush()
+
+
+def edit_identity(name: str, value: int) -> Callable[[Path], None]:
+    return lambda run: changed(run / "manifest.json", lambda document: document["identity"].update({name: value}))
+
+
 CHANGES: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "a score": (edit_score, "scores.json", "estimate"),
     "a response": (edit_response, SHARD, "no annotation of this text"),
@@ -169,6 +180,12 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "a table": (edit_table, "tables/vibe_gender-advisory/values.csv", "the file"),
     "the options": (edit_options, "scores.json", "ci_low"),
     "a response removed": (drop_response, SHARD, "1 response(s) that rules annotated are not in the run"),
+    "a response missing": (drop_response, SHARD, "1 planned request(s) without a response"),
+    "an answer that is hidden": (
+        hide_answer,
+        "responses/shard-000002.parquet",
+        "1 request(s) with a failure that was stored after an answer",
+    ),
     "a response too many": (add_foreign_response, "responses/shard-000002.parquet", "not in the plan: ffffffffffff"),
     "a second answer": (answer_twice, "responses/shard-000002.parquet", "1 request(s) with several different"),
     "a task": (edit_task, "tasks.json", "fingerprint of vibe_gender:advisory"),
@@ -188,6 +205,32 @@ def test_each_single_change_is_found_and_named(run: Path, equivox: Cli, change: 
     assert words in out
     assert (f"{file}" in out.split("Stated and recomputed")[0].split("Problems")[0]) is not restated
     assert listing(run) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [("seed", 5, "seeds that the stated seed 5 does not give"), ("limit", 1, "where the limit is stated as 1")],
+)
+def test_settings_that_the_plan_does_not_bear_out_are_named(run: Path, name: str, value: int, words: str) -> None:
+    edit_identity(name, value)(run)
+    (problem,) = verify(run).problems
+    assert words in problem
+
+
+def test_what_cannot_be_known_is_said(run: Path) -> None:
+    changed(run / "manifest.json", lambda document: document.update(created="1999-01-01", served_as=["gpt"]))
+    found = verify(run)
+    assert found.outcome == "verified"
+    assert any("when and where it was made, by which names a server answered" in line for line in found.remarks)
+
+
+def test_missing_answers_that_are_annotated_and_scored_anew_are_seen(run: Path) -> None:
+    from equivox.run.pipeline import reread, rescore
+
+    drop_response(run)
+    reread(run, "rules")
+    rescore(run)
+    assert any(problem.startswith("1 planned request(s) without a response") for problem in verify(run).problems)
 
 
 def test_a_score_is_told_as_stated_and_as_recomputed(run: Path, whole: Path, equivox: Cli) -> None:

@@ -1,0 +1,99 @@
+"""The door to runs: what was computed here is known again, and a run from elsewhere names no files here."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from equivox import measure, open_run
+from equivox.compare.believing import believe
+from equivox.core.errors import RequestError
+from equivox.core.files import read_document, write_document
+from equivox.run import opening
+from equivox.run.file_hashes import state_hashes
+from equivox.run.opening import data_of, is_computed
+from equivox.tasks.registry import builtin_tasks
+
+TASK = "vibe_gender:advisory"
+SOURCE = builtin_tasks()[TASK].data
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return measure("simulated:oracle", TASK, data="sample", limit=48, output=tmp_path / "run").folder
+
+
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine"))
+
+
+def test_a_run_made_here_is_known_until_it_changes(run: Path) -> None:
+    assert is_computed(run)
+    (run / "speed.json").write_text("{}")
+    assert not is_computed(run)
+    with pytest.raises(RequestError, match=r"speed\.json: changed since the run was scored"):
+        believe(run)
+
+
+def test_a_run_from_elsewhere_is_computed_once(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from equivox.compare import believing
+
+    calls = []
+    verify = believing.verify
+    monkeypatch.setattr(believing, "verify", lambda *given, **named: calls.append(1) or verify(*given, **named))
+    believe(run)
+    assert not calls
+    elsewhere(monkeypatch, tmp_path)
+    assert not is_computed(run)
+    believe(run)
+    believe(run)
+    assert len(calls) == 1
+
+
+def test_scoring_a_run_from_elsewhere_does_not_make_it_known(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from equivox.run.pipeline import rescore
+
+    elsewhere(monkeypatch, tmp_path)
+    rescore(run)
+    assert not is_computed(run)
+
+
+def test_the_cache_may_be_out_of_reach(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert not is_computed(run)
+    believe(run)
+
+
+def test_a_run_from_elsewhere_names_no_files_here(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert data_of(run, SOURCE) == "sample"
+    forged = shutil.copytree(run, tmp_path / "forged")
+    manifest = read_document(forged / "manifest.json")
+    manifest["command"]["data"] = "/etc"
+    write_document(forged / "manifest.json", manifest)
+    with pytest.raises(RequestError, match="say where the data are with `--data`"):
+        data_of(forged, SOURCE)
+    # The sample is a part of equivox; a table of one's own is a file here.
+    elsewhere(monkeypatch, tmp_path)
+    assert data_of(run, SOURCE) == "sample"
+    from dataclasses import replace
+
+    with pytest.raises(RequestError, match="was not made on this machine"):
+        data_of(run, replace(SOURCE, table=Path("/etc/passwd")))
+
+
+def test_what_changed_is_told_in_one_line(run: Path) -> None:
+    assert opening.open_run(run) is None
+    document = read_document(run / "scores.json")
+    write_document(run / "scores.json", document | {"answered": 3})
+    told = opening.open_run(run)
+    assert told is not None and "1 file is not as it was" in told and "(scores.json)" in told
+    with pytest.warns(UserWarning, match="not as it was when the run was scored"):
+        open_run(run)
+    state_hashes(run)
+    assert opening.open_run(run) is None and not is_computed(run)
