@@ -7,7 +7,7 @@ from pathlib import Path
 from equivox.compare.audits import compare_audits
 from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.progress import Progress, no_progress
-from equivox.run.file_hashes import changed_files
+from equivox.run.file_hashes import NOT_LISTED, changed_files
 from equivox.run.manifest import read_manifest
 from equivox.run.opening import is_computed, note_computed
 from equivox.run.verifying import Verification, verify
@@ -33,7 +33,8 @@ def believe(run: Path, progress: Progress = no_progress) -> None:
     """
     if is_computed(run):
         return
-    changed = [f"{name}: {why}" for name, why in changed_files(run, read_manifest(run)).items()]
+    wrong = changed_files(run, read_manifest(run)).items()
+    changed = [f"{name}: {why}" for name, why in wrong if why != NOT_LISTED]
     reason = changed[0] if changed else verify_with_labels(run, progress=progress).doubt
     if reason is not None:
         raise RequestError(

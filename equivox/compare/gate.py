@@ -28,8 +28,6 @@ SEVERITY: tuple[Outcome, ...] = ("pass", "inconclusive", "not comparable", "wors
 """The outcomes in the order in which one of them decides for all."""
 EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "not comparable": 1, "worse": 3, "inconclusive": 4}
 MIN_COVERAGE = 0.95
-LOSS = "nTVD"
-"""The name of the limit that holds for the distance between groups in what is lost."""
 DECODING = ("generation_parameters", "extra_body", "chat_template")
 """The settings of an engine that change how it is asked rather than which model answers."""
 
@@ -305,11 +303,11 @@ def _distance(known: float, value: float, measure: Measure | None) -> float:
 def _losses(comparison: Comparison, limits: Limits, n_resamples: int) -> list[Check]:
     """Return the checks of refusals, failures and unannotated answers: against a limit, and against the baseline."""
     new = comparison.runs[0]
-    most = limits.of("most", LOSS)
     found = []
-    for score in new.scores if most is not None else ():
-        if score.role in ("refusal", "loss") and not score.subset and score.defined:
-            found.append(_absolute_loss(score, most or 0.0))
+    for score in new.scores:
+        most = limits.of("most", score.name)
+        if most is not None and score.role in ("refusal", "loss") and not score.subset and score.defined:
+            found.append(_absolute_loss(score, most))
     if len(comparison.runs) > 1 and limits.margin:
         changes = loss_changes(*open_runs(comparison), n_resamples=n_resamples)
         found += [_changed_loss(change, comparison.runs[1].model) for change in changes]

@@ -19,6 +19,9 @@ from equivox.run.manifest import MANIFEST_FILE, read_manifest, write_manifest
 FILES = "files"
 """The entry of the manifest that holds the hashes."""
 
+NOT_LISTED = "not listed in the manifest"
+"""What is wrong with a file that is not of the run; one that belongs to it would change what is computed."""
+
 _APART = frozenset({MANIFEST_FILE, LIVE_FILE, "README.md", "equivox.json"})
 """Files beside the run: the manifest itself, the note of a run that is under way, and what `equivox data push` adds."""
 
@@ -69,7 +72,7 @@ def changed_files(folder: Path, manifest: Mapping[str, object]) -> dict[str, str
     found = {name: "missing" for name in stated if name not in there}
     for name, path in there.items():
         if name not in stated:
-            found[name] = "not listed in the manifest"
+            found[name] = NOT_LISTED
         elif file_hash(path) != stated[name]:
             found[name] = "changed since the run was scored"
     return found

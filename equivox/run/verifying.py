@@ -31,7 +31,7 @@ from equivox.run.annotating import (
 )
 from equivox.run.declarations import TASKS_FILE, read_tasks
 from equivox.run.differing import Compared, Difference
-from equivox.run.file_hashes import changed_files, file_hash, run_files, stated_hashes
+from equivox.run.file_hashes import NOT_LISTED, changed_files, file_hash, run_files, stated_hashes
 from equivox.run.live import read_live
 from equivox.run.manifest import MANIFEST_FILE, library_versions, read_manifest
 from equivox.run.pipeline import open_corpora
@@ -98,7 +98,8 @@ class Verification:
     def doubt(self) -> str | None:
         """Why the run's numbers are not to be used, in one line; None if all of them could be computed again."""
         for name, why in self.wrong_files.items():
-            return f"{name}: {why}"
+            if why != NOT_LISTED:
+                return f"{name}: {why}"
         for problem in self.problems:
             return problem
         for one in self.differences:
@@ -187,7 +188,8 @@ def _check_files(found: Verification, manifest: Mapping[str, Any]) -> bool:
             found.wrong_files[name], readable = _damage(error), False
             continue
         try:
-            _read(name, path)
+            if found.wrong_files.get(name) != NOT_LISTED:
+                _read(name, path)
         except DamageError as error:
             found.wrong_files[name] = _damage(error)
         except EquivoxError as error:

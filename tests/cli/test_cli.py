@@ -225,7 +225,9 @@ def test_a_file_that_cannot_be_written_there_is_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("circle").symlink_to("circle")
-    code, _, err = equivox("report", "nowhere", "--output", output)
+    asked = ["simulated:oracle", "vibe_gender:story", "--data", "sample", "--limit", 2, "--resamples", 99, "--quiet"]
+    equivox("run", *asked, "--output", "run")
+    code, _, err = equivox("report", "run", "--output", output)
     assert code == 2 and err.count("\n") == 1 and "cannot be used" in err
 
 

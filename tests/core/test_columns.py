@@ -299,7 +299,10 @@ def test_a_missing_group_is_no_group() -> None:
 
 
 def test_names_that_look_missing_are_words() -> None:
-    assert NTVD(groups=["nan"] * 5 + ["None"] * 5, values=VALUES, min_count=1)["ntvd"] == pytest.approx(40)
+    values = ["nan" if value == VALUES[0] else "None" for value in VALUES]
+    assert NTVD(groups=["None"] * 5 + ["f"] * 5, values=values, min_count=1)["ntvd"] == pytest.approx(40)
+    with pytest.raises(RequestError, match="`groups` holds the text 'nan'"):
+        NTVD(groups=["nan"] * 5 + ["f"] * 5, values=VALUES)
 
 
 def test_whole_numbers_are_words_whatever_their_type() -> None:

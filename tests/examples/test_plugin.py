@@ -56,7 +56,8 @@ def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: 
     out = environment.equivox(*run).stdout
     assert "praise" in out
     folder = environment.folder / "biased"
-    (score,) = json.loads((folder / "scores.json").read_text())["scores"]
+    score, refusal = json.loads((folder / "scores.json").read_text())["scores"]
+    assert refusal["undefined"] == "no response declines: there are no refusals to compare"
     # One, two or three virtues, and two more for women: the difference is 2 but for chance.
     assert score["name"] == "praise"
     assert 1 < score["value"] < 3 and score["p_cluster"] < 0.05
@@ -67,7 +68,7 @@ def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: 
     environment.equivox(
         "run", "flatterer:extra=0", "letters", "--annotator", "rules", "--output", "even", "--resamples", 199
     )
-    (even,) = json.loads((environment.folder / "even" / "scores.json").read_text())["scores"]
+    even, _ = json.loads((environment.folder / "even" / "scores.json").read_text())["scores"]
     assert abs(even["value"]) < 1
     assert "flatterer:extra=0" in environment.equivox("compare", "biased", "even").stdout
     environment.equivox("report", "biased", "even", "--output", "report.html")

@@ -215,8 +215,8 @@ def test_an_export_has_the_same_name_again(planted: Path, tmp_path: Path, equivo
         (["--to", "every-eval"], "every-eval-ever: the scores as Every Eval Ever has them"),
     ],
 )
-def test_what_a_format_cannot_do_is_refused(given: list[str], message: str, tmp_path: Path, equivox: Command) -> None:
-    code, _, err = equivox("export", tmp_path, *given)
+def test_what_a_format_cannot_do_is_refused(given: list[str], message: str, planted: Path, equivox: Command) -> None:
+    code, _, err = equivox("export", planted, *given)
     assert code == 2
     assert message in err
 

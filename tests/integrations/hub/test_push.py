@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from scored_here import scored_here
 
 from equivox.core.media import sha256
 from equivox.dataset_builders.corpus import open_corpus
@@ -443,13 +444,14 @@ def test_scores_of_other_responses_are_not_published(private_run: Path, tmp_path
     assert failed
     answers = ["A late answer." if text is None else text for text in table.column("text").to_pylist()]
     pq.write_table(table.set_column(1, table.schema.field(1), [answers]), shard)
+    scored_here(private_run)
     code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
     assert (code, error.count("\n")) == (2, 1)
     assert f"16 answers, and scores of {16 - failed}" in error
     (private_run / "scores.json").unlink()
     code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
     assert code == 2
-    assert "compute it with `equivox score" in error
+    assert "scores.json: missing" in error and "`equivox score` computes the scores anew" in error
 
 
 def test_a_task_file_says_nothing_of_where_things_lie(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from scored_here import scored_here
 
 import equivox as package
 from equivox.core.coverage import Coverage
@@ -191,6 +192,7 @@ def test_low_coverage_is_refused_and_marked(run: Path, tmp_path: Path, equivox: 
             groups = score["coverage"]["requested_by_group"]
             score["coverage"]["used_by_group"] = {group: int(0.9 * n) for group, n in groups.items()}
     write_document(thin / "scores.json", document)
+    scored_here(thin)
     arguments = ["submit", thin, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
     code, _, error = equivox(*arguments)
     assert code == 2
@@ -250,6 +252,7 @@ def _changed(run: Path, folder: Path, change: Callable[[dict[str, Any]], None]) 
             change(score)
     document["scores"] = [score for score in document["scores"] if not score.get("gone")]
     write_document(folder / "scores.json", document)
+    scored_here(folder)
     return folder
 
 

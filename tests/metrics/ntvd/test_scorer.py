@@ -12,6 +12,7 @@ from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
 from equivox.metrics.ntvd import METRIC
 from equivox.metrics.ntvd.scorer import score_distribution_shift
+from equivox.run.losses import loss_scores
 from equivox.run.q_values import with_q
 
 COLOUR = Attribute(name="colour", asks="the colour")
@@ -53,9 +54,9 @@ def rows(group: str, answers: Sequence[dict[str, str] | str]) -> list[Row]:
 
 
 def scored(table: list[Row], *attributes: Attribute, options: ScoringOptions = OPTIONS) -> dict[str | None, Score]:
-    return {
-        s.attribute: s for s in score_distribution_shift(task(*attributes), Samples.from_rows(table), options).scores
-    }
+    declared, samples = task(*attributes), Samples.from_rows(table)
+    found = [*score_distribution_shift(declared, samples, options).scores, *loss_scores(declared, samples, options)]
+    return {score.attribute: score for score in found}
 
 
 def test_by_hand() -> None:
