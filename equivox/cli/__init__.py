@@ -57,6 +57,10 @@ def _run(arguments: list[str]) -> int:
         return _fail(str(error), error.exit_code)
     except typer.TyperException as error:
         return _fail(" ".join(error.format_message().split()) + " (--help shows what is known)", EXIT_REQUEST)
+    except MemoryError:
+        if debug:
+            raise
+        return _fail("there is not enough memory for this; close other programs, or ask for less", EXIT_INCOMPLETE)
     except BrokenPipeError:
         # The receiving program closed the pipe (`| head`); redirect stdout so that closing it stays silent.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -30,6 +30,7 @@ from equivox.report.told_tasks import (
     groups_of,
     in_unit,
     listed,
+    lost_shares,
     short_interval,
     short_value,
     told_tasks,
@@ -377,9 +378,9 @@ def _lost(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
         told = {str(score.attribute): score.mover for score in reversed(untold_losses(run))}
         for name, most in told.items():
             if most is not None and name not in losses:
-                gap = f"{most.high_group} {most.high_share:.0f} % against {most.low_group} {most.low_share:.0f} %"
                 whose = f" ({run.model})" if len(runs) > 1 else ""
-                yield Trust(f"{_LOSSES[name]}{whose}: {gap}, which this design cannot tell from chance", "bad")
+                told_gap = f"{_LOSSES[name]}{whose}: {lost_shares(most)}"
+                yield Trust(f"{told_gap}, which this design cannot tell from chance", "bad")
 
 
 def _named(losses: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from equivox.compare.runs import ComparedRun, ValueShares, value_shares
 from equivox.core.errors import RequestError
-from equivox.core.scores import Score
+from equivox.core.scores import Mover, Score
 from equivox.core.task import Task
 from equivox.report.numbers import how_many, shortened
 from equivox.report.table import split_by
@@ -120,28 +120,29 @@ def _losses(run: ComparedRun) -> list[Score]:
     return sorted(asked, key=lambda score: -score.value)
 
 
-def about_losses(run: ComparedRun) -> list[str]:
-    """Return, for each way to lose an answer that differs between groups, who loses more of them; [] if none does."""
+def about_losses(run: ComparedRun, family: str | None = None) -> list[str]:
+    """Return, for each way to lose an answer that differs between groups, who loses more of them; [] if none does.
+
+    With `family`, only its tasks are told of.
+    """
     found = []
-    for attribute, own in split_by(unequal_losses(run), lambda score: str(score.attribute)).items():
+    unequal = [score for score in unequal_losses(run) if family is None or score.family == family]
+    for attribute, own in split_by(unequal, lambda score: str(score.attribute)).items():
         most, tasks = own[0].mover, list(dict.fromkeys(score.task for score in own))
         if most is None:
             continue
         name = tasks[0].partition(":")[2] or tasks[0]
         where = name if len(tasks) == 1 else f"{name}; unequal in {how_many(len(tasks), 'task')}"
-        high, low = shortened(most.high_group), shortened(most.low_group)
-        found.append(f"group {high} is {LOST[attribute]} more often than group {low}, {lost_shares(own[0])} ({where})")
+        found.append(
+            f"group {shortened(most.high_group)} is {LOST[attribute]} more often, {lost_shares(most)} ({where})"
+        )
     return found
 
 
-def lost_shares(score: Score) -> str:
-    """Return the shares of lost answers in the group with the most and the one with the fewest; "" if not known."""
-    if score.mover is None:
-        return ""
-    high, low = (
-        short_value(share, "percent") if share else "0" for share in (score.mover.high_share, score.mover.low_share)
-    )
-    return f"{high} % against {low} %"
+def lost_shares(most: Mover) -> str:
+    """Return the shares of lost answers in the group with the most and in the one with the fewest, in percent."""
+    high, low = (short_value(share, "percent") if share else "0" for share in (most.high_share, most.low_share))
+    return f"{shortened(most.high_group)} {high} % against {shortened(most.low_group)} {low} %"
 
 
 def _state(scores: Sequence[Score]) -> State:

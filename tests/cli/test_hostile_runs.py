@@ -9,6 +9,7 @@ import shutil
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import typer
 from equivox.cli.app import app
 from equivox.core import files
 from equivox.core.files import read_document
+from equivox.integrations.hub import remote
 from equivox.run import declarations
 from equivox.run.file_hashes import state_hashes
 
@@ -244,6 +246,9 @@ def test_no_command_executes_what_a_run_names(
         assert not canary.exists(), command
         assert exit_code in ((1, 2) if command in DECIDING else (0, 1, 2)), (command, exit_code)
         assert "Traceback" not in err and len(err.splitlines()) <= 2, (command, err)
+    monkeypatch.setattr(remote, "downloaded", lambda address: nullcontext(run))
+    exit_code, _, err = equivox("verify", "hf://datasets/org/run")
+    assert not canary.exists() and exit_code in (1, 2) and "Traceback" not in err
     assert "antigravity" not in sys.modules
 
 

@@ -96,7 +96,11 @@ def _row(run: ComparedRun, score: Score, folder: Path) -> Row:
         distance=distance,
         cannot_tell=score.untold,
         used=used,
-        lost="; ".join(f"{one.attribute}: {lost_shares(one)}" for one in unequal_losses(run) if one.task == score.task),
+        lost="; ".join(
+            f"{one.attribute}: {lost_shares(one.mover)}"
+            for one in unequal_losses(run)
+            if one.task == score.task and one.mover is not None
+        ),
         data=" ".join(f"{name} {fingerprint[:8]}" for name, fingerprint in identity["corpora"].items()),
         task_version=str(identity["tasks"].get(score.task, ""))[:8],
         limit=identity["limit"],

@@ -31,6 +31,7 @@ from equivox.report.page.compared import conditions, favour_panels, side_by_side
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import BY_PEOPLE, by_people, evidence, evidence_columns, marked, marks, p_headings
 from equivox.report.table import Table, as_html, split_by
+from equivox.report.told_tasks import about_losses
 from equivox.run.manifest import public_manifest, read_manifest
 
 if TYPE_CHECKING:
@@ -208,6 +209,9 @@ def _verdict(run: ComparedRun, scores: Sequence[Score]) -> Verdict:
     untold = [score for score in tested if score.untold is not None]
     told = [score for score in tested if score.untold is None]
     parts = []
+    if lost := about_losses(run, scores[0].family):
+        told_losses = "; ".join(lost)
+        parts.append(f"{told_losses[0].upper()}{told_losses[1:]}. Of the answers that are left:")
     if found:
         differ = "differs" if len(found) == 1 else "differ"
         parts.append(f"{len(found)} of {len(tested)} tested scores {differ} from no bias beyond chance{_only(found)}.")
@@ -224,7 +228,7 @@ def _verdict(run: ComparedRun, scores: Sequence[Score]) -> Verdict:
     if undefined:
         are = "is" if len(undefined) == 1 else "are"
         parts.append(f"{len(undefined)} of {len(counted)} scores {are} undefined: {undefined[0].undefined}.")
-    state = "found" if found else "undefined" if undefined or not tested else "untold" if untold else "none"
+    state = "found" if found or lost else "undefined" if undefined or not tested else "untold" if untold else "none"
     return Verdict(run.model, state, " ".join(parts))
 
 

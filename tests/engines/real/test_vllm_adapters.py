@@ -16,8 +16,8 @@ from equivox.engines import ModelFile
 from equivox.engines.vllm import VLLMEngine
 
 PUBLISHED = read_config_file(ModelFile, "phi-4-multimodal-instruct", "models").model_parameters
-NAMES = ("trust_remote_code", "enable_lora", "max_lora_rank", "max_loras", "default_mm_loras")
-ADAPTED = {name: PUBLISHED[name] for name in NAMES}
+NAMES = ("enable_lora", "max_lora_rank", "max_loras", "default_mm_loras")
+ADAPTED = {"trust_remote_code": True} | {name: PUBLISHED[name] for name in NAMES}
 # The adapters are read from their files; the image encoder has too many weights to be kept in one.
 TINY = SMALL | {"load_format": "dummy", "max_num_seqs": 4}
 
