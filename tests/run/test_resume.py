@@ -77,7 +77,7 @@ def final_state(folder: Path) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.parametrize("parts", [5, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("parts", [5, pytest.param(50, marks=(pytest.mark.long, pytest.mark.timeout(3600)))])
 def test_killed_anywhere_the_run_ends_the_same(tmp_path: Path, parts: int) -> None:
     code, calls = run(tmp_path / "whole")
     assert code == 0
