@@ -100,7 +100,7 @@ def opening(
     caveats
         Why some of the numbers may not be compared.
     """
-    trust = (*_lost(runs), *_trust(runs), *(Trust(caveat, "bad") for caveat in caveats))
+    trust = (*_trust(runs), *(Trust(caveat, "bad") for caveat in caveats))
     if len(runs) == 1:
         question, answer, sentences = _of_one(runs[0])
     elif len(runs) == 2 and tests is not None:
@@ -395,6 +395,7 @@ def _trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     shares = [score.coverage.share for _, one in told for score in one.scores if score.coverage.requested]
     if shares:
         yield Trust(f"{_percents(shares)} of answers used", _used(min(shares)))
+    yield from _lost(runs)
     yield from dict.fromkeys(_annotated(run) for run in runs)
     if asked := clusters_of([one for _, one in told]):
         untold = any(one.state == "untold" for _, one in told)
