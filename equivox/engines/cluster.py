@@ -119,7 +119,12 @@ def _start(ray: Any, address: str | None, count: int) -> None:
         }
     else:
         quietly = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
+    # Ray's own handlers of SIGTERM end this process without a word, or with a stack of C++.
     handler = signal.getsignal(signal.SIGTERM)
+    keeps = callable(handler) and threading.current_thread() is threading.main_thread()
+    utils = importlib.import_module("ray._private.utils")
+    if keeps and hasattr(utils, "set_sigterm_handler"):
+        utils.set_sigterm_handler = lambda _: None  # type: ignore[attr-defined]
     try:
         if address is not None:
             _reach(address)
@@ -132,8 +137,7 @@ def _start(ray: Any, address: str | None, count: int) -> None:
             "`ray start --head`, and give the address that it prints, or `auto` on a machine of the cluster; a cluster "
             "that asks for a token needs RAY_AUTH_MODE=token here"
         ) from error
-    if callable(handler) and threading.current_thread() is threading.main_thread():
-        # Ray's own handler prints a stack of C++ and ends the process where it stands.
+    if keeps:
         signal.signal(signal.SIGTERM, handler)
     if not debugging():
         # Ray prints every loss of a worker on the driver's stdout, which holds results alone; a pool counts them.
