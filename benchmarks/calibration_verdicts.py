@@ -30,7 +30,8 @@ def verdicts(name: str, shifts: Sequence[float], runs: int, own_runs: int, limit
     from equivox.calibration.recipe import as_share, calibration_task
     from equivox.calibration.verdicts import scored
     from equivox.dataset_builders.corpus import SAMPLE
-    from equivox.run.pipeline import RunSpec, execute
+    from equivox.run.pipeline import execute
+    from equivox.run.spec import RunSpec
     from equivox.tasks.registry import resolve_tasks
 
     (task,) = resolve_tasks(name)

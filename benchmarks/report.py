@@ -40,7 +40,8 @@ def main() -> None:
     from equivox.core.scores import ScoringOptions
     from equivox.dataset_builders import build, open_builder
     from equivox.dataset_builders.look_alike import make_crema_d, make_l2_arctic
-    from equivox.run.pipeline import RunSpec, execute
+    from equivox.run.pipeline import execute
+    from equivox.run.spec import RunSpec
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

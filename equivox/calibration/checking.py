@@ -41,9 +41,10 @@ from equivox.engines.simulated import SimulatedEngine
 from equivox.engines.workers import Workers
 from equivox.run.annotating import stored_responses
 from equivox.run.manifest import CALIBRATION, read_manifest
-from equivox.run.pipeline import RunSpec, execute, open_corpora
+from equivox.run.pipeline import execute, open_corpora
 from equivox.run.plan import Plan, make_plan
 from equivox.run.scoring import sample_rows
+from equivox.run.spec import RunSpec
 
 RULES = "rules"
 DRAWN = 1000

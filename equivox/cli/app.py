@@ -55,7 +55,6 @@ ENGINES = (
     ("run", None, "MODEL", "scheme:rest, for example simulated:planted?shift=0.2", "any model, named scheme:rest"),
     ("vllm", "vllm", "MODEL_ARGS", _MODEL_ARGS, "a model on this machine's vLLM"),
     ("endpoint", "endpoint", "MODEL_ARGS", _MODEL_ARGS, "an OpenAI-compatible server"),
-    ("transformers", "transformers", "MODEL_ARGS", _MODEL_ARGS, "a model on this machine's transformers (slow)"),
 )
 """Commands that ask a model: name, scheme of the engine, name and help of the argument, and what they run on."""
 MEASURE = "Measure a model"
@@ -74,7 +73,6 @@ COMMANDS = {
     "Before a run": (
         power_command.power,
         calibrate_command.calibrate,
-        file_commands.plan,
         file_commands.demo,
         task_commands.app,
         data_commands.app,

@@ -12,17 +12,16 @@ from equivox.cli.options import (
     ByAttributeOption,
     QuietOption,
     RayAddressOption,
-    RetryFailedOption,
     RunArgument,
+    ScoringOption,
     WorkersOption,
     names_in,
 )
-from equivox.cli.scoring import with_scoring_options
 from equivox.core.errors import RequestError
-from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
+from equivox.core.scores import Score
+from equivox.run.spec import scoring_of
 
 
-@with_scoring_options
 def score(
     run: RunArgument,
     annotator: Annotated[str | None, typer.Option(help="Annotator to score; the run's annotator by default.")] = None,
@@ -30,7 +29,7 @@ def score(
         str | None,
         typer.Option(metavar="ANNOTATOR", help="Make this annotator the run's own, whose scores stand in every table."),
     ] = None,
-    options: ScoringOptions = DEFAULT_OPTIONS,
+    scoring: ScoringOption = None,
     by_attribute: ByAttributeOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -40,6 +39,7 @@ def score(
 
     if use is not None and annotator is not None:
         raise RequestError("`--use` scores by that annotator already; leave out `--annotator`")
+    options = scoring_of(scoring)
     with progress_bars(quiet=quiet) as progress:
         if use is not None:
             scores = use_annotator(run, use, options, progress=progress)
@@ -51,7 +51,7 @@ def score(
 def annotate(
     run: RunArgument,
     annotator: Annotated[str, typer.Option(help="Annotator of the responses: a name or a YAML file.")],
-    retry_failed: RetryFailedOption = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Annotate again what failed before.")] = False,
     workers: WorkersOption = 1,
     ray_address: RayAddressOption = None,
     quiet: QuietOption = False,
@@ -80,11 +80,10 @@ def annotate(
     return code
 
 
-@with_scoring_options
 def panel(
     run: RunArgument,
     annotators: Annotated[str, typer.Argument(metavar="A,B,C", help="Annotators of the run, separated by commas.")],
-    options: ScoringOptions = DEFAULT_OPTIONS,
+    scoring: ScoringOption = None,
 ) -> int:
     """Combine three or more annotators of a run by majority, score it, and show what their disagreement changes."""
     from equivox.cli.show import console
@@ -94,7 +93,7 @@ def panel(
     from equivox.run.pipeline import run_tasks
 
     members = names_in(annotators)
-    scores, compared = score_panel(run, run_tasks(run), members, options)
+    scores, compared = score_panel(run, run_tasks(run), members, scoring_of(scoring))
     code = _show(run, scores)
     print_tables(console(), [panel_table(members, compared)])
     return code

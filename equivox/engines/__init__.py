@@ -80,16 +80,6 @@ def model_names() -> list[str]:
 
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_FORMERLY = "reference:"
-
-
-def current_name(model: str) -> str:
-    """Return the name of a model with its current scheme: `reference:` became `simulated:`.
-
-    >>> current_name("reference:oracle"), current_name("qwen3-8b")
-    ('simulated:oracle', 'qwen3-8b')
-    """
-    return f"simulated:{model.removeprefix(_FORMERLY)}" if model.startswith(_FORMERLY) else model
 
 
 def open_engine(
@@ -124,7 +114,7 @@ def _pooled(make: Callable[[], Engine], workers: Workers | None) -> Engine:
 
 def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
     """Return the scheme and the arguments of `model` without opening its engine; RequestError for an unknown model."""
-    scheme, _, rest = current_name(model).partition(":")
+    scheme, _, rest = model.partition(":")
     if scheme == "simulated" and rest:
         return scheme, rest
     if scheme in schemes() and rest:

@@ -492,8 +492,6 @@ def figure_of(folder: Path, name: str, *, beside: Sequence[Path] = ()) -> Figure
 
     RequestError, with the available names, for a figure that the run does not have.
     """
-    # The former name of ranks.
-    name = re.sub("^places:", "ranks:", name)
     kind, _, rest = name.partition(":")
     if kind in {"correlations", "ranks"}:
         if not beside:

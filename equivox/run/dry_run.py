@@ -13,9 +13,10 @@ from equivox.core.requests import Request
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
 from equivox.run.cost import Effort, annotator_effort, target_effort
-from equivox.run.pipeline import PreparedRun, RunSpec, checked, pending_requests
+from equivox.run.pipeline import PreparedRun, checked, pending_requests
 from equivox.run.plan import Plan
 from equivox.run.run_files import EstimateFields
+from equivox.run.spec import RunSpec
 
 CHARACTERS_PER_TOKEN = 4
 """Characters of a prompt per token: a guess for English."""

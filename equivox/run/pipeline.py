@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,11 @@ from equivox.core.redact import cleaned, remember_secrets
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
-from equivox.core.variants import AS_DECLARED, DECLARED, vary
 from equivox.dataset_builders.corpus import Corpus, open_corpus
-from equivox.engines import Engine, Request, Response, Workers, current_name, open_engine, public_name
+from equivox.engines import Engine, Request, Response, Workers, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
 from equivox.engines.pool import PoolEngine, take_over
 from equivox.run.annotating import annotate, annotators_of
-from equivox.run.asked_of import asked_of
 from equivox.run.declarations import TASKS_FILE, give, read_tasks, write_tasks
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.live import noting, stage_of
@@ -51,6 +49,7 @@ from equivox.run.manifest import (
 from equivox.run.opening import computing, note_made
 from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
+from equivox.run.spec import RunSpec
 from equivox.run.speed import Speed, add_speed
 from equivox.run.store import Store, response_schema
 from equivox.run.usage import add_usage
@@ -59,38 +58,6 @@ IMPORTED = "imported"
 """The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
 PATCHING = ("simulated", "transformers", IMPORTED)
 """The engines that accept tasks with a patch; simulated and imported models need no hidden states for it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunSpec:
-    """Settings of a run: the model's name, the tasks as declared, and the variants to run.
-
-    `about` holds further entries of the manifest; `trust_remote_code` is the user's consent to code of the model's
-    repository.
-    """
-
-    model: str
-    tasks: Sequence[Task]
-    output: Path
-    data: str | None = None
-    limit: int | None = None
-    seed: int = 0
-    group: tuple[str, ...] | None = None
-    conditions: tuple[str, ...] = (DECLARED,)
-    sampling: str = AS_DECLARED
-    annotator: str = "rules"
-    options: ScoringOptions = DEFAULT_OPTIONS
-    retry_failed: bool = False
-    stop_after: int = STOP_AFTER
-    workers: Workers = field(default_factory=Workers, compare=False)
-    trust_remote_code: bool = field(default=False, compare=False)
-    about: Mapping[str, Any] = field(default_factory=dict, compare=False)
-
-    @property
-    def varied(self) -> list[Task]:
-        """The tasks in every condition that is asked for, on the corpus that `data` is the build of, if it is one."""
-        tasks = asked_of(self.data, self.tasks)
-        return vary(tasks, group=self.group, conditions=self.conditions, sampling=self.sampling)
 
 
 def execute(
@@ -173,11 +140,6 @@ def checked(
     spec: RunSpec, annotator: Annotator, engine: Engine | None = None, corpora: dict[str, Corpus] | None = None
 ) -> Iterator[PreparedRun]:
     """Check `spec` as `prepared` does, and yield the run without a lock; it must not answer."""
-    if spec.limit is not None and spec.limit < 1:
-        raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every sample")
-    spec = replace(spec, model=current_name(spec.model))
-    if spec.stop_after < 0:
-        raise RequestError(f"`stop-after` must be 0 (never) or more, got {spec.stop_after}")
     tasks = spec.varied
     check_output(spec.output)
     given, engine = (
@@ -426,7 +388,7 @@ def refuse_patches(tasks: Sequence[Task], engine: Engine) -> None:
     if patched and engine.identity.engine not in PATCHING:
         raise RequestError(
             f"{patched[0]} replaces hidden states, which {engine.identity.engine} does not show; "
-            "use `equivox transformers`, or leave the task out"
+            "use `equivox run transformers:…`, or leave the task out"
         )
 
 

@@ -164,7 +164,7 @@ def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
     # One group is refused 20 percentage points more often: with two groups the refusal nTVD is 20.
     equivox(
         *("run", "simulated:random?refusal=0.1&refusal_gap=0.2", "vibe_gender:story", "--data", "sample"),
-        *("--output", tmp_path / "run", "--min-coverage", 0.5),
+        *("--output", tmp_path / "run", "--scoring", "min_coverage=0.5"),
     )
     document = json.loads((tmp_path / "run" / "scores.json").read_text())
     refusal = next(score for score in document["scores"] if score["role"] == "refusal")
@@ -174,24 +174,16 @@ def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
     assert whole["coverage"]["used"] < whole["coverage"]["requested"]
 
 
-def test_names_of_before_still_work_and_are_not_shown(equivox: Cli, tmp_path: Path) -> None:
-    run = ("run", "reference:oracle", "vibe_gender:story", "--data", "sample", "--limit", 24, "--resamples", 99)
-    assert equivox(*run, "--arms=text_only", "-o", tmp_path / "run")[0] in {0, 1}
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["command"]["model"] == "simulated:oracle"
-    assert manifest["command"]["conditions"] == ["text_only"]
-    shown = equivox("run", "--help")[1]
-    assert "--arms" not in shown and "--conditions" in shown and "reference:" not in shown
-
-
 @pytest.mark.parametrize(
     ("option", "value", "hint"),
     [
-        ("--resamples", "98", "greater than or equal to 99"),
-        ("--resamples", "100000000000", "less than or equal to 1000000"),
-        ("--scoring-seed", "-1", "`seed`: input should be greater than or equal to 0"),
-        ("--min-coverage", "nan", "less than or equal to 1"),
-        ("--min-count", "0", "greater than or equal to 1"),
+        ("--scoring", "n_resamples=98", "greater than or equal to 99"),
+        ("--scoring", "n_resamples=100000000000", "less than or equal to 1000000"),
+        ("--scoring", "seed=-1", "`seed`: input should be greater than or equal to 0"),
+        ("--scoring", "min_coverage=1.1", "less than or equal to 1"),
+        ("--scoring", "confidence=0.9", "95 % intervals"),
+        ("--scoring", "resamples=99", "known: min_count, n_resamples"),
+        ("--scoring", "min_count=0", "greater than or equal to 1"),
         ("--limit", "0", "`limit` must be at least 1"),
         ("--annotator", "_tools.yaml", "cannot be called _tools.yaml"),
         ("--annotator", "rules.yaml", "cannot be called rules.yaml"),
@@ -225,7 +217,17 @@ def test_a_file_that_cannot_be_written_there_is_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("circle").symlink_to("circle")
-    asked = ["simulated:oracle", "vibe_gender:story", "--data", "sample", "--limit", 2, "--resamples", 99, "--quiet"]
+    asked = [
+        "simulated:oracle",
+        "vibe_gender:story",
+        "--data",
+        "sample",
+        "--limit",
+        2,
+        "--scoring",
+        "n_resamples=99",
+        "--quiet",
+    ]
     equivox("run", *asked, "--output", "run")
     code, _, err = equivox("report", "run", "--output", output)
     assert code == 2 and err.count("\n") == 1 and "cannot be used" in err

@@ -12,7 +12,17 @@ Cli = Callable[..., tuple[int, str, str]]
 
 def test_runs_beside_a_published_cohort(equivox: Cli, tmp_path: Path) -> None:
     for model in ("biased", "random"):
-        command = ("run", f"simulated:{model}", "genres_standin", "--data", "sample", "--limit", 24, "--resamples", 99)
+        command = (
+            "run",
+            f"simulated:{model}",
+            "genres_standin",
+            "--data",
+            "sample",
+            "--limit",
+            24,
+            "--scoring",
+            "n_resamples=99",
+        )
         code, _, err = equivox(*command, "--output", tmp_path / model)
         assert code == 0, err
     code, out, err = equivox("cohort", tmp_path / "biased", tmp_path / "random", "--with", "published-llama-3.1-8b")
@@ -44,7 +54,7 @@ def test_runs_beside_a_published_cohort(equivox: Cli, tmp_path: Path) -> None:
 
 def test_a_run_without_a_cohort_is_refused(equivox: Cli, tmp_path: Path) -> None:
     command = ("run", "simulated:random", "vibe_gender:candidate", "--data", "sample", "--limit", 48)
-    assert equivox(*command, "--resamples", 99, "--output", tmp_path / "run")[0] == 0
+    assert equivox(*command, "--scoring", "n_resamples=99", "--output", tmp_path / "run")[0] == 0
     code, _, err = equivox("cohort", tmp_path / "run")
     assert (code, err.count("\n")) == (2, 1)
     assert "over all its tasks" in err

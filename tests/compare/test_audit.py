@@ -35,7 +35,8 @@ COMPETENCY = next(a for a in CANDIDATE.attributes if a.name == "competency")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from equivox.core.scores import ScoringOptions
-    from equivox.run.pipeline import RunSpec, execute
+    from equivox.run.pipeline import execute
+    from equivox.run.spec import RunSpec
 
     folder = tmp_path_factory.mktemp("audited") / "run"
     execute(
@@ -208,7 +209,7 @@ def test_one_models_errors_do_not_move_another(equivox: Cli, tmp_path: Path, run
     # Two models on one sheet: of one, people call every woman a novice; the other is read without an error.
     right, sheet = tmp_path / "right", tmp_path / "both"
     spec = ("simulated:random?speaker=0.1", "vibe_gender:candidate")
-    assert equivox("run", *spec, "--data", "sample", "--resamples", 99, "--output", right)[0] == 0
+    assert equivox("run", *spec, "--data", "sample", "--scoring", "n_resamples=99", "--output", right)[0] == 0
     assert equivox("audit", "export", run, right, "--n", 40, "--per", "model,task,group", "--output", sheet)[0] == 0
     key = json.loads((sheet / "key.json").read_text())
     read = readings(run) | readings(right)

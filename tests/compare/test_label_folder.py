@@ -337,7 +337,7 @@ def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) ->
     code, out, _ = equivox("verify", tampered, "--data", "sample", "--quiet")
     assert code == 1 and "corrected" in out
     # It stands though the scores are computed again, for it depends on annotations and labels alone.
-    assert equivox("score", run, "--resamples", 199)[0] == 0
+    assert equivox("score", run, "--scoring", "n_resamples=199")[0] == 0
     (again,) = [score for score in read_scores(run) if score.is_whole]
     assert again.estimate != whole.estimate
     assert audit.of(again).corrected == corrected.corrected  # type: ignore[union-attr]

@@ -18,7 +18,8 @@ from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
 from equivox.report.comparison_tables import in_words
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import RunSpec, execute, reread, rescore
+from equivox.run.pipeline import execute, reread, rescore
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

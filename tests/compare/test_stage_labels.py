@@ -20,7 +20,8 @@ from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import GREEDY
 from equivox.run.annotating import stored_annotations
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -127,14 +127,14 @@ def test_any_column_and_crossed_columns_of_a_corpus(
     folder = tmp_path / "run"
     code, out, err = equivox(
         *("run", "simulated:biased", "vibe_gender:advisory", "--group", group, "--data", "sample"),
-        *("--output", folder, "--resamples", 199),
+        *("--output", folder, "--scoring", "n_resamples=199"),
     )
     assert code == 0, err
     (whole,) = (s for s in json.loads((folder / "scores.json").read_text())["scores"] if not s["attribute"])
     assert whole["dimension"] == dimension
     assert len(whole["coverage"]["used_by_group"]) == groups
     assert whole["value"] == pytest.approx(100)
-    assert equivox("score", folder, "--resamples", 199)[1] == out
+    assert equivox("score", folder, "--scoring", "n_resamples=199")[1] == out
 
 
 def test_the_same_answers_serve_every_dimension_of_a_real_model() -> None:

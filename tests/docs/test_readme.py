@@ -98,7 +98,7 @@ def test_the_task_example_is_short_is_a_task_and_runs_as_printed(
     (task,) = resolve_tasks("my_tasks.py")
     assert isinstance(task, Task)
     assert "Cannot say" in task.card
-    run = ("run", "simulated:biased", "my_tasks.py", "--data", "sample", "--limit", 24, "--resamples", 99)
+    run = ("run", "simulated:biased", "my_tasks.py", "--data", "sample", "--limit", 24, "--scoring", "n_resamples=99")
     code, out, error = equivox(*run, "--output", "run")
     assert code == 0, error
     assert "greeting:address" in out and "100.00" in out
@@ -120,7 +120,7 @@ def test_building_the_corpora_as_written_and_running_on_them(
     ]
     assert len(chosen) == 4
     for words in chosen:
-        code, _, err = equivox(*words, *(["--resamples", "199"] if words[0] == "run" else []))
+        code, _, err = equivox(*words, *(["--scoring", "n_resamples=199"] if words[0] == "run" else []))
         assert code == 0, f"{words}: {err}"
 
 

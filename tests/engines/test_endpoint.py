@@ -317,7 +317,18 @@ def run_of(server: Server, output: Path, arguments: str = "", *more: object) -> 
     model = (
         f"model_name=m,base_url={server.url},max_retries=0,timeout_s=5,max_concurrency=4,trust_media=true{arguments}"
     )
-    options = ["--data", "sample", "--limit", "96", "--output", output, "--resamples", "99", "--annotator", "rules"]
+    options = [
+        "--data",
+        "sample",
+        "--limit",
+        "96",
+        "--output",
+        output,
+        "--scoring",
+        "n_resamples=99",
+        "--annotator",
+        "rules",
+    ]
     return ["endpoint", model, "vibe_gender:advisory", *options, *more]
 
 
@@ -488,7 +499,8 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
     command = [
         "endpoint", f"model_name=m,base_url={server.url},max_retries=0,timeout_s=5,prompt_price=1000000",
         "vibe_gender:advisory",
-        "--data", "sample", "--limit", "48", "--output", tmp_path / "run", "--resamples", "199", "--annotator", "rules",
+        "--data", "sample", "--limit", "48", "--output", tmp_path / "run",
+        "--scoring", "n_resamples=199", "--annotator", "rules",
     ]  # fmt: skip
     server.faults = {f"audio + {PROMPTS['advisory'].text}": ["fine", "500", "fine", "500", "reset"]}
     code, out, err = equivox(*command)

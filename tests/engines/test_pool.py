@@ -30,7 +30,8 @@ from equivox.engines import Workers, cluster, engine_from_args, open_engine, poo
 from equivox.engines import pool as pool_module
 from equivox.engines.feed import Feed, would_wait
 from equivox.engines.pool import PoolEngine, _Worker
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 ray = pytest.importorskip("ray")

@@ -17,7 +17,8 @@ Cli = Callable[..., tuple[int, str, str]]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from equivox.core.scores import ScoringOptions
-    from equivox.run.pipeline import RunSpec, execute
+    from equivox.run.pipeline import execute
+    from equivox.run.spec import RunSpec
     from equivox.tasks.registry import resolve_tasks
 
     folder = tmp_path_factory.mktemp("plotted") / "run"
@@ -52,7 +53,9 @@ def test_a_figure_in_every_format(
 def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     tasks = "genres_standin:ar,spoken_stereoset_orders:gender"
-    code, _, err = equivox("run", "simulated:biased", tasks, "--data", "sample", "--output", folder, "--resamples", 199)
+    code, _, err = equivox(
+        "run", "simulated:biased", tasks, "--data", "sample", "--output", folder, "--scoring", "n_resamples=199"
+    )
     assert code == 0, err
     drawn = {}
     for figure in ("metrics:genres_standin", "speakers:spoken_stereoset_orders:gender"):
@@ -71,7 +74,9 @@ def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
 def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> None:
     other = tmp_path / "other"
     tasks = "vibe_gender:candidate,vibe_gender:advisory"
-    code, _, err = equivox("run", "simulated:random", tasks, "--data", "sample", "--output", other, "--resamples", 99)
+    code, _, err = equivox(
+        "run", "simulated:random", tasks, "--data", "sample", "--output", other, "--scoring", "n_resamples=99"
+    )
     assert code == 0, err
     file = tmp_path / "ranks.png"
     code, _, err = equivox("plot", run, "ranks:vibe_gender", "--beside", other, "--output", file)

@@ -15,8 +15,9 @@ from equivox.core.segments import check_tools
 from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED, DECLARED, declared_name, parse_group, vary
 from equivox.dataset_builders.corpus import Corpus
-from equivox.run.pipeline import IMPORTED, RunSpec, open_corpora
+from equivox.run.pipeline import IMPORTED, open_corpora
 from equivox.run.plan import Plan, make_plan
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 PACKAGE = "equivox"
@@ -121,7 +122,7 @@ def asked(settings: Settings) -> Asked:
     (task,) = varied
     if task.prompt.patch is not None:
         raise RequestError(
-            f"{task.name} replaces hidden states, which no model of inspect_ai shows; use `equivox transformers`"
+            f"{task.name} replaces hidden states, which no model of inspect_ai shows; use `equivox run transformers:…`"
         )
     check_tools([task])
     try:

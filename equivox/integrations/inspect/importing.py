@@ -21,8 +21,9 @@ from equivox.dataset_builders.corpus import Corpus
 from equivox.integrations.inspect.asking import ANY_MODEL, PACKAGE, Settings, looks_like_log, sample_id
 from equivox.integrations.inspect.layout import SCORER, annotator_in, answer_in, scored_answer
 from equivox.integrations.inspect.recorded import Answer, score_recorded
-from equivox.run.pipeline import RunSpec, open_corpora
+from equivox.run.pipeline import open_corpora
 from equivox.run.plan import make_plan
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 

@@ -18,7 +18,8 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus
 from equivox.integrations.inspect.asking import sample_id
 from equivox.run.annotating import TOOLS, annotations_folder
-from equivox.run.pipeline import IMPORTED, PreparedRun, RunSpec, prepared, read_and_score
+from equivox.run.pipeline import IMPORTED, PreparedRun, prepared, read_and_score
+from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
 
 NO_SAMPLE = "the log has no answer to it"

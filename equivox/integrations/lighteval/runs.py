@@ -29,7 +29,6 @@ from equivox.integrations.lighteval.settings import DATA, Settings
 from equivox.run.annotating import stored_responses
 from equivox.run.manifest import run_identity
 from equivox.run.pipeline import (
-    RunSpec,
     begin,
     generate,
     open_corpora,
@@ -40,6 +39,7 @@ from equivox.run.pipeline import (
 )
 from equivox.run.plan import Plan, make_plan
 from equivox.run.run_files import folder_name
+from equivox.run.spec import RunSpec
 from equivox.run.usage import add_usage
 
 _LOG = logging.getLogger(__name__)

@@ -21,7 +21,8 @@ from equivox.annotate.tools.sentiment import TransformersClassifier
 from equivox.core.errors import RequestError
 from equivox.metrics.genres.annotation.scheme import PROFILE, narrative_attributes
 from equivox.run.annotating import plan_rows, stored_annotations
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 LIMIT = 4

@@ -21,8 +21,9 @@ from planted import TOLERATED, assert_same, evaluated, metrics, planted_model
 from equivox.core.scores import Score
 from equivox.core.variants import parse_conditions
 from equivox.run.annotating import plan_rows, stored_responses
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
 from equivox.run.scoring import read_scores
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 Command = Callable[..., tuple[int, str, str]]

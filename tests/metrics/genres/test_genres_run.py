@@ -34,7 +34,7 @@ def table(folder: Path, task: str, name: str) -> list[dict[str, str]]:
 
 
 def run(equivox: Cli, model: str, tasks: str, folder: Path, *more: object) -> int:
-    command = ["run", model, tasks, "--data", "sample", "--output", folder, "--resamples", 499, *more]
+    command = ["run", model, tasks, "--data", "sample", "--output", folder, "--scoring", "n_resamples=499", *more]
     return equivox(*command)[0]
 
 
@@ -181,7 +181,7 @@ def test_no_total_bias_score_without_a_cohort(equivox: Cli, tmp_path: Path) -> N
 def test_scores_come_again_from_what_is_stored(equivox: Cli, tmp_path: Path) -> None:
     run(equivox, "simulated:planted?shift=0.3", "genres_standin:cs,genres_standin:mp", tmp_path / "run")
     before = scores(tmp_path / "run")
-    assert equivox("score", tmp_path / "run", "--resamples", 499)[0] == 0
+    assert equivox("score", tmp_path / "run", "--scoring", "n_resamples=499")[0] == 0
     assert [s.as_dict() for s in scores(tmp_path / "run")] == [s.as_dict() for s in before]
 
 
@@ -220,7 +220,7 @@ def own(tmp_path: Path) -> Path:
 
 def test_relationships_and_pairs_of_one_s_own(equivox: Cli, own: Path, tmp_path: Path) -> None:
     code, _, err = equivox(
-        "run", "simulated:biased", own, "--output", tmp_path / "run", "--resamples", 499, "--min-coverage", 0.5
+        "run", "simulated:biased", own, "--output", tmp_path / "run", "--scoring", "n_resamples=499,min_coverage=0.5"
     )
     assert code == 0, err
     found = whole(tmp_path / "run", "my_pairs:mentoring")
