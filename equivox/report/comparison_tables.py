@@ -15,7 +15,7 @@ from equivox.core.scores import LEVEL, NAN
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table, as_latex, split_by
-from equivox.report.told_tasks import listed
+from equivox.report.verdicts import listed
 
 TESTS_NOTE = (
     "a further by: how much further a lies from no bias, less what noise adds to either (a − b where no value says "

@@ -82,10 +82,6 @@ def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> Non
     code, _, err = equivox("plot", run, "ranks:vibe_gender", "--beside", other, "--output", file)
     assert code == 0, err
     assert file.read_bytes().startswith(b"\x89PNG")
-    # The name that it had before.
-    old = tmp_path / "places.png"
-    assert equivox("plot", run, "places:vibe_gender", "--beside", other, "--output", old)[0] == 0
-    assert old.read_bytes() == file.read_bytes()
     for wanted, hint in (
         (("ranks:vibe_gender",), "needs several runs"),
         (("ranks:vibe", "--beside", other), "they have ranks:vibe_gender"),

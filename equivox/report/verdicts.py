@@ -9,22 +9,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from equivox.compare.runs import ComparedRun, ValueShares, value_shares
 from equivox.core.errors import RequestError
-from equivox.core.scores import Mover, Score
+from equivox.core.scores import Mover, Score, Verdict, verdict
 from equivox.core.task import Task
 from equivox.report.numbers import how_many, shortened
 from equivox.report.table import split_by
 from equivox.run.scoring import read_records
-
-State = Literal["found", "none", "untold", "undefined", "untested"]
-"""The state of the knowledge about a task.
-
-A difference was `found`; `none` was shown; this design cannot tell (`untold`); it has no score, or one of its measures
-has none (`undefined`); or it has no test at all (`untested`).
-"""
 
 MOST_TASKS, MOST_REASONS, MOST_VALUES, MOST_GROUPS = 6, 3, 3, 3
 """The most tasks that a sentence names, reasons that are given, values of a group, and groups with values."""
@@ -33,7 +25,7 @@ SMALLEST_GAP = 5.0
 
 
 @dataclass(frozen=True)
-class TaskTold:
+class TaskVerdict:
     """One task of one model: what is known of it, and the scores that say so.
 
     `name` is the task without its family; `scores` are those that decide, in the order of the metric's measures.
@@ -42,7 +34,7 @@ class TaskTold:
     name: str
     family: str
     dimension: str
-    state: State
+    verdict: Verdict
     scores: tuple[Score, ...]
     task: Task | None = None
 
@@ -52,27 +44,36 @@ class TaskTold:
         return [score for score in self.scores if score.found]
 
 
-def told_tasks(run: ComparedRun) -> list[TaskTold]:
+def task_verdicts(run: ComparedRun) -> list[TaskVerdict]:
     """Return what is known of every task of a run.
 
     Controls, which ask without the voice or the face, are left out unless the run has nothing else. A score over all
     tasks of a family counts as a task of its own only where it is the only one of its family.
     """
-    whole = [score for score in run.scores if score.is_whole and _counts(run, score)]
-    asked = [score for score in whole if "@" not in score.task] or whole
-    single = {score.family for score in asked if ":" in score.task}
-    asked = [score for score in asked if ":" in score.task or score.family not in single]
+    whole = [score for score in run.scores if score.is_whole]
+    return _of_tasks(run, [score for score in whole if "@" not in score.task and _counts(run, score)] or whole)
+
+
+def family_verdicts(run: ComparedRun, family: str) -> list[TaskVerdict]:
+    """Return what is known of every task of one family, such as `vibe_gender` or the control `vibe_gender@silence`."""
+    return _of_tasks(run, [score for score in run.scores if score.is_whole and score.family == family])
+
+
+def _of_tasks(run: ComparedRun, scores: Sequence[Score]) -> list[TaskVerdict]:
+    counted = [score for score in scores if _counts(run, score)]
+    single = {score.family for score in counted if ":" in score.task}
+    counted = [score for score in counted if ":" in score.task or score.family not in single]
     declared = {task.name: task for task in run.tasks}
     return [
-        TaskTold(
+        TaskVerdict(
             name=name.partition(":")[2] or name,
             family=own[0].family,
             dimension=own[0].dimension,
-            state=_state(own),
+            verdict=verdict(own),
             scores=tuple(own),
             task=declared.get(name),
         )
-        for name, own in split_by(asked, lambda score: score.task).items()
+        for name, own in split_by(counted, lambda score: score.task).items()
     ]
 
 
@@ -145,16 +146,6 @@ def lost_shares(most: Mover) -> str:
     return f"{shortened(most.high_group)} {high} % against {shortened(most.low_group)} {low} %"
 
 
-def _state(scores: Sequence[Score]) -> State:
-    if any(score.found for score in scores):
-        return "found"
-    if any(not score.defined for score in scores):
-        return "undefined"
-    if any(score.untold is not None for score in scores):
-        return "untold"
-    return "none"
-
-
 def listed(names: Sequence[str], most: int = MOST_TASKS) -> str:
     """Return names as a list in words; of many, the first and the number of the others.
 
@@ -194,12 +185,12 @@ def short_interval(low: float, high: float, unit: str) -> str:
     return f"{short_value(low, unit)} to {short_value(high, unit)}"
 
 
-def clusters_of(told: Sequence[TaskTold]) -> str:
+def clusters_of(told: Sequence[TaskVerdict]) -> str:
     """Return how many clusters were asked about, with the task's word for them; empty if that is not known.
 
     >>> score = Score(task="f:t", condition="", dimension="d", attribute=None, role="outcome", name="n", unit="",
     ...               zero_means="", n_clusters=20, coverage=None)
-    >>> clusters_of([TaskTold("t", "f", "d", "none", (score,))])
+    >>> clusters_of([TaskVerdict("t", "f", "d", "not shown", (score,))])
     '20 clusters'
     """
     words: dict[str, set[int]] = {}
@@ -219,7 +210,7 @@ def _many(task: Task | None) -> str:
     return f"clusters ({column})" if column else "clusters"
 
 
-def groups_of(told: Sequence[TaskTold]) -> str:
+def groups_of(told: Sequence[TaskVerdict]) -> str:
     """Return who was compared, such as "female and male speakers", or how many groups; empty if it is not known."""
     groups = sorted({group for one in told for score in one.scores for group in score.coverage.requested_by_group})
     nouns = {_many(one.task) for one in told}
@@ -231,7 +222,7 @@ def groups_of(told: Sequence[TaskTold]) -> str:
     return f"{listed([shortened(group) for group in groups])}{noun}"
 
 
-def about_findings(run: ComparedRun, told: Sequence[TaskTold]) -> list[str]:
+def about_findings(run: ComparedRun, told: Sequence[TaskVerdict]) -> list[str]:
     """Return sentences about the largest finding: how large it is, and for whom what is said more often."""
     found = [(one, score) for one in told for score in one.found]
     if not found:
@@ -245,7 +236,7 @@ def about_findings(run: ComparedRun, told: Sequence[TaskTold]) -> list[str]:
     return [f"{size}{_favour(_side(run, most))}.", *words_moved(run, most), *_holds_for(found)]
 
 
-def _measures(run: ComparedRun, found: Sequence[tuple[TaskTold, Score]], *, several: bool) -> str:
+def _measures(run: ComparedRun, found: Sequence[tuple[TaskVerdict, Score]], *, several: bool) -> str:
     """Return which of several measures differ, by the side that they favour."""
     sides = split_by(found, lambda entry: _side(run, entry[1]))
     parts = []
@@ -287,7 +278,7 @@ def _favour(side: str) -> str:
     return f", in favour of {side}" if side else ""
 
 
-def _holds_for(found: Sequence[tuple[TaskTold, Score]]) -> list[str]:
+def _holds_for(found: Sequence[tuple[TaskVerdict, Score]]) -> list[str]:
     """Return for whom findings hold that do not hold for clusters nobody asked about."""
     limits = dict.fromkeys(score.holds_for for _, score in found if score.holds_for)
     if not limits:
@@ -361,17 +352,17 @@ def _strongest(run: ComparedRun, score: Score) -> list[str]:
     return [f"The strongest {panel.unit}: {'; '.join(shown)}."] if shown and texts else []
 
 
-def about_no_finding(run: ComparedRun, told: Sequence[TaskTold]) -> list[str]:
+def about_no_finding(run: ComparedRun, told: Sequence[TaskVerdict]) -> list[str]:
     """Return sentences about tasks without a finding: no difference shown, cannot tell, or not known, each with why."""
-    by_state: Mapping[State, list[TaskTold]] = split_by(told, lambda one: one.state)
+    by_verdict: Mapping[Verdict, list[TaskVerdict]] = split_by(told, lambda one: one.verdict)
     return [
-        *(_missed(run, by_state["none"]) if "none" in by_state else ()),
+        *(_missed(run, by_verdict["not shown"]) if "not shown" in by_verdict else ()),
         *_reasons(told, "this design cannot tell", _why(told, lambda score: score.untold, without=("found",))),
         *_reasons(told, "undefined", _why(told, lambda score: score.undefined, without=())),
     ]
 
 
-def _missed(run: ComparedRun, told: Sequence[TaskTold]) -> list[str]:
+def _missed(run: ComparedRun, told: Sequence[TaskVerdict]) -> list[str]:
     """Return what the tasks without a shown difference do not rule out."""
     start = f"No difference shown: {listed([one.name for one in told])}"
     names = {score.name for one in told for score in one.scores}
@@ -395,12 +386,12 @@ def _furthest_end(score: Score) -> float:
 
 
 def _why(
-    told: Sequence[TaskTold], reason_of: Callable[[Score], str | None], *, without: Sequence[State]
+    told: Sequence[TaskVerdict], reason_of: Callable[[Score], str | None], *, without: Sequence[Verdict]
 ) -> dict[str, list[tuple[str, str]]]:
     """Return, by reason without its numbers, the tasks that it holds for, each with the reason as it is."""
     found: dict[str, list[tuple[str, str]]] = {}
     for one in told:
-        if one.state in without:
+        if one.verdict in without:
             continue
         by_reason = split_by((s for s in one.scores if reason_of(s)), lambda score: str(reason_of(score)))
         for reason, own in by_reason.items():
@@ -410,7 +401,7 @@ def _why(
     return found
 
 
-def _reasons(told: Sequence[TaskTold], what: str, found: Mapping[str, list[tuple[str, str]]]) -> list[str]:
+def _reasons(told: Sequence[TaskVerdict], what: str, found: Mapping[str, list[tuple[str, str]]]) -> list[str]:
     """Return a sentence for each reason; of a single task the reason alone."""
     sentences = []
     for own in list(found.values())[:MOST_REASONS]:
