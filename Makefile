@@ -6,7 +6,7 @@
 #   make dist   the release: built, checked, installed into a fresh environment, and the demo run from it
 #   make unit   the tests that need no vLLM
 #   make test-newest   statistics, core and store on the newest Python that is installed
-#   make test-browser   the report and the blind sheet in headless Chromium
+#   make test-browser   the pages in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
 #   make test-long     what `make test` leaves out because it runs at length: builds in full size, many pools, more models
 #   make calibration   calibration models of ten training seeds on vLLM, and chains that are broken on purpose; takes hours

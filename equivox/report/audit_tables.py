@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from equivox.compare.labels import Audit
-from equivox.compare.stored_audits import AdjustedScore
+from equivox.audit.agreement import Audit
+from equivox.audit.stored import AdjustedScore
 from equivox.core.metric import CheckedStages
 from equivox.report.numbers import DASH, how_many, interval, p_value, percent, score_interval, score_value
 from equivox.report.table import Table

@@ -11,10 +11,11 @@ from equivox.compare.pairs import PairedTest, untested_measures
 from equivox.compare.ranking import Judged, Rank, missing_cohorts
 from equivox.compare.runs import Comparison, TaskCorrelation, task_correlations, top_movers
 from equivox.core.metric import CohortScore, Metric, Overlap
+from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, NAN
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
-from equivox.report.table import Table, as_latex, split_by
+from equivox.report.table import Table, as_latex
 from equivox.report.verdicts import listed
 
 TESTS_NOTE = (

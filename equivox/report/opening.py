@@ -15,12 +15,12 @@ from typing import Literal
 from equivox.compare.pairs import PairedTest
 from equivox.compare.ranking import Judged, Rank
 from equivox.compare.runs import ComparedRun, Comparison, is_exact
+from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, Verdict, verdict
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.comparison_tables import in_order
 from equivox.report.comparison_tables import in_words as told_apart
 from equivox.report.numbers import how_many
-from equivox.report.table import split_by
 from equivox.report.verdicts import (
     TaskVerdict,
     about_findings,

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from equivox.compare.runs import ComparedRun, ValueShares, value_shares
 from equivox.core.errors import RequestError
+from equivox.core.plain import split_by
 from equivox.core.scores import Mover, Score, Verdict, verdict
 from equivox.core.task import Task
 from equivox.report.numbers import how_many, shortened
-from equivox.report.table import split_by
 from equivox.run.scoring import read_records
 
 MOST_TASKS, MOST_REASONS, MOST_VALUES, MOST_GROUPS = 6, 3, 3, 3

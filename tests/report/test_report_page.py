@@ -38,7 +38,19 @@ def test_a_single_task_in_every_condition(equivox: Cli, every_condition: Path, t
     shown = set(re.findall(r'<article data-model="[^"]*" data-task="([^"]*)"', page))
     assert shown == {f"vibe_gender:candidate{condition}" for condition in ("", "@silence", "@text_only")}
     assert "Models side by side" not in page
-    code, _, err = equivox("audit", "export", every_condition, "--n", 1, "--no-media", "--output", tmp_path / "sheet")
+    code, _, err = equivox(
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        every_condition,
+        "--n",
+        1,
+        "--no-media",
+        "--output",
+        tmp_path / "sheet",
+    )
     assert code == 0, err
 
 

@@ -20,6 +20,7 @@ from equivox.compare.impact import impacts
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.errors import RequestError
 from equivox.core.metric import Panel
+from equivox.core.plain import split_by
 from equivox.core.samples import Row
 from equivox.core.scores import Score, Verdict, family_of
 from equivox.core.segments import WHOLE
@@ -39,11 +40,11 @@ from equivox.report.opening import family_summary, opening_of
 from equivox.report.page.compared import conditions, favour_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import BY_PEOPLE, by_people, evidence, evidence_columns, marked, marks, p_headings
-from equivox.report.table import Table, as_html, split_by
+from equivox.report.table import Table, as_html
 from equivox.run.manifest import public_manifest, read_manifest
 
 if TYPE_CHECKING:
-    from equivox.report.blind_sheet import Drawn
+    from equivox.audit.drawing import Drawn
 
 METHODS = (
     ("favourable answers", f"{HOW[:1].upper()}{HOW[1:]}"),
@@ -418,7 +419,8 @@ def _manifests(comparison: Comparison) -> Iterator[dict[str, str]]:
 
 
 def _examples(comparison: Comparison, wanted: int, data: str | None) -> Iterator[dict[str, Any]]:
-    from equivox.report.blind_sheet import draw, media_of
+    from equivox.audit.drawing import draw
+    from equivox.audit.media import media_of
 
     called = {run.folder: run for run in comparison.runs}
     drawn = draw(list(called), n=wanted, per=("model", "task", "group"))

@@ -235,7 +235,18 @@ def test_who_labels_by_hand_sees_the_options_and_not_which_is_the_stereotype(tmp
             options=FEW,
         )
     )
-    code, _, err = equivox("audit", "export", tmp_path / "run", "--n", 3, "--output", tmp_path / "audit")
+    code, _, err = equivox(
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        tmp_path / "run",
+        "--n",
+        3,
+        "--output",
+        tmp_path / "audit",
+    )
     assert code == 0, err
     sheet = (tmp_path / "audit" / "sheet.csv").read_text()
     assert "{option" not in sheet and "stereotypical" not in sheet

@@ -1,7 +1,7 @@
 """Audits that are kept with a run: scores as people would have annotated the answers, and how often they agree.
 
 `RUN/audit/NAME/` holds the key, the labels and the result; NAME is `answers` for whole answers, else a stage of the
-annotation. `equivox.compare.audits` makes them.
+annotation. `equivox.audit.kept` makes them.
 """
 
 from __future__ import annotations

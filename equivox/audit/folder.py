@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from equivox.compare.labels import ADJUDICATED, KEY_FILE, comparable, filled_in
+from equivox.audit.labels import ADJUDICATED, KEY_FILE, comparable, filled_in
 from equivox.core.errors import RequestError
 from equivox.core.files import TEMPORARY, refused, write_text, write_whole
 

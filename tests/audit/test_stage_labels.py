@@ -14,7 +14,8 @@ import pytest
 
 from equivox import cli
 from equivox.annotate.model import ModelAnnotator
-from equivox.compare.stage_labels import score_judged, score_stage, stage_key
+from equivox.audit.kept import score_audit, score_judged
+from equivox.audit.labels import read_key
 from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.core.scores import ScoringOptions
@@ -25,6 +26,8 @@ from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
+LABEL = ("audit", "label", "--no-serve")
+AUDIT = (*LABEL, "--per", "model,group")
 
 
 def make_run(folder: Path, model: str, tasks: str, limit: int, annotator: str = "rules") -> Path:
@@ -46,7 +49,18 @@ def make_run(folder: Path, model: str, tasks: str, limit: int, annotator: str = 
 def narratives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("narratives")
     make_run(folder / "run", "simulated:planted?shift=0.5", "genres_standin:cs", 12)
-    command = ["audit", "export", str(folder / "run"), "--stage", "narrative", "--n", "10"]
+    command = [
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        str(folder / "run"),
+        "--stage",
+        "narrative",
+        "--n",
+        "10",
+    ]
     assert cli.run([*command, "--output", str(folder / "sheet")]) == 0
     return folder
 
@@ -80,9 +94,7 @@ def told(row: dict[str, str]) -> str:
 
 
 def audited(folder: Path, files: Sequence[Path]) -> Any:
-    key = stage_key(folder)
-    assert key is not None
-    return score_stage(folder, key, files)
+    return score_audit(folder, files)
 
 
 def test_the_sheet_shows_what_the_annotator_saw_and_no_more(narratives: Path) -> None:
@@ -94,11 +106,9 @@ def test_the_sheet_shows_what_the_annotator_saw_and_no_more(narratives: Path) ->
     for row in rows:
         assert "You will be given" in row["response"] or "Here are some tasks" in row["response"]
         assert "Profile of" not in row["response"] and row["label"] == "" and row["prompt"] == ""
-    for file in ("sheet.csv", "sheet.html"):
+    for file in ("sheet.csv", "sheet.json"):
         text = (narratives / "sheet" / file).read_text("utf-8")
         assert "simulated" not in text and "planted" not in text and "genres_standin" not in text
-    # A list of any length is one field of the page.
-    assert "(1 of 20)" not in (narratives / "sheet" / "sheet.html").read_text("utf-8")
     assert "(up to 20 values, separated by ;)" in rows[2]["what to say"]
 
 
@@ -137,7 +147,20 @@ def test_people_and_annotator_are_compared_by_attribute(narratives: Path, tmp_pa
 
 
 def test_lists_have_precision_and_recall(stories: Path, tmp_path: Path, equivox: Cli) -> None:
-    code, _, err = equivox("audit", "export", stories, "--stage", "extract", "--n", 2, "-o", tmp_path / "sheet")
+    code, _, err = equivox(
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        stories,
+        "--stage",
+        "extract",
+        "--n",
+        2,
+        "-o",
+        tmp_path / "sheet",
+    )
     assert code == 0, err
     sheet = tmp_path / "sheet"
     rows = rows_of(sheet)
@@ -167,7 +190,21 @@ def test_lists_have_precision_and_recall(stories: Path, tmp_path: Path, equivox:
 
 def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivox: Cli) -> None:
     sheet = tmp_path / "sheet"
-    code, _, err = equivox("audit", "export", stories, "--stage", "refine", "--n", 3, "--judge", "-o", sheet)
+    code, _, err = equivox(
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        stories,
+        "--stage",
+        "refine",
+        "--n",
+        3,
+        "--judge",
+        "-o",
+        sheet,
+    )
     assert code == 0, err
     rows = rows_of(sheet)
     assert {row["attribute"] for row in rows} == {
@@ -181,9 +218,7 @@ def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivo
                lambda row, own=own: next(own) if row["attribute"] == "character_1 precision" else "")  # type: ignore[misc]
         for name, own in said.items()
     ]  # fmt: skip
-    key = stage_key(sheet)
-    assert key is not None
-    checked = score_judged(sheet, key, files)
+    checked = score_judged(sheet, read_key(sheet), files)
     # (1 + 0.5) / 2 and (0.5 + 0.5) / 2 are 0.75 and 0.5; their mean is 0.625. 12 were asked, 2 are judged.
     (measure,) = checked.measures
     assert (measure.name, measure.value, measure.n) == ("refine: character_1 precision", 0.625, 2)
@@ -193,16 +228,27 @@ def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivo
     filled(files[0], rows, lambda row: "1.5")
     code, _, err = equivox("audit", "score", sheet, files[0])
     assert code == 2 and "is a number from 0 to 1, got '1.5'" in err
-    code, _, err = equivox("audit", "export", stories, "--judge", "-o", tmp_path / "x")
+    code, _, err = equivox(*AUDIT, stories, "--judge", "-o", tmp_path / "x")
     assert code == 2 and "give `--stage`" in err
 
 
 def test_a_profile_is_one_text_for_each_character(narratives: Path, tmp_path: Path, equivox: Cli) -> None:
     code, out, err = equivox(
-        "audit", "export", narratives / "run", "--stage", "profile", "--n", 3, "-o", tmp_path / "sheet"
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        narratives / "run",
+        "--stage",
+        "profile",
+        "--n",
+        3,
+        "-o",
+        tmp_path / "sheet",
     )
     assert code == 0, err
-    assert "6 texts of the stage profile" in out
+    assert ": 6 answers" in out
     assert {row["attribute"] for row in rows_of(tmp_path / "sheet")} == {"personality", "occupation", "interests"}
 
 
@@ -231,7 +277,20 @@ def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytes
         lambda name, workers: ModelAnnotator("reader", Reader(), sampling=GREEDY, attempts=1),
     )
     run = make_run(tmp_path / "run", "simulated:planted?shift=0.8", "badf_two:gender", 100, annotator="reader")
-    code, _, err = equivox("audit", "export", run, "--stage", "exclusivity", "--n", 1000, "-o", tmp_path / "sheet")
+    code, _, err = equivox(
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        run,
+        "--stage",
+        "exclusivity",
+        "--n",
+        1000,
+        "-o",
+        tmp_path / "sheet",
+    )
     assert code == 0, err
     rows = rows_of(tmp_path / "sheet")
     phrases = {row["item"]: re.findall(r"^Phrase: (.*)$", row["response"], re.MULTILINE)[0] for row in rows}
@@ -247,13 +306,13 @@ def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytes
     assert math.isnan(entry.precision)
     # Without readable scores the options are not known, and neither are the findings that were asked about.
     (run / "scores.json").write_text((run / "scores.json").read_text()[:100])
-    code, _, err = equivox("audit", "export", run, "--stage", "exclusivity", "-o", tmp_path / "again")
+    code, _, err = equivox(*AUDIT, run, "--stage", "exclusivity", "-o", tmp_path / "again")
     assert code == 2 and "scores.json is damaged" in err and not (tmp_path / "again").exists()
 
 
 @pytest.mark.parametrize("stage", ["exclusivity", "narrative", "finale"])
 def test_a_stage_without_answers_is_one_line(stories: Path, tmp_path: Path, equivox: Cli, stage: str) -> None:
-    code, _, err = equivox("audit", "export", stories, "--stage", stage, "-o", tmp_path / "sheet")
+    code, _, err = equivox(*AUDIT, stories, "--stage", stage, "-o", tmp_path / "sheet")
     assert code == 2 and len(err.strip().splitlines()) == 1 and not (tmp_path / "sheet").exists()
     if stage == "exclusivity":  # rules are not asked about findings
         assert "the annotator answered nothing at the stage 'exclusivity'" in err
@@ -280,5 +339,5 @@ def test_malformed_labels_are_one_line(narratives: Path, tmp_path: Path) -> None
 
 def test_tasks_without_stages_say_so(tmp_path: Path, equivox: Cli) -> None:
     run = make_run(tmp_path / "run", "simulated:random", "vibe_gender:advisory", 24)
-    code, _, err = equivox("audit", "export", run, "--stage", "story", "-o", tmp_path / "sheet")
+    code, _, err = equivox(*AUDIT, run, "--stage", "story", "-o", tmp_path / "sheet")
     assert code == 2 and "annotated as a whole, so leave `--stage` out" in err

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from equivox.compare.label_folder import Asked, Item
+from equivox.audit.folder import Asked, Item
 from equivox.core.errors import RequestError
 
 

@@ -18,11 +18,12 @@ from xml.etree import ElementTree
 import pytest
 
 import equivox as ex
-from equivox.compare.label_folder import Asked, Item, LabelFolder, label_files, person_name, write_label_folder
-from equivox.compare.label_studio import exported_labels, labelling_page, tasks_of
-from equivox.compare.labels import comparable, score_labels
+from equivox.audit.folder import Asked, Item, LabelFolder, label_files, person_name, write_label_folder
+from equivox.audit.kept import score_audit
+from equivox.audit.label_studio import exported_labels, labelling_page, tasks_of
+from equivox.audit.labels import comparable
+from equivox.audit.stored import stored_audits
 from equivox.compare.runs import compared_run
-from equivox.compare.stored_audits import stored_audits
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import ScoringOptions
@@ -37,6 +38,8 @@ from equivox.run.scoring import read_scores
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
+LABEL = ("audit", "label", "--no-serve")
+AUDIT = (*LABEL, "--per", "model,group")
 JOB = Asked(name="job", asks="the job", options=("nurse", "engineer", "other", "unstated"))
 HOBBY = Asked(name="hobby", asks="the hobby")
 THINGS = Asked(name="things", asks="three things", count=3)
@@ -123,7 +126,7 @@ def test_different_names_are_different_people(folder: LabelFolder) -> None:
 SAVES = """
 import sys
 from pathlib import Path
-from equivox.compare.label_folder import LabelFolder
+from equivox.audit.folder import LabelFolder
 folder, first = LabelFolder(Path(sys.argv[1])), int(sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
@@ -301,7 +304,7 @@ def labels_like_the_annotator(sheet: Path, run: Path) -> Path:
 
 def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) -> None:
     sheet = tmp_path / "sheet"
-    assert equivox("audit", "export", run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)[0] == 0
+    assert equivox(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)[0] == 0
     labels_like_the_annotator(sheet, run)
     code, out, err = equivox("audit", "score", sheet)
     assert (code, err) == (0, "")
@@ -373,16 +376,16 @@ def test_an_audit_of_other_scores_or_of_another_annotator_does_not_count(run: Pa
 
 def test_what_was_decided_counts_in_place_of_what_people_said(run: Path, tmp_path: Path, equivox: Cli) -> None:
     sheet = tmp_path / "sheet"
-    assert equivox("audit", "export", run, "--n", 10, "--no-media", "--output", sheet)[0] == 0
+    assert equivox(*AUDIT, run, "--n", 10, "--no-media", "--output", sheet)[0] == 0
     first = labels_like_the_annotator(sheet, run)
     head, *rows = [row for row in first.read_text().splitlines() if not row.strip().endswith("refusal,no")]
     of_job = [row for row in rows if ",competency," in row]
     (sheet / "labels-Ben.csv").write_text("\n".join([head, *(f"{row.rpartition(',')[0]},unstated" for row in of_job)]))
-    split = score_labels(sheet, label_files(sheet))
+    split = score_audit(sheet, label_files(sheet))
     (entry,) = [one for one in split.attributes if one.attribute == "competency"]
     assert (entry.split, entry.n) == (len(of_job), 0)
     (sheet / "adjudicated.csv").write_text("\n".join([head, *of_job[:4]]))
-    settled = score_labels(sheet, label_files(sheet))
+    settled = score_audit(sheet, label_files(sheet))
     (entry,) = [one for one in settled.attributes if one.attribute == "competency"]
     assert (entry.split, entry.n, entry.agreement) == (len(of_job) - 4, 4, 100)
     # Who decides is no further person.

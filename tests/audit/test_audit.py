@@ -18,15 +18,19 @@ import pytest
 from scipy import stats
 
 from equivox import cli
-from equivox.compare.labels import Audit, score_labels
+from equivox.audit.agreement import Audit
+from equivox.audit.drawing import draw
+from equivox.audit.kept import score_audit
+from equivox.audit.sheet import sheet_csv
 from equivox.core.samples import Row
-from equivox.report.blind_sheet import draw, sheet_csv, sheet_html
 from equivox.run.annotating import plan_rows, stored_annotations
 from equivox.statistics import krippendorff_alpha
 from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 
 Cli = Callable[..., tuple[int, str, str]]
+LABEL = ("audit", "label", "--no-serve")
+AUDIT = (*LABEL, "--per", "model,group")
 Labeller = Callable[[dict[str, str], dict[str, str]], str]
 CANDIDATE = next(task for task in TASKS if task.name == "vibe_gender:candidate")
 COMPETENCY = next(a for a in CANDIDATE.attributes if a.name == "competency")
@@ -53,7 +57,23 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def exported(run: Path) -> Path:
-    assert cli.run(["audit", "export", str(run), "--n", "60", "--output", str(run.parent / "sheet")]) == 0
+    assert (
+        cli.run(
+            [
+                "audit",
+                "label",
+                "--no-serve",
+                "--per",
+                "model,group",
+                str(run),
+                "--n",
+                "60",
+                "--output",
+                str(run.parent / "sheet"),
+            ]
+        )
+        == 0
+    )
     return run.parent / "sheet"
 
 
@@ -63,9 +83,9 @@ def sheet(exported: Path, tmp_path: Path) -> Path:
 
 
 def test_export_says_what_was_drawn(run: Path, equivox: Cli, tmp_path: Path) -> None:
-    code, out, err = equivox("audit", "export", run, "--n", 60, "--output", tmp_path / "sheet")
+    code, out, err = equivox(*AUDIT, run, "--n", 60, "--output", tmp_path / "sheet")
     assert code == 0, err
-    assert "simulated:random  female: 60 responses" in out
+    assert "simulated:random  female: 60 answers" in out
 
 
 def readings(run: Path) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -102,7 +122,7 @@ def audit_of(audit: Audit, attribute: str) -> Any:
 
 def test_people_who_agree(sheet: Path, run: Path, equivox: Cli) -> None:
     labels = fill(sheet, run, lambda row, known: known["read"].upper())
-    audit = score_labels(sheet, [labels])
+    audit = score_audit(sheet, [labels])
     assert audit.n_responses == 120
     for entry in audit.attributes:
         assert entry.agreement == 100
@@ -147,7 +167,7 @@ def test_agreement_kappa_and_alpha_by_hand(sheet: Path, run: Path) -> None:
         return "junior novice" if known["read"] == "exceptional expert" and next(turns) % 2 else known["read"]
 
     labels = fill(sheet, run, say)
-    entry = audit_of(score_labels(sheet, [labels]), "competency")
+    entry = audit_of(score_audit(sheet, [labels]), "competency")
     key = json.loads((sheet / "key.json").read_text())
     read = readings(run)
     with labels.open(newline="") as file:
@@ -175,7 +195,7 @@ def test_an_annotator_that_errs_on_one_group_is_found_out(sheet: Path, run: Path
             return ""
         return "junior novice" if known["group"] == "female" else known["read"]
 
-    audit = score_labels(sheet, [fill(sheet, run, say)])
+    audit = score_audit(sheet, [fill(sheet, run, say)])
     entry = audit_of(audit, "competency")
     assert entry.by_group["male"] == 100
     assert entry.by_group["female"] < 60
@@ -190,7 +210,7 @@ def test_an_annotator_that_errs_on_one_group_is_found_out(sheet: Path, run: Path
 def test_errors_that_strike_all_alike_shrink_a_difference(equivox: Cli, tmp_path: Path, run: Path) -> None:
     folder, sheet = tmp_path / "biased", tmp_path / "sheet"
     assert equivox("run", "simulated:biased", "vibe_gender:candidate", "--data", "sample", "--output", folder)[0] == 0
-    assert equivox("audit", "export", folder, "--n", 100, "--output", sheet)[0] == 0
+    assert equivox(*AUDIT, folder, "--n", 100, "--output", sheet)[0] == 0
     rng = np.random.default_rng(5)
 
     def say(row: dict[str, str], known: dict[str, str]) -> str:
@@ -198,7 +218,7 @@ def test_errors_that_strike_all_alike_shrink_a_difference(equivox: Cli, tmp_path
             return ""
         return known["read"] if rng.random() < 0.7 else str(rng.choice(COMPETENCY.options))
 
-    (score,) = score_labels(sheet, [fill(sheet, folder, say)]).scores
+    (score,) = score_audit(sheet, [fill(sheet, folder, say)]).scores
     # Three in ten answers are anything at all: seven tenths of the distance of 100 are left.
     assert score.value == score.estimate == pytest.approx(100)
     assert score.corrected == pytest.approx(70, abs=10)
@@ -210,7 +230,7 @@ def test_one_models_errors_do_not_move_another(equivox: Cli, tmp_path: Path, run
     right, sheet = tmp_path / "right", tmp_path / "both"
     spec = ("simulated:random?speaker=0.1", "vibe_gender:candidate")
     assert equivox("run", *spec, "--data", "sample", "--scoring", "n_resamples=99", "--output", right)[0] == 0
-    assert equivox("audit", "export", run, right, "--n", 40, "--per", "model,task,group", "--output", sheet)[0] == 0
+    assert equivox(*LABEL, run, right, "--n", 40, "--per", "model,task,group", "--output", sheet)[0] == 0
     key = json.loads((sheet / "key.json").read_text())
     read = readings(run) | readings(right)
 
@@ -222,7 +242,7 @@ def test_one_models_errors_do_not_move_another(equivox: Cli, tmp_path: Path, run
             return "junior novice"
         return read[told["response"], "competency"][0]
 
-    wrong, other = sorted(score_labels(sheet, [fill(sheet, run, say)]).scores, key=lambda score: -score.corrected)
+    wrong, other = sorted(score_audit(sheet, [fill(sheet, run, say)]).scores, key=lambda score: -score.corrected)
     assert (wrong.model, other.model) == ("simulated:random", spec[0])
     assert wrong.labels == other.labels == {"female": 40, "male": 40}
     assert wrong.corrected > 40
@@ -241,7 +261,7 @@ def test_a_label_counts_for_the_responses_it_was_drawn_for(run: Path) -> None:
 def test_two_people_and_a_draw(sheet: Path, run: Path) -> None:
     first = fill(sheet, run, lambda row, known: known["read"] if row["attribute"] == "competency" else "", "a")
     second = fill(sheet, run, lambda row, known: "junior novice" if row["attribute"] == "competency" else "", "b")
-    audit = score_labels(sheet, [first, second])
+    audit = score_audit(sheet, [first, second])
     entry = audit_of(audit, "competency")
     assert audit.raters == ["a", "b"]
     # Where they differ nothing is settled; where they agree, everyone says novice.
@@ -251,7 +271,7 @@ def test_two_people_and_a_draw(sheet: Path, run: Path) -> None:
 
 
 def test_nothing_on_the_sheet_tells_who_spoke(run: Path, sheet: Path) -> None:
-    texts = (sheet / "sheet.csv").read_text() + (sheet / "sheet.html").read_text()
+    texts = (sheet / "sheet.csv").read_text() + (sheet / "sheet.json").read_text()
     page = re.sub(r"base64,[A-Za-z0-9+/=]+", "", texts)
     # What the models said and were asked is there and may say anything; the rest may not.
     for response in {one.text for one in draw([run], n=1000, per=["model"])}:
@@ -267,18 +287,13 @@ def test_nothing_on_the_sheet_tells_who_spoke(run: Path, sheet: Path) -> None:
     assert 20 < sum(a != b for a, b in pairwise(order)) < 100
 
 
-def test_the_page_holds_the_recordings_and_nothing_from_elsewhere(sheet: Path) -> None:
-    import base64
-
+def test_the_folder_holds_the_recordings(sheet: Path) -> None:
     import soundfile
 
-    page = (sheet / "sheet.html").read_text()
-    clips = re.findall(r"data:audio/ogg;base64,([A-Za-z0-9+/=]+)", page)
-    assert len(clips) == 120
-    samples, rate = soundfile.read(io.BytesIO(base64.b64decode(clips[0])))
+    items = json.loads((sheet / "sheet.json").read_text())
+    assert len(items) == len({item["media"] for item in items}) == 120
+    samples, rate = soundfile.read(sheet / "media" / items[0]["media"])
     assert rate == 16_000 and np.abs(samples).max() > 0.01
-    assert "default-src 'none'" in page
-    assert re.findall(r'(?:src|href)="(?!data:)', page) == []
 
 
 def test_hostile_responses_stay_text(run: Path) -> None:
@@ -287,9 +302,6 @@ def test_hostile_responses_stay_text(run: Path) -> None:
     changed = type(one)(
         one.item, one.run, one.model, one.task, Row(group="", cluster="", stratum="", status="parsed"), hostile
     )
-    page = sheet_html([changed], {})
-    assert "<script>alert" not in page and "<img" not in page
-    assert "&lt;script&gt;alert(1)" in page
     (row, *_) = csv.DictReader(io.StringIO(sheet_csv([changed])))
     assert row["response"].startswith("'=HYPERLINK")
 
@@ -304,7 +316,7 @@ def test_the_same_seed_draws_the_same(run: Path) -> None:
 
 WRONG_LABELS = {
     "a choice that is not offered": ("junior novice", "junior", "did you mean"),
-    "an item that is not there": ("", "", "is on the sheet"),
+    "an item that is not there": ("", "", "on the sheet"),
     "a column that is gone": ("label", "lable", "lack the column 'label'"),
 }
 
@@ -324,19 +336,21 @@ def test_wrong_labels_are_one_line(case: str, sheet: Path, run: Path, equivox: C
     assert not (sheet / "audit.json").exists()
 
 
-def test_what_export_refuses(run: Path, sheet: Path, equivox: Cli, tmp_path: Path) -> None:
+def test_what_is_refused_before_anything_is_drawn(run: Path, equivox: Cli, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("mine")
     for arguments, hint in (
-        ((run, "--output", sheet), "not an empty folder"),
+        ((run, "--output", tmp_path / "full"), "not an empty folder"),
         ((run, "--per", "speaker", "--output", tmp_path / "new"), "`per` names"),
         ((run, "--data", tmp_path, "--output", tmp_path / "new"), "holds no built corpus"),
         ((tmp_path, "--output", tmp_path / "new"), "not a run"),
     ):
-        code, _, err = equivox("audit", "export", *arguments)
+        code, _, err = equivox(*AUDIT, *arguments)
         assert (code, err.count("\n")) == (2, 1)
         assert hint in err
         assert not (tmp_path / "new").exists()
-    assert equivox("audit", "export", run, "--no-media", "--output", tmp_path / "new")[0] == 0
-    assert "<audio" not in (tmp_path / "new" / "sheet.html").read_text()
+    assert equivox(*AUDIT, run, "--no-media", "--output", tmp_path / "new")[0] == 0
+    assert not (tmp_path / "new" / "media").exists()
 
 
 def test_too_few_labels_say_so(sheet: Path, run: Path) -> None:
@@ -346,6 +360,6 @@ def test_too_few_labels_say_so(sheet: Path, run: Path) -> None:
         run,
         lambda row, known: known["read"] if row["attribute"] == "competency" and next(left, None) is not None else "",
     )
-    (score,) = score_labels(sheet, [labels]).scores
+    (score,) = score_audit(sheet, [labels]).scores
     assert math.isnan(score.corrected)
     assert "fewer than 5 labelled responses" in str(score.undefined)
