@@ -75,12 +75,11 @@ endif
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
-# The sample's speakers read the same sentences, so the wheel holds equal files (W002).
 dist: $(VENV)/.uv
 	rm -rf dist .venv-dist
 	$(BIN)/python -m uv build --quiet --out-dir dist
 	$(BIN)/python -m uv tool run --quiet twine check --strict dist/*.whl dist/*.tar.gz
-	$(BIN)/python -m uv tool run --quiet check-wheel-contents --ignore W002 dist/*.whl
+	$(BIN)/python -m uv tool run --quiet check-wheel-contents dist/*.whl
 	$(PYTHON) -m venv .venv-dist
 	$(BIN)/python -m uv pip install --quiet --python .venv-dist/bin/python -c constraints.txt dist/*.whl
 	cd .venv-dist && bin/equivox demo
