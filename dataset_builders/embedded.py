@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import shutil
 import tempfile
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -31,7 +33,9 @@ def sample_source(name: str) -> Path:
     try:
         return _unpacked(archive, cache_folder("sample") / f"{name}-{digest[:16]}")
     except OSError:
-        return _unpacked(archive, Path(tempfile.mkdtemp(prefix="equivox-sample-")) / name)
+        made = tempfile.mkdtemp(prefix="equivox-sample-")
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        return _unpacked(archive, Path(made) / name)
 
 
 def _unpacked(archive: Path, folder: Path) -> Path:
