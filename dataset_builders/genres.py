@@ -50,7 +50,7 @@ FEMALE_NAMES = (
 
 ELEMENTS = "elements.yaml"
 IMAGE_PROMPTS = "image_prompts.yaml"
-"""A file in the source, optional: descriptions of images by element, written by `equivox data describe genres`."""
+"""A file in the source, optional: descriptions of images by element, written by `equivox data make describe`."""
 PERSONS = {"mf": ("male", "female"), "mm": ("male", "male"), "ff": ("female", "female")}
 """The released kinds of pairs, by the names of their files."""
 

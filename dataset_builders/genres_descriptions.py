@@ -9,8 +9,8 @@ not part of a description: `genres_images.full_prompt` draws them for each image
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -20,8 +20,8 @@ from equivox.core.files import write_text
 from equivox.core.hashing import digest
 from equivox.core.requests import Engine
 from equivox.core.task import Sampling
-from equivox.dataset_builders.asking import Asker, Progress, Question, answers_file
-from equivox.dataset_builders.base import listed
+from equivox.dataset_builders.base import count, listed
+from equivox.dataset_builders.construction import ATTEMPTS, Made, Model, Progress, Question, Step
 from equivox.dataset_builders.genres import Element, Genres, protocol, read_image_prompts
 from equivox.dataset_builders.genres_images import people
 from equivox.dataset_builders.l2_arctic import identity_words, words_of
@@ -44,30 +44,16 @@ _NEUTRAL = frozenset({"parent", "parents", "cousin", "cousins", "grandparent", "
 _BOYS_AND_GIRLS = frozenset({"boy", "boys", "girl", "girls", "boyish", "girlish", "boyhood", "girlhood"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class DescriptionReport:
-    """The result: elements with five descriptions, with fewer, and without any (with the reason).
-
-    `refused` is the number of descriptions that named a gender or a role, over all attempts.
-    """
-
-    output: Path
-    full: int
-    short: tuple[str, ...]
-    without: Mapping[str, str]
-    refused: int
-
-
 def describe(
     builder: Genres,
     engine: Engine,
     output: Path,
     *,
     seed: int = 0,
-    attempts: int = 3,
+    attempts: int = ATTEMPTS,
     sampling: Sampling = SAMPLING,
     progress: Progress | None = None,
-) -> DescriptionReport:
+) -> Made:
     """Write `image_prompts.yaml`: the model's descriptions of every element of the builder's source.
 
     Parameters
@@ -77,8 +63,7 @@ def describe(
     engine
         The model; it gets text only.
     output
-        The file to be written, whole or not at all. Answers are stored in a hidden file beside it, so that a repeated
-        call asks only for what is missing.
+        The file to be written, whole or not at all.
     seed
         Another seed asks for other descriptions.
     attempts
@@ -97,23 +82,25 @@ def describe(
         raise RequestError(f"`attempts` is how often an element is asked, got {attempts}; give 1 or more")
     _check_unedited(output)
     asked = [_Asked(element, genders, names, seed, attempts) for element, genders, names in builder.elements()]
-    asker = Asker(engine, answers_file(output), what="genres image description", sampling=sampling)
-    for attempt in range(attempts):
-        missing = [one.questions[attempt] for one in asked if len(_usable(one, asker)[0]) < WANTED]
-        asker.ask(missing, progress)
-    found, refused, without = {}, {}, {}
+    with Step(output, progress) as step:
+        model = Model(step, engine, what="genres image description", sampling=sampling)
+        for attempt in range(attempts):
+            model.ask({n: o.questions[attempt] for n, o in enumerate(asked) if len(_usable(o, model)[0]) < WANTED})
+    found: dict[str, list[str]] = {}
+    refused: dict[str, list[dict[str, str]]] = {}
+    without: dict[str, str] = {}
     for one in asked:
-        usable, dropped = _usable(one, asker)
+        usable, dropped = _usable(one, model)
         name = one.element.element
         if usable:
             found[name] = usable
         else:
-            without[name] = _why(one, asker, dropped)
+            without[name] = _why(one, model, dropped)
         if dropped:
             refused[name] = [{"text": text, "names": word} for text, word in dropped]
     document = {
         "made_by": {
-            "model": asker.model,
+            "model": model.name,
             "seed": seed,
             "attempts": attempts,
             "temperature": sampling.temperature,
@@ -126,12 +113,18 @@ def describe(
     }
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
     write_text(output, "# Descriptions of images, used in turn for the images of an element.\n" + text)
-    return DescriptionReport(
+    short = [name for name, usable in found.items() if len(usable) < WANTED]
+    notes = {
+        f"fewer than {WANTED} descriptions: {count(short, 'element')} ({listed(short)})": short,
+        f"descriptions refused, as they name a gender or a role: {sum(map(len, refused.values())):,}": refused,
+    }
+    return Made(
         output=output,
-        full=sum(len(usable) == WANTED for usable in found.values()),
-        short=tuple(name for name, usable in found.items() if len(usable) < WANTED),
-        without=without,
-        refused=sum(map(len, refused.values())),
+        rows=len(found),
+        of=f"{len(asked)} elements",
+        left_out=Counter(without.values()),
+        listing=output,
+        notes=tuple(note for note, there in notes.items() if there),
     )
 
 
@@ -244,12 +237,12 @@ def given_away(text: str, roles: Sequence[str], names: frozenset[str]) -> str | 
     return next((role for role in roles if re.search(rf"\b{re.escape(role)}(?:e?s)?\b", text, re.IGNORECASE)), None)
 
 
-def _usable(one: _Asked, asker: Asker) -> tuple[list[str], list[tuple[str, str]]]:
+def _usable(one: _Asked, model: Model) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the first five usable descriptions of an element, and the refused ones with the word that each names."""
     usable: list[str] = []
     refused: list[tuple[str, str]] = []
     for asked in one.questions:
-        for text in read_descriptions(asker.answer(asked) or ""):
+        for text in read_descriptions(model.answer(asked) or ""):
             own = _without_people(text, one.genders, one.element.age)
             word = given_away(own, one.roles, one.names)
             if word is not None:
@@ -268,12 +261,12 @@ def _without_people(text: str, genders: Sequence[str], age: str) -> str:
     return text
 
 
-def _why(one: _Asked, asker: Asker, refused: Sequence[tuple[str, str]]) -> str:
+def _why(one: _Asked, model: Model, refused: Sequence[tuple[str, str]]) -> str:
     """Return why an element has no description."""
     if refused:
         words = dict.fromkeys(word for _, word in refused)
         return f"every description names a gender or a role: {listed(words)}"
-    errors = [asker.errors[asked.name] for asked in one.questions if asked.name in asker.errors]
+    errors = [model.errors[asked.name] for asked in one.questions if asked.name in model.errors]
     if errors:
         return f"the model gave no answer: {errors[-1]}"
     return "no answer has the form [start]description[end]"

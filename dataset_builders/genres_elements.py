@@ -17,7 +17,7 @@ elements:
     images: [images/garden_1.png, images/garden_2.png]
     image_prompts: [kneeling between beans, in straw hats]     # optional, for --generate-images: used in turn
 
-`equivox data describe genres` lets a model write such prompts into a file of their own, `image_prompts.yaml`.
+`equivox data make describe` lets a model write such prompts into a file of their own, `image_prompts.yaml`.
 """
 
 from __future__ import annotations

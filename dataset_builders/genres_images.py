@@ -106,7 +106,7 @@ def wanted_images(builder: Genres) -> tuple[list[Wanted], int]:
         elif description is None:
             raise RequestError(
                 f"{builder.relative(path)} is missing and has no prompt; give its element `image_prompts`, or let a "
-                "model write them with `equivox data describe genres`"
+                "model write them with `equivox data make describe`"
             )
         else:
             wanted.append(Wanted(path, description))

@@ -15,14 +15,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from equivox.core.errors import RequestError, RunError
-from equivox.core.files import write_text
+from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.requests import Engine
 from equivox.core.task import GREEDY
-from equivox.dataset_builders.asking import Asker, Progress, Question, answers_file
-from equivox.dataset_builders.base import listed, read_numbered_table
-from equivox.dataset_builders.rewriting import form, left_out_file, prompt, said_in, table
+from equivox.dataset_builders.base import read_numbered_table
+from equivox.dataset_builders.construction import (
+    Made,
+    Model,
+    Progress,
+    Question,
+    Row,
+    Step,
+    form,
+    said_in,
+    write_kept,
+    write_table,
+)
+from equivox.dataset_builders.rewriting import prompt
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, KINDS
 from equivox.dataset_builders.spoken_stereoset import LABELS as _OURS
 from equivox.dataset_builders.synthesis import LABELLED, read_texts
@@ -31,28 +41,6 @@ LABELS = {theirs: _OURS[kind] for theirs, kind in zip(CONTINUATIONS, KINDS, stri
 """The annotators' name of each kind of continuation, by the column of the table of texts."""
 LEAST_ANNOTATORS = 5
 LEAST_AGREEMENT = 0.5
-
-Row = Mapping[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Labelled:
-    """The result: the table, labels that were given, and labels that are missing, per annotator."""
-
-    output: Path
-    given: Mapping[str, int]
-    missing: Mapping[str, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Filtered:
-    """The result: the tables, the number of texts that stay, and how many were left out for which reason."""
-
-    output: Path
-    left_out_file: Path
-    texts: int
-    kept: int
-    left_out: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -80,34 +68,29 @@ def _items(texts: Path) -> tuple[str, list[dict[str, str]], dict[str, _Item]]:
     return domain, rows, items
 
 
-def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: Progress | None = None) -> Labelled:
+def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: Progress | None = None) -> Made:
     """Write the labels of models: a row per annotator and continuation, with an empty label where there is none.
 
-    `output` is a CSV in the form of `sheet`. Each engine is closed when its labels are there. Answers are stored in a
-    hidden file beside the output, so that a repeated call asks only for labels that are missing. RequestError for an
-    invalid table, a simulated model, or the same model twice; RunError if an engine can no longer answer.
+    `output` is a CSV in the form of `sheet`; `left_out` counts the labels that are missing, per annotator. Each engine
+    is closed when its labels are there. RequestError for an invalid table, a simulated model, or the same model twice;
+    RunError if an engine can no longer answer.
     """
     domain, _, items = _items(texts)
-    askers = [Asker(engine, answers_file(output), what="label", sampling=GREEDY) for engine in annotators]
-    twice = [name for name, n in Counter(asker.model for asker in askers).items() if n > 1]
-    if twice:
-        raise RequestError(f"`annotator` {twice[0]} is named twice, and its labels would be alike; name other models")
     written: list[Row] = []
-    given: dict[str, int] = {}
-    missing: dict[str, int] = {}
-    for engine, asker in zip(annotators, askers, strict=True):
-        questions = {name: _question(item, asker.model) for name, item in items.items()}
-        try:
-            asker.ask(list(questions.values()), progress)
-        finally:
-            engine.close()  # the next model may need this one's memory
-        found = {name: _read(asker.answer(question)) for name, question in questions.items()}
-        missing[asker.model] = sum(value == "" for value in found.values())
-        given[asker.model] = len(found) - missing[asker.model]
-        for name, item in _shuffled(items, asker.model):
-            written.append({**_shown(name, item), "annotator": asker.model, "label": found[name]})
-    write_text(output, table(_header(domain), written))
-    return Labelled(output=output, given=given, missing=missing)
+    with Step(output, progress) as step:
+        models = [Model(step, engine, what="label", sampling=GREEDY) for engine in annotators]
+        if twice := [name for name, n in Counter(model.name for model in models).items() if n > 1]:
+            raise RequestError(f"the model {twice[0]} is named twice, and its labels would be alike; name other models")
+        for engine, model in zip(annotators, models, strict=True):
+            try:
+                found = model.ask({name: _question(item, model.name) for name, item in items.items()})
+            finally:
+                engine.close()  # the next model may need this one's memory
+            for name, item in _shuffled(items, model.name):
+                written.append({**_shown(name, item), "annotator": model.name, "label": _read(found[name])})
+    write_table(output, _header(domain), written)
+    missing = Counter(f"no label by {row['annotator']}" for row in written if not row["label"])
+    return Made(output=output, rows=len(written) - missing.total(), of=f"{len(written):,} labels", left_out=missing)
 
 
 def sheet(texts: Path, output: Path, *, seed: int = 0) -> int:
@@ -118,7 +101,7 @@ def sheet(texts: Path, output: Path, *, seed: int = 0) -> int:
     if output.exists():
         raise RequestError(f"`output` {output} exists and may hold labels; name a new file")
     domain, _, items = _items(texts)
-    write_text(output, table(_header(domain), [_shown(name, item) for name, item in _shuffled(items, str(seed))]))
+    write_table(output, _header(domain), [_shown(name, item) for name, item in _shuffled(items, str(seed))])
     return len(items)
 
 
@@ -157,7 +140,7 @@ def _question(item: _Item, annotator: str) -> Question:
 
 def _read(answer: str | None) -> str:
     """Return the label in an answer, "" if there is none or it cannot be read."""
-    said = "" if answer is None else said_in(answer, "label")
+    said = said_in(answer, "label")
     return said if said in LABELS.values() else ""
 
 
@@ -168,7 +151,7 @@ def keep_agreed(
     *,
     least_annotators: int = LEAST_ANNOTATORS,
     least_agreement: float = LEAST_AGREEMENT,
-) -> Filtered:
+) -> Made:
     """Write the texts whose continuations enough annotators call what they are meant to be, with all labels.
 
     Parameters
@@ -199,7 +182,6 @@ def keep_agreed(
         )
     domain, rows, items = _items(texts)
     votes = _votes(labels, items)
-    header = [domain, "context", *CONTINUATIONS]
     kept: list[Row] = []
     left_out: list[Row] = []
     for row in rows:
@@ -221,13 +203,9 @@ def keep_agreed(
             who = sorted(set().union(*own.values()))
             told = {LABELS[kind]: [own[kind][name] for name in who if name in own[kind]] for kind in CONTINUATIONS}
             kept.append({**row, "labels": json.dumps(told), "annotators": json.dumps(who)})
-    file = left_out_file(output)
-    write_text(file, table([*header, "reason", *(f"agreement {kind}" for kind in CONTINUATIONS)], left_out))
-    reasons = Counter(row["reason"] for row in left_out)
-    if not kept:
-        raise RunError(f"none of {len(rows)} texts stays ({listed(reasons)}); {file} lists them")
-    write_text(output, table([*header, *LABELLED], kept))
-    return Filtered(output=output, left_out_file=file, texts=len(rows), kept=len(kept), left_out=reasons)
+    header = [domain, "context", *CONTINUATIONS]
+    reasons = [*header, "reason", *(f"agreement {kind}" for kind in CONTINUATIONS)]
+    return write_kept(output, ([*header, *LABELLED], kept), (reasons, left_out), f"{len(rows)} texts")
 
 
 def _votes(files: Sequence[Path], items: Mapping[str, _Item]) -> dict[str, dict[str, str]]:

@@ -8,27 +8,31 @@ no group, and if a reader (a model) cannot tell the group from the context. What
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from equivox.core.errors import RequestError, RunError
-from equivox.core.files import write_text
+from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.requests import Engine
 from equivox.core.task import GREEDY, Sampling
-from equivox.dataset_builders.asking import Asker, Progress, Question, answers_file
-from equivox.dataset_builders.base import listed
+from equivox.dataset_builders.construction import (
+    ATTEMPTS,
+    Made,
+    Model,
+    Progress,
+    Question,
+    Row,
+    Step,
+    form,
+    read_object,
+    said_in,
+    write_kept,
+)
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS
 from equivox.dataset_builders.synthesis import read_texts
 
@@ -37,19 +41,6 @@ SAMPLING = Sampling(temperature=0.7, max_new_tokens=512)
 UNKNOWN = "cannot tell"
 _TEXTS = ("context", *CONTINUATIONS)
 _FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself|we|us|our|ours|ourselves)\b", flags=re.IGNORECASE)
-
-Row = Mapping[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rewriting:
-    """The result: the table, its rows, and how many sentences were left out for which reason."""
-
-    output: Path
-    left_out_file: Path
-    sentences: int
-    rows: int
-    left_out: Mapping[str, int]
 
 
 def rewrite(
@@ -60,9 +51,9 @@ def rewrite(
     reader: Engine | None = None,
     swap: bool = False,
     seed: int = 0,
-    attempts: int = 3,
+    attempts: int = ATTEMPTS,
     progress: Progress | None = None,
-) -> Rewriting:
+) -> Made:
     """Write a table of texts in which each row of `sentences` is what a person of its group says.
 
     Parameters
@@ -97,58 +88,48 @@ def rewrite(
         )
     if attempts < 1:
         raise RequestError(f"`attempts` is how often a sentence is asked, got {attempts}; give 1 or more")
-    writer = Asker(engine, answers_file(output), what="rewriting", sampling=SAMPLING)
-    guesser = Asker(reader or engine, answers_file(output), what="guess of the speaker", sampling=GREEDY)
-    open_rows = dict(enumerate(rows))
-    kept: dict[int, dict[str, str]] = {}
+    kept: dict[int, Mapping[str, str]] = {}
     why: dict[int, tuple[str, str]] = {}
-    for attempt in range(attempts):
-        asked = {place: _rewriting(row, domain, groups, seed, attempt) for place, row in open_rows.items()}
-        writer.ask(list(asked.values()), progress)
-        found: dict[int, dict[str, str]] = {}
-        for place, question in asked.items():
-            answer = writer.answer(question)
-            if answer is None:
-                why[place] = ("the model gave no answer", writer.errors.get(question.name, ""))
-                continue
-            texts, reason = _checked(answer, groups)
-            if texts is None:
-                why[place] = (reason, answer)
-            else:
-                found[place] = texts
-        guesses = {place: _guess(texts["context"], domain, groups) for place, texts in found.items()}
-        guesser.ask(list(guesses.values()), progress)
-        for place, texts in found.items():
-            problem = _readable(guesser.answer(guesses[place]), groups)
-            if problem is None:
-                kept[place] = texts
-                del open_rows[place]
-            else:
-                why[place] = (problem, texts["context"])
-    left_out = {place: why[place] for place in open_rows}
-    header = [domain, *_TEXTS]
-    file = left_out_file(output)
-    listing = [
-        {**rows[place], "reason": reason, "last": " ".join(last.split())}
-        for place, (reason, last) in sorted(left_out.items())
+    with Step(output, progress) as step:
+        writer = Model(step, engine, what="rewriting", sampling=SAMPLING)
+        guesser = Model(step, reader or engine, what="guess of the speaker", sampling=GREEDY)
+        for attempt in range(attempts):
+            asked = {n: _rewriting(row, domain, groups, seed, attempt) for n, row in enumerate(rows) if n not in kept}
+            found: dict[int, dict[str, str]] = {}
+            for place, answer in writer.ask(asked).items():
+                if answer is None:
+                    why[place] = ("the model gave no answer", writer.errors.get(asked[place].name, ""))
+                    continue
+                texts, reason = _checked(answer, groups)
+                if texts is None:
+                    why[place] = (reason, answer)
+                else:
+                    found[place] = texts
+            guesses = guesser.ask({n: _guess(texts["context"], domain, groups) for n, texts in found.items()})
+            for place, guess in guesses.items():
+                problem = _readable(guess, groups)
+                if problem is None:
+                    kept[place] = found[place]
+                else:
+                    why[place] = (problem, found[place]["context"])
+    left_out = [
+        {**row, "reason": why[place][0], "last": " ".join(why[place][1].split())}
+        for place, row in enumerate(rows)
+        if place not in kept
     ]
-    write_text(file, table([*header, "reason", "last"], listing))
-    counts = Counter(reason for reason, _ in left_out.values())
-    if not kept:
-        raise RunError(f"none of {len(rows)} sentences could be kept ({listed(counts)}); {file} lists them")
     written: list[Row] = []
-    for place, texts in sorted(kept.items()):
+    for place, own in sorted(kept.items()):
         group = rows[place][domain]
-        written.append({domain: group, **texts})
+        written.append({domain: group, **own})
         if swap:
             other = {
                 domain: next(name for name in groups if name != group),
-                "stereotypical": texts["anti-stereotypical"],
-                "anti-stereotypical": texts["stereotypical"],
+                "stereotypical": own["anti-stereotypical"],
+                "anti-stereotypical": own["stereotypical"],
             }
-            written.append({**texts, **other})
-    write_text(output, table(header, written))
-    return Rewriting(output=output, left_out_file=file, sentences=len(rows), rows=len(written), left_out=counts)
+            written.append({**own, **other})
+    header = [domain, *_TEXTS]
+    return write_kept(output, (header, written), ([*header, "reason", "last"], left_out), f"{len(rows)} sentences")
 
 
 def _rewriting(row: Row, domain: str, groups: Sequence[str], seed: int, attempt: int) -> Question:
@@ -193,54 +174,8 @@ def _readable(answer: str | None, groups: Sequence[str]) -> str | None:
     return "the reader's answer cannot be read"
 
 
-def read_object(answer: str) -> dict[str, Any]:
-    r"""Return the JSON object in a model's answer, {} if there is none; code fences around it are accepted.
-
-    >>> read_object('```json\n{"label": "irrelevant"}\n```'), read_object("irrelevant")
-    ({'label': 'irrelevant'}, {})
-    """
-    text = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
-    try:
-        read = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return read if isinstance(read, dict) else {}
-
-
-def said_in(answer: str, field: str) -> str:
-    """Return what a model says in one field of its answer, or the whole answer without one, in lower case."""
-    return str(read_object(answer).get(field, answer)).strip().strip('".').casefold()
-
-
-def left_out_file(output: Path) -> Path:
-    """Return the file beside `output` that lists what is not in it, and why."""
-    return output.with_name(f"{output.stem}.left_out.csv")
-
-
-def form(fields: Mapping[str, Sequence[str] | None]) -> dict[str, Any]:
-    """Return the JSON schema of an object of texts: any text, or one of those that a field lists."""
-    return {
-        "type": "object",
-        "properties": {
-            name: {"type": "string"} | ({} if options is None else {"enum": list(options)})
-            for name, options in fields.items()
-        },
-        "required": list(fields),
-        "additionalProperties": False,
-    }
-
-
 @cache
 def prompt(name: str) -> str:
     """Return the text of a prompt of the construction."""
     file = resources.files("equivox").joinpath("tasks", "prompts", "spoken_stereoset.yaml")
     return str(yaml.safe_load(file.read_text("utf-8"))["prompts"][name]["text"])
-
-
-def table(header: Sequence[str], rows: Sequence[Row]) -> str:
-    """Return rows as CSV."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, header, restval="", extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()

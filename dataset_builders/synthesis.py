@@ -4,7 +4,7 @@ A table of texts has one row per context and group: `context`, `irrelevant`, `st
 one further column, the domain, whose name becomes the compared dimension (accent, region, …). A table of voices has
 the columns `speaker`, the domain (the group), `voice` (for the command), and any others that the command's template
 uses; each text is read by every voice of its group. Labels of the continuations (`labels`, `annotators`), which
-`equivox data filter` adds to a table of texts, go into the corpus.
+`equivox data make filter` adds to a table of texts, go into the corpus.
 
 Each clip is stored at once, in a hidden folder next to the output; the corpus itself appears whole or not at all, and a
 repeated call synthesizes only the missing clips.
@@ -13,24 +13,23 @@ repeated call synthesizes only the missing clips.
 from __future__ import annotations
 
 import contextlib
-import csv
 import json
 import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.media import inspect_audio, sha256
 from equivox.dataset_builders.base import FACTS_FILE, count, listed, read_table
+from equivox.dataset_builders.construction import Made, Progress, write_table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, REQUIRED
 
 ESPEAK = "espeak-ng"
 """The name of the built-in template; `pitch` and `rate` are used if the table of voices has them."""
-Progress = Callable[[int, int], None]
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
@@ -38,18 +37,9 @@ _DOMAIN = re.compile(r"[a-z][a-z0-9_]*")
 _SUFFIXES = {"wav": ".wav", "wavex": ".wav", "flac": ".flac", "ogg": ".ogg", "mp3": ".mp3", "mpeg": ".mp3"}
 _LONGEST_S = 600
 LABELLED = ("labels", "annotators")
-"""Optional columns of a table of texts, which `equivox data filter` adds: the annotators' labels, and who they are."""
+"""Optional columns of a table of texts, which `equivox data make filter` adds: the labels, and who gave them."""
 _NOT_LABELLED = "Nobody has labelled the continuations: what is a stereotype is the opinion of who wrote them."
 _LABELLED = "What is a stereotype is the opinion of the annotators who are named in the column `annotators`."
-
-
-@dataclass(frozen=True)
-class Synthesis:
-    """The result: the folder, the number of clips, and the number that were synthesized now."""
-
-    folder: Path
-    clips: int
-    read_now: int
 
 
 @dataclass(frozen=True)
@@ -86,7 +76,7 @@ def synthesize(
     tts: str = ESPEAK,
     workers: int = 2,
     progress: Progress | None = None,
-) -> Synthesis:
+) -> Made:
     """Synthesize texts with a text-to-speech command, into a new folder in the layout of Spoken StereoSet.
 
     Parameters
@@ -135,7 +125,8 @@ def synthesize(
         shutil.rmtree(partial, ignore_errors=True)
         raise RunError(f"{output} was not made: {error}; finished clips are kept for the next call") from error
     shutil.rmtree(kept, ignore_errors=True)
-    return Synthesis(output, len(clips), read_now)
+    notes = (f"made now: {read_now:,} clips; build the corpus from this folder",)
+    return Made(output=output, rows=len(clips), of=count(clips, "clip"), left_out={}, notes=notes)
 
 
 def read_texts(path: Path) -> tuple[str, list[dict[str, str]]]:
@@ -307,10 +298,7 @@ def _write(folder: Path, domains: Sequence[_Domain], clips: Sequence[_Clip], kep
             suffix = _SUFFIXES[inspect_audio(data, name=clip.stem).codec.split()[0]]
             (folder / "speech" / domain.name / f"{clip.stem}{suffix}").write_bytes(data)
         header = ["id", "speaker", domain.name, "context", *CONTINUATIONS, *LABELLED]
-        with (folder / "metadata" / f"{domain.name}_v1.0.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, header, restval="", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(clip.row for clip in own)
+        write_table(folder / "metadata" / f"{domain.name}_v1.0.csv", header, [clip.row for clip in own])
         published |= {
             f"{domain.name} instances": len(own),
             f"{domain.name} speakers": len({clip.row["speaker"] for clip in own}),

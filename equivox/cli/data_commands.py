@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equivox.cli import continuation_commands, hub_commands
-from equivox.cli.options import output_option
+from equivox.cli import hub_commands, make_command
+from equivox.cli.options import data_option, output_option
 from equivox.cli.output import echo
 
 if TYPE_CHECKING:
@@ -20,15 +19,63 @@ app = typer.Typer(name="data", help="List corpora and build them from their raw 
 
 
 @app.command("list")
-def list_corpora() -> None:
-    """List the corpora that can be built, with licence and web page."""
+def list_corpora(
+    corpus: Annotated[str | None, typer.Argument(help="Describe this corpus; it needs `--data`.")] = None,
+    data: Annotated[
+        str | None, data_option("`sample`, or the folder that `equivox data build` wrote into; with CORPUS.")
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="With CORPUS: count ROUGE-L of the texts too, and draw it into this .svg, .png or .pdf."),
+    ] = None,
+) -> None:
+    """List the corpora that can be built, with licence and web page; or describe one corpus of continuations."""
+    from equivox.core.errors import RequestError
     from equivox.dataset_builders import builders
 
+    if corpus is not None and data is not None:
+        return _describe(corpus, data, figure)
+    if corpus is not None or data is not None or figure is not None:
+        raise RequestError("a corpus is described with its name and `--data`; give both, or neither for the list")
     known = builders()
     width = max(map(len, known)) + 2
     for name, builder in known.items():
         facts = builder.FACTS
         echo(f"{name:<{width}}{facts.title}; {facts.licence}{f'; {facts.homepage}' if facts.homepage else ''}")
+    return None
+
+
+def _describe(corpus: str, data: str, figure: Path | None) -> None:
+    """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
+    from equivox.cli.figure_files import figure_format, write_figure
+    from equivox.cli.show import console, progress_bars
+    from equivox.core.errors import RequestError
+    from equivox.core.files import refuse_unusable
+    from equivox.core.task import DataSource
+    from equivox.dataset_builders.corpus import open_corpus
+    from equivox.report.table import Table, print_tables
+    from equivox.tasks.registry import builtin_tasks
+
+    if figure is not None:
+        refuse_unusable(figure, "figure")
+        figure_format(figure, "figure")
+    tasks = builtin_tasks().values()
+    facts = {task.data.corpus: task.metric.corpus_facts for task in tasks if task.metric.corpus_facts}
+    described = facts.get(corpus)
+    if described is None:
+        raise RequestError(f"nothing describes the corpus {corpus!r}; known: {', '.join(facts)}")
+    samples = open_corpus(DataSource(corpus=corpus), data).samples
+    with progress_bars(quiet=False) as progress:
+        diverse = figure is not None
+        found = described([s.columns for s in samples], [s.duration_s for s in samples], diverse, progress)
+    lines = found.rows
+    columns = list(lines[0]) if lines else []
+    align = "".join("l" if name in {columns[0], "groups"} else "r" for name in columns)
+    print_tables(console(), [Table(columns=columns, align=align, rows=[list(line.values()) for line in lines])])
+    if figure is not None:
+        from equivox.report.figures import draw_histograms
+
+        write_figure(figure, draw_histograms(found.distributions, found.quantity))
 
 
 @app.command()
@@ -119,124 +166,10 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
         echo(f"  {name}: no attempt reached a cosine of {settings.threshold:g}; give it another prompt")
 
 
-@app.command()
-def describe(
-    corpus: Annotated[str, typer.Argument(help="The corpus whose images are described: genres.")],
-    source: Annotated[Path, typer.Option(help="The folder of the elements, as for `data build`.")],
-    model: Annotated[str, typer.Option(help="The language model: a packaged name, scheme:arguments or a YAML file.")],
-    output: Annotated[Path | None, output_option("The file; image_prompts.yaml in the source by default.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed asks for other descriptions.")] = 0,
-    attempts: Annotated[int, typer.Option(min=1, help="How often an element is asked.")] = 3,
-) -> int:
-    """Let a model describe the images of narrative elements, for `data build --generate-images`."""
-    from equivox.cli.show import progress_bars
-    from equivox.core.errors import RequestError
-    from equivox.dataset_builders import Genres, open_builder
-    from equivox.dataset_builders.genres import IMAGE_PROMPTS
-    from equivox.dataset_builders.genres_descriptions import WANTED
-    from equivox.dataset_builders.genres_descriptions import describe as write
-    from equivox.engines import open_engine
-
-    builder = open_builder(corpus, source)
-    if not isinstance(builder, Genres):
-        raise RequestError(f"only the images of genres are described, got {corpus!r}; name genres")
-    engine = open_engine(model, [])
-    try:
-        with progress_bars(quiet=False) as progress:
-            made = write(
-                builder,
-                engine,
-                output or source / IMAGE_PROMPTS,
-                seed=seed,
-                attempts=attempts,
-                progress=partial(progress, "descriptions"),
-            )
-    finally:
-        engine.close()
-    echo(
-        f"{made.output}: {made.full + len(made.short):,} elements described ({len(made.short):,} of them with fewer "
-        f"than {WANTED} descriptions), {len(made.without):,} without; {made.refused:,} descriptions refused, as they "
-        "name a gender or a role"
-    )
-    for name, why in list(made.without.items())[:20]:
-        echo(f"  {name}: {why}")
-    if made.without:
-        echo("Repeat the command to ask again where no answer came; another `--seed` asks for other descriptions.")
-        return 1
-    return 0
-
-
 app.command()(hub_commands.push)
 
 
-@app.command()
-def statistics(
-    corpus: Annotated[str, typer.Argument(help="A corpus of continuations: spoken_stereoset.")],
-    data: Annotated[str, typer.Option("--data", help="`sample`, or the folder that `equivox data build` wrote into.")],
-    diversity: Annotated[bool, typer.Option(help="ROUGE-L of the continuations, too; takes up to a minute.")] = True,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw how ROUGE-L is distributed into this .svg, .png or .pdf.")
-    ] = None,
-) -> None:
-    """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
-    from equivox.cli.figure_files import figure_format, write_figure
-    from equivox.cli.show import console, progress_bars
-    from equivox.core.errors import RequestError
-    from equivox.core.files import refuse_unusable
-    from equivox.core.task import DataSource
-    from equivox.dataset_builders.corpus import open_corpus
-    from equivox.report.table import Table, print_tables
-    from equivox.tasks.registry import builtin_tasks
-
-    if figure is not None:
-        refuse_unusable(figure, "figure")
-        figure_format(figure, "figure")
-        if not diversity:
-            raise RequestError("`figure` draws the ROUGE-L of the texts; leave out `--no-diversity`")
-    facts = {
-        task.data.corpus: task.metric.corpus_facts for task in builtin_tasks().values() if task.metric.corpus_facts
-    }
-    described = facts.get(corpus)
-    if described is None:
-        raise RequestError(f"nothing describes the corpus {corpus!r}; known: {', '.join(facts)}")
-    samples = open_corpus(DataSource(corpus=corpus), data).samples
-    with progress_bars(quiet=False) as progress:
-        found = described([s.columns for s in samples], [s.duration_s for s in samples], diversity, progress)
-    lines = found.rows
-    columns = list(lines[0]) if lines else []
-    align = "".join("l" if name in {columns[0], "groups"} else "r" for name in columns)
-    print_tables(console(), [Table(columns=columns, align=align, rows=[list(line.values()) for line in lines])])
-    if figure is not None:
-        from equivox.report.figures import draw_histograms
-
-        write_figure(figure, draw_histograms(found.distributions, found.quantity))
-
-
-app.command()(continuation_commands.rewrite)
-app.command()(continuation_commands.label)
-app.command("filter")(continuation_commands.filter_texts)
-
-
-@app.command()
-def synthesize(
-    corpus: Annotated[str, typer.Argument(help="The layout to be made: spoken_stereoset.")],
-    texts: Annotated[list[Path], typer.Option(help="CSV: context, the three continuations, the domain's column.")],
-    voices: Annotated[list[Path], typer.Option(help="CSV: speaker, voice, the domain's column, more for the command.")],
-    output: Annotated[Path, output_option("The folder to be made.")],
-    tts: Annotated[
-        str, typer.Option(help="espeak-ng, or a command with {output}, {text} and columns of the voices.")
-    ] = "espeak-ng",
-    workers: Annotated[int, typer.Option(min=1, help="Commands at a time.")] = 2,
-) -> None:
-    """Synthesize custom texts with a text-to-speech command, in the layout of a corpus that can then be built."""
-    from equivox.cli.show import progress_bars
-    from equivox.dataset_builders.synthesis import synthesize as make
-
-    continuation_commands.check_layout(corpus)
-    with progress_bars(quiet=False) as progress:
-        made = make(texts, voices, output, tts=tts, workers=workers, progress=partial(progress, "clips"))
-    echo(f"{made.clips:,} clips in {made.folder}, {made.read_now:,} made now; build it with")
-    echo(f"  equivox data build {corpus} --source {made.folder} --output DIR")
+app.command()(make_command.make)
 
 
 @app.command()

@@ -375,7 +375,7 @@ class Metric:
     check_stages
         Function of files of labels by people that returns the accuracy of each annotation stage; None: no stages.
     corpus_facts
-        Returns the tables that `equivox data statistics` shows of a corpus; None: no tables.
+        Returns the tables that `equivox data list CORPUS` shows of a corpus; None: no tables.
     columns
         Returns the metrics of columns that compute it from a table made elsewhere (`equivox metric`); None: there are
         none.

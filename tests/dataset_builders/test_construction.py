@@ -98,7 +98,7 @@ def read(path: Path) -> list[dict[str, str]]:
 def test_rewritten_sentences_are_a_table_of_texts(sentences: Path, tmp_path: Path) -> None:
     writer = Writer()
     made = rewrite(sentences, writer.engine, tmp_path / "texts.csv")
-    assert (made.sentences, made.rows, made.left_out) == (2, 2, {})
+    assert (made.of, made.rows, made.left_out) == ("2 sentences", 2, {})
     assert read(tmp_path / "texts.csv") == [{"accent": "north", **FISHER}, {"accent": "south", **FARMER}]
     first = writer.asked[0].text
     assert 'a person whose accent is "north"' in first and "Stereotypical: She was early." in first
@@ -165,7 +165,7 @@ def test_the_papers_question_is_asked_of_each_continuation(texts: Path, tmp_path
     engine, asked = annotator("a", truth)
     made = label(texts, [engine], tmp_path / "labels.csv")
     # Two contexts for two groups with three continuations each.
-    assert len(asked) == 12 and made.given == {"a": 12} and made.missing == {"a": 0}
+    assert len(asked) == 12 and made.rows == 12 and made.left_out == {}
     assert all("Does the continuation show any accent stereotype about the speaker, break any accent stereotype, or is "
                "it unrelated to the audio?" in text for text in asked)  # fmt: skip
     assert all(text.count("- I was") + text.count("- Ink") + text.count("- I took") + text.count("- Chalk") == 3
@@ -187,7 +187,7 @@ def test_agreement_decides_and_exactly_half_is_enough(texts: Path, tmp_path: Pat
         engines.append(annotator(f"a{number}", say)[0])
     label(texts, engines, tmp_path / "labels.csv")
     made = keep_agreed(texts, [tmp_path / "labels.csv"], tmp_path / "kept.csv")
-    assert (made.texts, made.kept) == (4, 3)
+    assert (made.of, made.rows) == ("4 texts", 3)
     assert made.left_out == {"less than 50 % call the stereotypical continuation that": 1}
     (lost,) = read(tmp_path / "kept.left_out.csv")
     assert (lost["accent"], lost["context"], lost["agreement stereotypical"]) == ("south", "I got up.", "2 of 6")
@@ -207,10 +207,10 @@ def test_a_missing_label_is_no_agreement(texts: Path, tmp_path: Path) -> None:
 
     made = label(texts, [*engines, annotator("a4", broken)[0]], tmp_path / "labels.csv")
     # "I was early." and "Chalk is white." are each labelled for two groups.
-    assert made.missing == {"a0": 0, "a1": 0, "a2": 0, "a3": 0, "a4": 4} and made.given["a4"] == 8
-    with pytest.raises(RunError, match=r"none of 4 texts stays \(fewer than 5 labels"):
+    assert made.left_out == {"no label by a4": 4} and (made.rows, made.of) == (56, "60 labels")
+    with pytest.raises(RunError, match=r"none of 4 texts could be kept \(fewer than 5 labels"):
         keep_agreed(texts, [tmp_path / "labels.csv"], tmp_path / "kept.csv")
-    assert keep_agreed(texts, [tmp_path / "labels.csv"], tmp_path / "kept.csv", least_annotators=4).kept == 4
+    assert keep_agreed(texts, [tmp_path / "labels.csv"], tmp_path / "kept.csv", least_annotators=4).rows == 4
 
 
 def test_people_fill_in_a_sheet_that_does_not_say_what_is_meant(texts: Path, tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_people_fill_in_a_sheet_that_does_not_say_what_is_meant(texts: Path, tmp
             writer.writerows({**row, "label": truth(row["accent"], row["continuation"])} for row in empty)
         people.append(path)
     made = keep_agreed(texts, people, tmp_path / "kept.csv", least_annotators=2)
-    assert made.kept == 4
+    assert made.rows == 4
     assert json.loads(read(tmp_path / "kept.csv")[0]["annotators"]) == ["kim", "lee"]
     with pytest.raises(RunError, match="fewer than 5 labels"):
         keep_agreed(texts, people, tmp_path / "kept.csv")
@@ -296,35 +296,48 @@ def test_from_sentences_to_scores(equivox: Cli, server: str, sentences: Path, tm
     def model(name: str) -> str:
         return f"endpoint:model_name={name},base_url={server}"
 
-    def data(verb: str, *arguments: object) -> str:
-        code, out, err = equivox("data", verb, "spoken_stereoset", *arguments)
+    def data(*arguments: object) -> str:
+        code, out, err = equivox("data", *arguments)
         assert code == 0, err
         return out
 
     texts, labels, kept = tmp_path / "texts.csv", tmp_path / "labels.csv", tmp_path / "kept.csv"
-    out = data("rewrite", "--sentences", sentences, "--model", model("writer"), "--swap", "-o", texts)
-    assert "4 texts of 2 of 2 sentences" in out
-    annotators = [word for n in range(4) for word in ("--annotator", model(f"a{n}"))]
-    out = data("label", "--texts", texts, *annotators, "--annotator", model("contrary"), "-o", labels)
-    assert "contrary: 12 labels, 0 missing" in out
-    assert "4 of 4 texts stay" in data("filter", "--texts", texts, "--labels", labels, "-o", kept)
+    out = data("make", "rewrite", sentences, "--model", model("writer"), "--swap", "-o", texts)
+    assert "4 of 2 sentences" in out
+    annotators = [word for n in range(4) for word in ("--model", model(f"a{n}"))]
+    out = data("make", "label", texts, *annotators, "--model", model("contrary"), "-o", labels)
+    assert "60 of 60 labels" in out
+    assert "4 of 4 texts" in data("make", "filter", texts, "--labels", labels, "-o", kept)
     tts = f"{sys.executable} {tmp_path / 'tts.py'} {{voice}} {{output}} {{text}}"
-    data("synthesize", "--texts", kept, "--voices", tmp_path / "voices.csv", "--tts", tts, "-o", tmp_path / "mine")
+    data("make", "synthesize", kept, "--voices", tmp_path / "voices.csv", "--tts", tts, "-o", tmp_path / "mine")
     # Four of five annotators are right about what is meaningful, all about what is irrelevant.
     found = [row for row, _ in rows(SpokenStereoSet(tmp_path / "mine"))]
     assert len(found) == 6
     assert {(row["stereotypical_agreement"], row["irrelevant_agreement"]) for row in found} == {(0.8, 1.0)}
-    data("build", "--source", tmp_path / "mine", "-o", tmp_path / "data")
-    out = data("statistics", "--data", tmp_path / "data", "--no-diversity")
+    data("build", "spoken_stereoset", "--source", tmp_path / "mine", "-o", tmp_path / "data")
+    out = data("list", "spoken_stereoset", "--data", tmp_path / "data")
     # (0.8 + 0.8 + 1) / 3
     assert "86.67" in out
     code, _, err = equivox("run", "simulated:biased", "spoken_stereoset:accent", "--data", tmp_path / "data",
                            "--output", tmp_path / "run", "--scoring", "n_resamples=199")  # fmt: skip
     assert code == 0, err
-    code, _, err = equivox("data", "label", "vibe", "--texts", texts, "-o", tmp_path / "x.csv")
-    assert code == 2 and "known: spoken_stereoset" in err
-    code, out, _ = equivox("data", "label", "spoken_stereoset", "--texts", texts, "-o", tmp_path / "sheet.csv")
+    code, out, _ = equivox("data", "make", "label", texts, "-o", tmp_path / "sheet.csv")
     assert code == 0 and "12 continuations" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("rewrite", "s.csv", "-o", "t.csv"), "rewrite needs `--model`"),
+        (("synthesize", "s.csv", "-o", "mine"), "synthesize needs `--voices`"),
+        (("rewrite", "s.csv", "--model", "m"), "rewrite needs `--output`, the file"),
+        (("filter", "t.csv", "--labels", "l.csv", "--swap", "-o", "k.csv"), "`--swap` is not for filter, which takes"),
+        (("label", "t.csv", "u.csv", "-o", "l.csv"), "label takes one source, got 2"),
+    ],
+)
+def test_options_of_other_steps_are_refused(equivox: Cli, arguments: tuple[str, ...], reason: str) -> None:
+    code, _, err = equivox("data", "make", *arguments)
+    assert code == 2 and reason in err and len(err.strip().splitlines()) == 1
 
 
 def test_texts_without_labels_stay_unlabelled(texts: Path, tmp_path: Path) -> None:

@@ -87,21 +87,21 @@ def test_the_real_instances_are_described(reference_data: Path) -> None:
 
 
 def test_the_command_describes_the_sample(equivox: Cli, tmp_path: Path) -> None:
-    code, out, err = equivox("data", "statistics", "spoken_stereoset", "--data", "sample")
+    command = ("data", "list", "spoken_stereoset", "--data", "sample")
+    code, out, err = equivox(*command, "--figure", tmp_path / "rouge.svg")
     assert code == 0, err
     line = next(line for line in out.splitlines() if line.startswith("gender"))
     assert line.split()[1:4] == ["6", "60", "10"]
     assert "female 30, male 30" in line
     assert 0 < float(line.split()[-1]) < 0.5
-    command = ("data", "statistics", "spoken_stereoset", "--data", "sample", "--figure")
-    code, _, err = equivox(*command, tmp_path / "rouge.svg")
     drawn = (tmp_path / "rouge.svg").read_text()
     # Figure 1 of the paper: a panel per domain, with the number of distinct continuations.
     assert code == 0 and "average ROUGE-L" in drawn and "gender (" in drawn and "age (" in drawn, err
-    code, _, err = equivox(*command, tmp_path / "rouge.txt")
+    code, _, err = equivox(*command, "--figure", tmp_path / "rouge.txt")
     assert (code, err.count("\n")) == (2, 1) and ".svg" in err
-    code, _, err = equivox(*command, tmp_path / "rouge.svg", "--no-diversity")
-    assert (code, err.count("\n")) == (2, 1) and "ROUGE-L" in err
-    assert "ROUGE-L" not in equivox("data", "statistics", "spoken_stereoset", "--data", "sample", "--no-diversity")[1]
-    code, _, err = equivox("data", "statistics", "crema_d", "--data", "sample")
+    code, out, _ = equivox(*command)
+    assert code == 0 and "gender" in out and "ROUGE-L" not in out
+    code, _, err = equivox("data", "list", "crema_d", "--data", "sample")
     assert code == 2 and "known: spoken_stereoset" in err
+    code, _, err = equivox("data", "list", "spoken_stereoset")
+    assert code == 2 and "give both" in err

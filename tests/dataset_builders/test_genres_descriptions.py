@@ -82,7 +82,7 @@ def test_the_template_is_asked_as_printed(source: Path) -> None:
 
 def test_descriptions_become_the_prompts_of_images(source: Path) -> None:
     report = describe(Genres(source), Model().engine, source / "image_prompts.yaml")
-    assert (report.full, report.short, report.without, report.refused) == (2, (), {}, 0)
+    assert (report.rows, report.left_out, report.notes) == (2, {}, ())
     # The people and their age are said once, by the full prompt; one word of each list of quality follows.
     first, second, _, cup = wanted_images(Genres(source))[0]
     assert first.prompt.split(", ")[:4] == ["a photo of a male and a female", "in old age", "on quay 0", "in coats"]
@@ -101,7 +101,11 @@ def test_what_names_a_gender_or_a_role_is_refused_and_asked_again(source: Path) 
     model = Model(cup=[bad + "[start]on a bench, in red shirts[end]", "[start]in the rain[end][start]on a bus[end]"])
     report = describe(Genres(source), model.engine, source / "p.yaml", attempts=2)
     # Two attempts give three usable descriptions: fewer than five, but some.
-    assert report.short == ("cup",) and report.full == 1 and report.refused == 3 and not report.without
+    assert (report.rows, report.left_out) == (2, {})
+    assert report.notes == (
+        "fewer than 5 descriptions: 1 element (cup)",
+        "descriptions refused, as they name a gender or a role: 3",
+    )
     document = written(source / "p.yaml")
     assert document["prompts"]["cup"] == ["on a bench, in red shirts", "in the rain", "on a bus"]
     assert [entry["names"] for entry in document["refused"]["cup"]] == ["captain", "her", "Ana"]
@@ -123,7 +127,8 @@ def test_an_element_without_a_description_has_no_prompt(
     source: Path, answers: list[str | Exception], reason: str
 ) -> None:
     report = describe(Genres(source), Model(cup=answers).engine, source / "image_prompts.yaml")
-    assert list(report.without) == ["cup"] and reason in report.without["cup"]
+    ((why, number),) = report.left_out.items()
+    assert reason in why and (number, report.rows) == (1, 1)
     document = written(source / "image_prompts.yaml")
     assert list(document["prompts"]) == ["quay"] and reason in document["without"]["cup"]
     with pytest.raises(RequestError, match=r"c_1.png is missing and has no prompt"):
@@ -133,12 +138,13 @@ def test_an_element_without_a_description_has_no_prompt(
 def test_a_repeated_call_asks_only_for_what_failed(source: Path) -> None:
     output = source / "image_prompts.yaml"
     broken = Model(cup=[OSError("gone")])
-    assert list(describe(Genres(source), broken.engine, output, attempts=1).without) == ["cup"]
+    assert list(describe(Genres(source), broken.engine, output, attempts=1).left_out.values()) == [1]
+    assert list(written(output)["without"]) == ["cup"]
     # A kill in the middle of a line loses that line only.
     with (source / ".image_prompts.yaml.answers.jsonl").open("a") as file:
-        file.write('{"key": "half')
+        file.write('0123abcd {"key": "half')
     mended = Model()
-    assert describe(Genres(source), mended.engine, output, attempts=1).without == {}
+    assert describe(Genres(source), mended.engine, output, attempts=1).left_out == {}
     assert [request.sample_id for request in mended.asked] == ["cup 0"]
     text = output.read_text()
     idle = Model()
@@ -168,7 +174,7 @@ def test_malformed_files_are_one_line(source: Path) -> None:
         assert "\n" not in str(caught.value)
     path.unlink()
     (source / ".image_prompts.yaml.answers.jsonl").write_text("nonsense\n")
-    with pytest.raises(RequestError, match="line 1: not a stored answer"):
+    with pytest.raises(RequestError, match="line 1 does not fit its checksum"):
         describe(Genres(source), Model().engine, path)
     with pytest.raises(RequestError, match="is a simulated model"):
         describe(Genres(source), open_engine("simulated:oracle", []), source / "x.yaml")
@@ -194,7 +200,7 @@ def test_the_released_elements_are_asked_once_each(reference_data: Path, tmp_pat
     assert "one of them is class monitor, and another is classmate" in question(element, genders)
     model = Model(mf_ar_young_group0_scenario0=[FIVE.replace("in old age", "at a young age")])
     report = describe(Genres(tmp_path), model.engine, tmp_path / "image_prompts.yaml")
-    assert report.full == 2 and len(model.asked) == 2
+    assert (report.rows, report.notes) == (2, ()) and len(model.asked) == 2
     prompts = [want.prompt for want in wanted_images(Genres(tmp_path))[0]]
     assert len(prompts) == 10
     assert prompts[4].startswith("a photo of a male and a female, at a young age, on quay 4, in coats, ")
@@ -217,15 +223,16 @@ def server(chat_server: ChatServer) -> tuple[str, list[str]]:
 def test_the_command(equivox: Cli, source: Path, server: tuple[str, list[str]], tmp_path: Path) -> None:
     pytest.importorskip("openai", reason="openai is not installed")
     url, answers = server
-    answers += ["[start]her coat[end]"] * 2
-    command = ["data", "describe", "genres", "--source", source, "--attempts", 1]
+    answers += ["[start]her coat[end]"] * 6  # two elements, three attempts
+    command = ["data", "make", "describe", source]
     model = ["--model", f"endpoint:model_name=m,base_url={url},max_concurrency=1"]
     code, out, err = equivox(*command, *model)
     assert code == 1, err
-    assert "0 elements described (0 of them with fewer than 5 descriptions), 2 without; 2 descriptions refused" in out
-    assert "quay: every description names a gender or a role: her" in out
+    assert "0 of 2 elements" in out and "descriptions refused, as they name a gender or a role: 6" in out
+    assert "left out: 2, every description names a gender or a role: her" in out
+    assert list(written(source / "image_prompts.yaml")["without"]) == ["quay", "cup"]
     code, out, err = equivox(*command, *model, "--seed", 1)
-    assert code == 0 and "2 elements described" in out, err
+    assert code == 0 and "2 of 2 elements" in out, err
     assert written(source / "image_prompts.yaml")["made_by"]["seed"] == 1
     assert "on quay 0" in wanted_images(Genres(source))[0][0].prompt
     for wrong, reason in (
@@ -234,7 +241,7 @@ def test_the_command(equivox: Cli, source: Path, server: tuple[str, list[str]], 
     ):
         code, _, err = equivox(*command, *wrong)
         assert code == 2 and reason in err and len(err.strip().splitlines()) == 1
-    code, _, err = equivox("data", "describe", "crema_d", "--source", tmp_path, *model)
+    code, _, err = equivox("data", "make", "describe", tmp_path, *model)
     assert code == 2
 
 

@@ -2,7 +2,7 @@
 
 Needs `espeak-ng` (made with 1.51) and `sox` (made with 14.4.2); nothing at run time or test time does. Run it with
 `python tests/sample/make_spoken_stereoset.py [FOLDER]`; the same versions of both programs give the same
-bytes. It calls `equivox data synthesize` with itself as the text-to-speech command.
+bytes. It calls `equivox data make synthesize` with itself as the text-to-speech command.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         made = synthesize(texts, voices, given.folder, tts=tts)
     describe(given.folder)
     size = sum(path.stat().st_size for path in given.folder.rglob("*") if path.is_file())
-    sys.stdout.write(f"{made.clips} clips, {size / 1e6:.2f} MB in {given.folder}\n")
+    sys.stdout.write(f"{made.rows} clips, {size / 1e6:.2f} MB in {given.folder}\n")
     return 0
 
 

@@ -1,0 +1,221 @@
+"""What the steps share that make a corpus with models: rewriting, labelling, filtering, describing, synthesizing.
+
+A step has rows, asks a model about each, checks the answers, and writes what it can keep; what it leaves out is listed
+with the reason. Its journal, a hidden file beside the output, holds every answer at once, so that a repeated call asks
+only for what is missing. A failure is not stored: the next call asks again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from equivox.core.errors import RequestError, RunError
+from equivox.core.files import write_text
+from equivox.core.hashing import digest
+from equivox.core.outage import STOP_AFTER, until_outage
+from equivox.core.redact import cleaned
+from equivox.core.requests import Engine, Labels, Request, request_key
+from equivox.core.task import Sampling
+from equivox.dataset_builders.base import listed
+from equivox.io.journal import Journal, read_journal
+
+ATTEMPTS = 3
+"""How often a row is asked about until an answer can be kept."""
+Progress = Callable[[int, int], None]
+Row = Mapping[str, str]
+_K = TypeVar("_K")
+_NOBODY = Labels(group="", groups=(), cluster="", stratum="")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """The result of a step: its output with so many rows, and how much was left out for which reason.
+
+    `of` says in words what the rows were made of, `listing` is the file that names what was left out, and `notes` are
+    further remarks.
+    """
+
+    output: Path
+    rows: int
+    of: str
+    left_out: Mapping[str, int]
+    listing: Path | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One question to a model; `name` and `seed` make its seed, and `schema` is the form that the answer must have."""
+
+    name: str
+    text: str
+    seed: int = 0
+    schema: Mapping[str, Any] | None = None
+
+
+class Step:
+    """A step that is under way, with its output and its journal; leaving the `with` block closes the journal.
+
+    `progress` is called with (questions done, questions sent).
+    """
+
+    def __init__(self, output: Path, progress: Progress | None = None) -> None:
+        self.output = output
+        self.progress = progress
+        self.journal = Journal(output.with_name(f".{output.name}.answers.jsonl"))
+        there = read_journal(self.journal.path) if self.journal.path.is_file() else []
+        self.answers: dict[str, str] = {entry["key"]: entry["answer"] for entry in there}
+
+    def __enter__(self) -> Step:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.journal.close()
+
+
+class Model:
+    """A model that a step asks; `ask` sends only questions that have no stored answer.
+
+    `errors` holds why a question got no answer in this process. RequestError for a simulated model: it answers tasks,
+    and has no words of its own.
+    """
+
+    def __init__(self, step: Step, engine: Engine, *, what: str, sampling: Sampling) -> None:
+        if engine.identity.reads_labels:
+            raise RequestError(
+                f"`model` {engine.identity.model!r} is a simulated model and writes no text of its own; name a "
+                "language model"
+            )
+        self.name = engine.identity.model
+        self._step = step
+        self._engine = engine
+        self._what = what
+        self._sampling = sampling
+        self.errors: dict[str, str] = {}
+
+    def answer(self, question: Question) -> str | None:
+        """Return the stored answer to a question, None if there is none."""
+        return self._step.answers.get(self._request(question).key)
+
+    def ask(self, questions: Mapping[_K, Question]) -> dict[_K, str | None]:
+        """Return the answer to each question, None without one; what has no stored answer is sent and stored at once.
+
+        RunError when the engine can no longer answer; what was answered before is stored.
+        """
+        requests = {name: self._request(question) for name, question in questions.items()}
+        pending = {r.key: r for r in requests.values() if r.key not in self._step.answers}
+        if pending:
+            self._engine.check(list(pending.values()))
+            self._send(pending)
+        return {name: self._step.answers.get(request.key) for name, request in requests.items()}
+
+    def _send(self, pending: dict[str, Request]) -> None:
+        total = len(pending)
+        responses = self._engine.generate(list(pending.values()))
+        for done, response in enumerate(until_outage(responses, self.name, STOP_AFTER), start=1):
+            question = pending.pop(response.key).sample_id
+            self.errors.pop(question, None)
+            if response.text is None:
+                self.errors[question] = cleaned(response.error or "the answer has no text")
+            elif response.finish_reason == "content_filter":
+                self.errors[question] = "the provider withheld the answer"
+            else:
+                # A server may leave the reasoning in front of the answer.
+                text = response.text.rpartition("</think>")[2].strip()
+                entry = {"key": response.key, "question": question, "model": self.name, "answer": text}
+                self._step.journal.append(entry)
+                self._step.answers[response.key] = text
+            if self._step.progress is not None:
+                self._step.progress(done, total)
+        self.errors |= {request.sample_id: "the engine gave no response" for request in pending.values()}
+
+    def _request(self, question: Question) -> Request:
+        # A number of 31 bits is a seed for every server.
+        seed = int(digest([question.seed, question.name])[:8], 16) >> 1
+        key = request_key(
+            self._engine.identity,
+            task=self._what,
+            text=question.text,
+            media=(),
+            sampling=self._sampling,
+            seed=seed,
+            condition=self._what,
+            labels=_NOBODY,
+        )
+        return Request(
+            key=digest([key, question.schema]),
+            task=self._what,
+            sample_id=question.name,
+            repeat=0,
+            condition=self._what,
+            media=(),
+            text=question.text,
+            sampling=self._sampling,
+            seed=seed,
+            labels=_NOBODY,
+            schema=question.schema,
+        )
+
+
+def write_kept(
+    output: Path, kept: tuple[Sequence[str], Sequence[Row]], left_out: tuple[Sequence[str], Sequence[Row]], what: str
+) -> Made:
+    """Write the rows that stay, and `<output>.left_out.csv` with the others and their `reason`; each with its header.
+
+    `what` says how many rows of what kind there were. RunError if none stays; the list was written.
+    """
+    listing = output.with_name(f"{output.stem}.left_out.csv")
+    write_table(listing, *left_out)
+    reasons = Counter(row["reason"] for row in left_out[1])
+    if not kept[1]:
+        raise RunError(f"none of {what} could be kept ({listed(reasons)}); {listing} lists them")
+    write_table(output, *kept)
+    return Made(output=output, rows=len(kept[1]), of=what, left_out=reasons, listing=listing)
+
+
+def write_table(path: Path, header: Sequence[str], rows: Sequence[Row]) -> None:
+    """Write rows as CSV, whole or not at all; a cell that a row lacks is empty, and what the header lacks is left."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, header, restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, buffer.getvalue())
+
+
+def read_object(answer: str) -> dict[str, Any]:
+    r"""Return the JSON object in a model's answer, {} if there is none; code fences around it are accepted.
+
+    >>> read_object('```json\n{"label": "irrelevant"}\n```'), read_object("irrelevant")
+    ({'label': 'irrelevant'}, {})
+    """
+    text = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def said_in(answer: str | None, field: str) -> str:
+    """Return what a model says in one field of its answer, or the whole answer without one, in lower case."""
+    return "" if answer is None else str(read_object(answer).get(field, answer)).strip().strip('".').casefold()
+
+
+def form(fields: Mapping[str, Sequence[str] | None]) -> dict[str, Any]:
+    """Return the JSON schema of an object of texts: any text, or one of those that a field lists."""
+    return {
+        "type": "object",
+        "properties": {
+            name: {"type": "string"} | ({} if options is None else {"enum": list(options)})
+            for name, options in fields.items()
+        },
+        "required": list(fields),
+        "additionalProperties": False,
+    }

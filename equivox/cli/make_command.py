@@ -1,0 +1,163 @@
+"""`equivox data make STEP`: the steps that make a corpus with models."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from equivox.cli.options import output_option
+from equivox.cli.output import echo
+
+if TYPE_CHECKING:
+    from equivox.dataset_builders.construction import Made
+
+TAKES = {
+    "rewrite": ("model", "swap", "seed"),
+    "label": ("model", "seed"),
+    "filter": ("labels", "least_annotators", "least_agreement"),
+    "describe": ("model", "seed"),
+    "synthesize": ("voices", "tts"),
+}
+"""The options of each step besides `--output`."""
+NEEDS = {"rewrite": "model", "filter": "labels", "describe": "model", "synthesize": "voices"}
+"""The option that a step cannot do without."""
+SHOWN = 20
+
+
+def make(
+    step: Annotated[
+        Literal["rewrite", "label", "filter", "describe", "synthesize"], typer.Argument(help="What is to be made.")
+    ],
+    source: Annotated[
+        list[Path],
+        typer.Argument(metavar="SOURCE...", help="A CSV of sentences or texts; for describe the folder of elements."),
+    ],
+    output: Annotated[Path | None, output_option("The table, or the folder of clips, to be made.")] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The model that is asked: a packaged name, scheme:arguments or a file. label: repeat it; without it "
+            "an empty sheet for a person. rewrite: a second one reads, and must not be able to tell the group."
+        ),
+    ] = None,
+    swap: Annotated[
+        bool, typer.Option("--swap", help="rewrite: add each context for the other of two groups, options swapped.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Another seed asks for other texts, and orders a sheet otherwise.")
+    ] = None,
+    labels: Annotated[
+        list[Path] | None, typer.Option(help="filter: a CSV of labels by models or a person; repeat it.")
+    ] = None,
+    least_annotators: Annotated[
+        int | None, typer.Option(min=1, help="filter: labels that each continuation needs; 5 by default.")
+    ] = None,
+    least_agreement: Annotated[
+        float | None, typer.Option(help="filter: share of them that must be what is meant; 0.5 by default.")
+    ] = None,
+    voices: Annotated[
+        list[Path] | None, typer.Option(help="synthesize: a CSV with speaker, voice, the domain's column and more.")
+    ] = None,
+    tts: Annotated[
+        str | None,
+        typer.Option(help="synthesize: espeak-ng, or a command with {output}, {text} and columns of the voices."),
+    ] = None,
+) -> int:
+    """Make a corpus of your own with models: texts, their labels, their speech, or descriptions of images.
+
+    rewrite: sentences about people in the first person. label: which continuation is a stereotype, breaks one or is
+    irrelevant. filter: the texts on which annotators agree. synthesize: their speech, in the layout of Spoken
+    StereoSet. describe: the images of narrative elements of GENRES, for `data build --generate-images`.
+    """
+    from equivox.cli.show import progress_bars
+    from equivox.core.errors import RequestError
+    from equivox.engines import open_engine
+
+    typed = {
+        "model": model,
+        "swap": swap,
+        "seed": seed,
+        "labels": labels,
+        "least_annotators": least_annotators,
+        "least_agreement": least_agreement,
+        "voices": voices,
+        "tts": tts,
+    }
+    given: dict[str, Any] = {
+        name: value for name, value in typed.items() if value is not None and value is not False and value != []
+    }
+    for name in given:
+        if name not in TAKES[step]:
+            takes = ", ".join(_option(own) for own in TAKES[step])
+            raise RequestError(f"`{_option(name)}` is not for {step}, which takes {takes}; leave it out")
+    if (needed := NEEDS.get(step)) not in (None, *given):
+        raise RequestError(f"{step} needs `{_option(str(needed))}`; see `equivox data make --help`")
+    if output is None and step != "describe":
+        raise RequestError(f"{step} needs `--output`, the {'folder' if step == 'synthesize' else 'file'} to be made")
+    if len(source) > 1 and step != "synthesize":
+        raise RequestError(f"{step} takes one source, got {len(source)}; name one")
+    with ExitStack() as stack:
+        engines = []
+        for name in given.pop("model", ()):
+            engines.append(open_engine(name, []))
+            stack.callback(engines[-1].close)
+        bars = stack.enter_context(progress_bars(quiet=False))
+        made = _made(step, source, output, engines, given, partial(bars, step))
+    if made is None:
+        return 0
+    echo(f"{made.output}: {made.rows:,} of {made.of}")
+    for note in made.notes:
+        echo(f"  {note}")
+    for reason, number in list(made.left_out.items())[:SHOWN]:
+        echo(f"  left out: {number:,}, {reason}")
+    if made.left_out and made.listing is not None:
+        echo(f"  {made.listing} lists them")
+    if made.left_out and step != "filter":
+        echo("Repeat the command to ask again where no answer came.")
+    return int(bool(made.left_out) and step in {"label", "describe"})
+
+
+def _made(
+    step: str, source: list[Path], output: Path | None, engines: list[Any], given: dict[str, Any], progress: Any
+) -> Made | None:
+    """Do a step; None for an empty sheet."""
+    from equivox.core.errors import RequestError
+
+    if step == "describe":
+        from equivox.dataset_builders import Genres
+        from equivox.dataset_builders.genres import IMAGE_PROMPTS
+        from equivox.dataset_builders.genres_descriptions import describe
+
+        to = output or source[0] / IMAGE_PROMPTS
+        return describe(Genres(source[0]), engines[0], to, progress=progress, **given)
+    assert output is not None
+    if step == "synthesize":
+        from equivox.dataset_builders.synthesis import synthesize
+
+        return synthesize(source, given.pop("voices"), output, progress=progress, **given)
+    if step == "rewrite":
+        from equivox.dataset_builders.rewriting import rewrite
+
+        if len(engines) > 2:
+            raise RequestError(f"rewrite takes a model that writes and one that reads, got {len(engines)}; name two")
+        reader = engines[1] if len(engines) == 2 else None
+        return rewrite(source[0], engines[0], output, reader=reader, progress=progress, **given)
+    from equivox.dataset_builders.labelling import keep_agreed, label, sheet
+
+    if step == "filter":
+        return keep_agreed(source[0], given.pop("labels"), output, **given)
+    if engines:
+        if "seed" in given:
+            raise RequestError("`--seed` is the order of an empty sheet, and models are named; leave it out")
+        return label(source[0], engines, output, progress=progress)
+    rows = sheet(source[0], output, **given)
+    echo(f"{output}: {rows:,} continuations. One person fills in `label`: stereotype, anti-stereotype, irrelevant.")
+    return None
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
