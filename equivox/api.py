@@ -187,7 +187,7 @@ def measure(
     trust_remote_code
         Your consent to code of the model's repository, without which a model that needs it is refused.
     progress
-        Function that is called with the stage, the number done and the total.
+        Function that is called with an `Event`: the stage, the number done, the total, and what failed.
 
     Raises
     ------
@@ -197,12 +197,13 @@ def measure(
         The run could not go on; everything finished before is in `output`.
     """
     from equivox.core.variants import parse_conditions, parse_group
-    from equivox.engines.workers import Workers
+    from equivox.engines import Workers, an_engine
     from equivox.run.pipeline import RunSpec, execute
     from equivox.tasks.registry import resolve_tasks
 
     own = Workers(workers, ray_address)
-    if own.pooled and not isinstance(model, str):
+    engine = None if isinstance(model, str) else an_engine(model, "`model`")
+    if own.pooled and engine is not None:
         raise RequestError("`workers` open a model by its name, an engine is open already; name the model, or leave it")
     chosen = resolve_tasks(tasks) if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
     spec = RunSpec(
@@ -222,7 +223,7 @@ def measure(
         workers=own,
         trust_remote_code=trust_remote_code,
     )
-    scores = execute(spec, engine=None if isinstance(model, str) else model, progress=progress)
+    scores = execute(spec, engine=engine, progress=progress)
     return Result(spec.output, scores)
 
 

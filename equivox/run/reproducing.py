@@ -22,7 +22,6 @@ from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus
 from equivox.engines import Engine, Workers, cluster, refuse_remote_code
-from equivox.engines.pool import PoolEngine, take_over
 from equivox.run.pipeline import PreparedRun, RunSpec, prepared, read_responses, rescore, writing
 from equivox.run.run_files import Setting
 
@@ -165,14 +164,14 @@ class _Turns:
         finally:
             if run.folder == self._last:
                 for engine in self._engines:
-                    take_over(self._reader.engine, engine)
+                    engine.successor = self._reader.engine
             self._over[run.folder].set()
 
     def begin(self, ready: PreparedRun) -> None:
         """Let a run that was prepared have its places."""
         self._engines.append(ready.engine)
-        if ready.to_ask and isinstance(ready.engine, PoolEngine):
-            ready.engine.warm(waits=True)
+        if ready.to_ask:
+            ready.engine.warm()
 
 
 def _answer(run: Finished, corpora: dict[str, Corpus], progress_of: ProgressOf, turns: _Turns | None = None) -> None:
@@ -208,10 +207,10 @@ class _Reader:
         self._opened.close()
 
     @property
-    def engine(self) -> object | None:
+    def engine(self) -> Engine | None:
         """Its engine; None if it has none, or cannot be opened, which its runs say when they are read."""
         with suppress(EquivoxError):
-            return getattr(self._open()[0], "engine", None)
+            return self._open()[0].engine
         return None
 
     def read(self, runs: Sequence[Finished], progress_of: ProgressOf) -> None:

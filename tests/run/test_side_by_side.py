@@ -15,7 +15,7 @@ import slow_engines
 from slow_engines import most_at_once, overlap, spans
 
 from equivox.core.errors import RequestError
-from equivox.core.progress import no_progress
+from equivox.core.progress import Event
 from equivox.engines import Workers
 from equivox.report.progress_bars import progress_bars
 from equivox.run.reproducing import Finished, run_all
@@ -182,11 +182,10 @@ def test_bars_of_several_runs_have_their_names(
     from equivox.report.progress_bars import shared_bars
 
     with shared_bars(quiet=False) as bars_of, bars_of("one", "") as first, bars_of("two", "mind this") as second:
-        first("generate", 1, 2)
-        second("generate", 1, 2)
+        first(Event("generate", 1, 2))
+        second(Event("generate", 1, 2))
     shown = capsys.readouterr().err
     assert "one generate" in shown and "two generate" in shown and "warning: mind this" in shown
     with shared_bars(quiet=True) as bars_of, bars_of("one", "") as first:
-        first("generate", 1, 2)
+        first(Event("generate", 1, 2))
     assert capsys.readouterr().err == ""
-    assert no_progress("generate", 1, 2) is None
