@@ -123,7 +123,7 @@ def say(what: str, value: str) -> None:
 
 
 if __name__ == "__main__":
-    cluster.enter(None, 4)
+    cluster.start(None, 4)
     latency()
     driver()
-    cluster.leave()
+    cluster.end()

@@ -151,7 +151,7 @@ class Engine:
     gpus: int = 0
     """The number of GPUs that the model is spread over; several workers reserve as many for each."""
     successor: Engine | None = None
-    """The engine that is needed next; a pool lets it have the places of workers that have nothing left to do."""
+    """The engine that is needed next; a pool that has one lets it have the places of workers with nothing left to do."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Yield one response per request, in any order, each as soon as it is finished.

@@ -29,11 +29,9 @@ from equivox.core.media import MediaError
 from equivox.core.redact import cleaned, remember_secrets, without_credentials
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD
-from equivox.engines.feed import would_wait
 from equivox.engines.messages import chat_messages, split_thinking
 
 FATAL = frozenset({401, 402, 403, 404})
-_LOOK_AGAIN_S = 0.05
 """Statuses by which a server refuses every request alike: no key, no money, no permission, no such model."""
 
 
@@ -177,8 +175,6 @@ class EndpointEngine(Engine):
             while True:
                 # Media are read in the worker, so at most one clip per worker is in memory.
                 while not exhausted and len(running) < 2 * self.settings.max_concurrency:
-                    if running and would_wait(waiting):
-                        break
                     request = next(waiting, None)
                     if request is None:
                         exhausted = True
@@ -186,9 +182,7 @@ class EndpointEngine(Engine):
                         running.add(pool.submit(self._answer, request))
                 if not running:
                     return
-                # Only a feed has requests that come while others are under way.
-                patience = _LOOK_AGAIN_S if would_wait(waiting) else None
-                finished, running = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
                     yield future.result()
         finally:

@@ -176,7 +176,7 @@ class VLLMEngine(Engine):
         a processor its caches. Media are waited for until half of the window is inside, which vLLM computes at a time.
         """
         window = self._window()
-        ahead.take(window - len(sent), wait=not sent)
+        ahead.take(window - len(sent))
         if sent and window - len(sent) < window // _FREE:
             return
         while len(sent) < window and ahead.first is not None:
@@ -186,7 +186,7 @@ class VLLMEngine(Engine):
             ahead.drop()
             if failure is not None:
                 yield failure
-            ahead.take(window - len(sent), wait=not sent)
+            ahead.take(window - len(sent))
 
     def close(self) -> None:
         """Stop vLLM and free its memory; the next request starts it again."""

@@ -72,28 +72,29 @@ def run_all(
     refuse_remote_code(
         dict.fromkeys(model for setting in settings if not setting.trust_remote_code for model in setting.file.models)
     )
+    if workers.pooled:
+        cluster.start(workers.address, workers.total)  # before there are threads: it holds signals back
     opened_in: defaultdict[str | None, dict[str, Corpus]] = defaultdict(dict)
     finished = []
-    with cluster.connected(workers):
-        for setting in settings:
-            corpora = opened_in[setting.file.data]
-            runs = [Finished(setting, setting.spec(model, output)) for model in setting.file.models]
-            first, *others = (_Reader(name, setting, workers) for name in setting.file.annotators)
-            with first:
-                if workers.pooled:
-                    _answer_side_by_side(runs, corpora, progress_of, workers, side_by_side, first)
-                else:
-                    for run in runs:
-                        _answer(run, corpora, progress_of)
-                first.read([run for run in runs if run.error is None], progress_of)
-            for reader in others:
-                with reader:
-                    reader.read([run for run in runs if run.error is None], progress_of)
-            for run in runs:
-                if run.error is None:
-                    with _noting(run), progress_of(run.label) as progress:
-                        run.scores = _score(run, progress)
-            finished += runs
+    for setting in settings:
+        corpora = opened_in[setting.file.data]
+        runs = [Finished(setting, setting.spec(model, output)) for model in setting.file.models]
+        first, *others = (_Reader(name, setting, workers) for name in setting.file.annotators)
+        with first:
+            if workers.pooled:
+                _answer_side_by_side(runs, corpora, progress_of, workers, side_by_side, first)
+            else:
+                for run in runs:
+                    _answer(run, corpora, progress_of)
+            first.read([run for run in runs if run.error is None], progress_of)
+        for reader in others:
+            with reader:
+                reader.read([run for run in runs if run.error is None], progress_of)
+        for run in runs:
+            if run.error is None:
+                with _noting(run), progress_of(run.label) as progress:
+                    run.scores = _score(run, progress)
+        finished += runs
     return finished
 
 
@@ -135,7 +136,7 @@ def _answer_side_by_side(
             for future in futures:
                 future.result()
         except BaseException:
-            workers.stop()
+            workers.stopped.set()
             threads.shutdown(wait=False, cancel_futures=True)
             raise
 
@@ -168,10 +169,12 @@ class _Turns:
             self._over[run.folder].set()
 
     def begin(self, ready: PreparedRun) -> None:
-        """Let a run that was prepared have its places."""
-        self._engines.append(ready.engine)
+        """Let a run that was prepared have its places, and those that the runs before it no longer need."""
         if ready.to_ask:
+            for engine in self._engines:
+                engine.successor = ready.engine
             ready.engine.warm()
+        self._engines.append(ready.engine)
 
 
 def _answer(run: Finished, corpora: dict[str, Corpus], progress_of: ProgressOf, turns: _Turns | None = None) -> None:
