@@ -74,7 +74,7 @@ COMMANDS = {
         power_command.power,
         calibrate_command.calibrate,
         file_commands.demo,
-        task_commands.app,
+        task_commands.tasks,
         data_commands.app,
     ),
     "Responses, annotators and scores": (

@@ -88,7 +88,7 @@ def test_broken_entry_points_are_a_warning_each_and_everything_else_works(
         assert code == 0, err
         assert equivox("score", run, "--scoring", "n_resamples=99")[0] == 0
         assert equivox("report", run)[0] == 0
-    assert equivox("tasks", "list")[0] == equivox("data", "list")[0] == 0
+    assert equivox("tasks")[0] == equivox("data", "list")[0] == 0
     told = warnings_of(caplog)
     for name in ("missing", "absent", "number", "quits", "shelf", "no_builder"):
         assert [text for text in told if f"'{name}'" in text and "the package equivox-bad" in text] != [], name

@@ -14,6 +14,7 @@ from docs_pages import DOCS, ROOT, Cli, blocks, commands, unknown_options
 
 from equivox.annotate import annotator_names
 from equivox.core.task import Task
+from equivox.dataset_builders import sample_source
 from equivox.engines import model_names
 from equivox.run.run_files import open_run_file
 from equivox.tasks.registry import resolve_tasks
@@ -109,10 +110,12 @@ def test_building_the_corpora_as_written_and_running_on_them(
 ) -> None:
     """The sample in the place of the distributions: the same layout, the same builders."""
     monkeypatch.chdir(tmp_path)
-    sample = ROOT / "dataset_builders" / "sample"
-    (tmp_path / "CREMA-D").symlink_to(sample / "crema_d")
-    (tmp_path / "l2arctic_v5").symlink_to(sample / "l2_arctic")
-    (tmp_path / "spoken_stereoset").symlink_to(sample / "spoken_stereoset")
+    for name, corpus in (
+        ("CREMA-D", "crema_d"),
+        ("l2arctic_v5", "l2_arctic"),
+        ("spoken_stereoset", "spoken_stereoset"),
+    ):
+        (tmp_path / name).symlink_to(sample_source(corpus))
     chosen = [
         words
         for words in commands(QUICKSTART)

@@ -51,7 +51,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: Environment) -> None:
-    assert "letters:praise" in environment.equivox("tasks", "list").stdout
+    assert "letters:praise" in environment.equivox("tasks").stdout
     run = (
         "run",
         "flatterer:extra=2",

@@ -2,7 +2,7 @@
 
 README.md        the card, with configurations, columns, licence and, for restricted corpora, the gate's text
 eval.yaml        the tasks, in the Hub's format for a benchmark's repository
-croissant.json   files, columns and the responsible-AI fields, in the format Croissant
+croissant.json   the responsible-AI fields, in the format Croissant
 equivox.json     content hashes: of the corpus, of each file; versions
 data/<set>/      parquet shards with the recordings or images inside, shared by the tasks that use the same rows
 """
@@ -185,7 +185,7 @@ def write_dataset(
         (partial / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
         (partial / CARD).write_text(dataset_card(repo, facts, sets, features, sizes, record), "utf-8")
         (partial / EVAL).write_text(eval_file(facts.title, tasks), "utf-8")
-        (partial / CROISSANT).write_text(croissant(repo, facts, sets, features, record), "utf-8")
+        (partial / CROISSANT).write_text(croissant(repo, facts, sets, record), "utf-8")
         put_in_place(partial, output)
     return DatasetFolder(
         folder=output,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value, annotation_key
+from equivox.annotate import Annotation, AnnotatorIdentity, Job, Value, annotation_key
 from equivox.core.annotation import grouped
 from equivox.core.hashing import digest
-from equivox.core.progress import Progress, no_progress
+from equivox.core.progress import no_progress
 from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.core.samples import UNANNOTATED
 from equivox.core.scores import Score
@@ -67,25 +67,20 @@ Answers = Mapping[tuple[str, str], Answer]
 def score_recorded(
     spec: RunSpec,
     answers: Answers,
-    annotator: Annotator | AnnotatorIdentity,
+    annotator: AnnotatorIdentity,
     *,
     corpora: Mapping[str, Corpus],
-    follow_up: Sequence[Mapping[str, Any]] = (),
-    progress: Progress = no_progress,
 ) -> list[Score]:
     """Make the run `spec` of recorded answers and return its scores.
 
-    An `Annotator` annotates the answers anew; an identity stands for the annotator whose recorded annotations count.
-    `follow_up` holds its recorded answers to questions about findings. A request without an answer is a failed one.
+    `annotator` is the one whose recorded annotations count. A request without an answer is a failed one.
     """
-    known = isinstance(annotator, AnnotatorIdentity)
-    reader: Annotator = _Recorded(annotator) if isinstance(annotator, AnnotatorIdentity) else annotator
+    reader = _Recorded(annotator)
     engine = _Answers(spec.model.removeprefix(f"{IMPORTED}:"), answers)
     with prepared(spec, reader, engine, dict(corpora)) as run:
-        run.answer(progress)
-        if known:
-            _store_annotations(run, answers, reader.identity, follow_up)
-        return read_and_score(spec.output, run.tasks, reader, spec.options, progress=progress)
+        run.answer(no_progress)
+        _store_annotations(run, answers, annotator)
+        return read_and_score(spec.output, run.tasks, reader, spec.options)
 
 
 def annotate_response(
@@ -183,9 +178,7 @@ class _Recorded:
         """Do nothing: there is nothing to free."""
 
 
-def _store_annotations(
-    run: PreparedRun, answers: Answers, identity: AnnotatorIdentity, follow_up: Sequence[Mapping[str, Any]]
-) -> None:
+def _store_annotations(run: PreparedRun, answers: Answers, identity: AnnotatorIdentity) -> None:
     """Store the recorded annotations of a run, where its annotate stage looks for them."""
     tasks = {task.name: task for task in run.tasks}
     folder = run.spec.output
@@ -201,8 +194,6 @@ def _store_annotations(
             found = annotate_response(task, request.labels.metadata, answer.text, request.key, identity, read)
             for segment, annotation in found.values():
                 (shared if segment.alone else own).append(annotation.as_record())
-        for record in follow_up:
-            own.append(record)
 
 
 def _reader(segments: Mapping[str, Mapping[str, Any]]) -> Read:

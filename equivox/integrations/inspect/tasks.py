@@ -251,7 +251,6 @@ def _one_annotator(scores: list[SampleScore]) -> AnnotatorIdentity:
     if len(known) > 1:
         raise RequestError(
             f"the samples were annotated by {len(known)} annotators "
-            f"({', '.join(one.name for one in known.values())}); import the log with one: "
-            "`equivox import LOG --annotator NAME`"
+            f"({', '.join(one.name for one in known.values())}); evaluate with one"
         )
     return next(iter(known.values()), open_annotator("rules").identity)
