@@ -88,7 +88,7 @@ COMMANDS = {
         result_commands.leaderboard,
         result_commands.plot,
         cohort_command.cohort,
-        metric_commands.app,
+        metric_commands.metric,
     ),
 }
 """The headings of `equivox --help` with their commands; the first two hold what most users need."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -123,6 +123,17 @@ def _settings(left_out: Collection[str]) -> list[inspect.Parameter]:
 
 _NAMES = {"data": ("--data", "--data-dir"), "options": ("--scoring",)}
 """The names of options that are not those of their settings."""
+
+
+def columns_named(given: Sequence[str]) -> dict[str, str]:
+    """Return our name of a column → the file's; RequestError for what is not written so."""
+    names = {}
+    for entry in given:
+        ours, equals, theirs = entry.partition("=")
+        if not (ours and equals and theirs):
+            raise RequestError(f"`--column` is written OURS=THEIRS, such as response=narrative; got {entry!r}")
+        names[ours.strip()] = theirs
+    return names
 
 
 def names_in(text: str) -> list[str]:

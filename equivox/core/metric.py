@@ -404,7 +404,7 @@ class Metric:
     overlap_help: str = ""
     check_stages: Callable[[Sequence[Path]], CheckedStages] | None = field(default=None, repr=False)
     corpus_facts: CorpusFacts | None = field(default=None, repr=False)
-    columns: Callable[[], Sequence[ColumnMetric]] | None = field(default=None, repr=False)
+    columns: Callable[[], Sequence[ColumnMetric[...]]] | None = field(default=None, repr=False)
     glossary: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:

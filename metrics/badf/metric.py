@@ -59,7 +59,7 @@ _ALL_AT_ONCE = (
 )
 
 
-def column_metrics() -> tuple[ColumnMetric, ...]:
+def column_metrics() -> tuple[ColumnMetric[...], ...]:
     """Return the metric of plain tables: of documents, of counts, and of a list of associations."""
     from equivox.metrics.badf import columns, counts, listed
 

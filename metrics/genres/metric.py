@@ -107,7 +107,7 @@ _PUBLISHED = {
 }
 
 
-def column_metrics() -> tuple[ColumnMetric, ...]:
+def column_metrics() -> tuple[ColumnMetric[...], ...]:
     """Return the metric of plain tables."""
     from equivox.metrics.genres import columns
 

@@ -41,7 +41,7 @@ def _from_estimate(score: Score) -> float:
     return 100 - score.estimate
 
 
-def column_metrics() -> tuple[ColumnMetric, ...]:
+def column_metrics() -> tuple[ColumnMetric[...], ...]:
     """Return the metric of plain tables."""
     from equivox.metrics.ntvd import columns
 

@@ -53,7 +53,7 @@ def _from_parity(score: Score) -> float:
     return 100 - abs(score.value)
 
 
-def column_metrics() -> tuple[ColumnMetric, ...]:
+def column_metrics() -> tuple[ColumnMetric[...], ...]:
     """Return the metric of plain tables."""
     from equivox.metrics.spoken_stereoset import columns
 

@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from equivox.core.errors import RequestError
+from equivox.metrics import association_list, concept_associations, concept_counts
 from equivox.metrics.badf.associations import kept_by_chance, tally
-from equivox.metrics.columns import association_list, concept_associations, concept_counts
 
 Cli = Callable[..., tuple[int, str, str]]
 
