@@ -141,4 +141,4 @@ def test_without_the_package_its_runs_say_what_is_missing(environment: Environme
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "names code of letters.metric" in done.stderr and "install the package" in done.stderr
+    assert "names code of 'letters.metric'" in done.stderr and "install the package" in done.stderr

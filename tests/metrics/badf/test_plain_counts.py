@@ -168,8 +168,8 @@ def test_table_14_by_one_command(reference_data: Path, equivox: Cli) -> None:
         printed = [row for row in csv.DictReader(file) if row["setting"] == "Two-Character Base"]
     code, out, _ = equivox(
         "metric", "association_list", folder / "associations" / printed[0]["file"], "--json",
-        "--identities", "Demographic Identity", "--scores", "Score", "--p-values", "P-Value",
-        "--exclusive", "Prompt Response",
+        "--column", "identities=Demographic Identity", "--column", "scores=Score", "--column", "p_values=P-Value",
+        "--column", "exclusive=Prompt Response",
     )  # fmt: skip
     found = json.loads(out)
     assert code == 0
