@@ -6,7 +6,7 @@ The answers are in a hidden file of JSON lines beside the output. A failure is n
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,11 @@ from equivox.core.errors import RequestError
 from equivox.core.files import refused
 from equivox.core.hashing import digest
 from equivox.core.outage import STOP_AFTER, until_outage
+from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Labels, Request, request_key
 from equivox.core.task import Sampling
 
-Progress = Callable[[int, int], None]
 _NOBODY = Labels(group="", groups=(), cluster="", stratum="")
 
 
@@ -65,10 +65,10 @@ class Asker:
         """Return the stored answer to a question, None if there is none."""
         return self._answers.get(self._request(question).key)
 
-    def ask(self, questions: Sequence[Question], progress: Progress | None = None) -> None:
+    def ask(self, questions: Sequence[Question], stage: str, progress: Progress = no_progress) -> None:
         """Send the questions that have no stored answer, and store each answer as soon as it is there.
 
-        `progress` is called with (questions done, questions sent). RunError when the engine can no longer answer;
+        `progress` is told of each answer under the name `stage`. RunError when the engine can no longer answer;
         what was answered before is stored.
         """
         pending = {}
@@ -92,8 +92,7 @@ class Asker:
                 # A server may leave the reasoning in front of the answer.
                 text = response.text.rpartition("</think>")[2].strip()
                 self._store(response.key, question.name, text)
-            if progress is not None:
-                progress(done, len(requests))
+            progress(self._engine.event(stage, done, len(requests)))
         for question, _ in pending.values():
             self.errors[question.name] = "the engine gave no response"
 

@@ -18,9 +18,10 @@ import yaml
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text
 from equivox.core.hashing import digest
+from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.task import Sampling
-from equivox.dataset_builders.asking import Asker, Progress, Question, answers_file
+from equivox.dataset_builders.asking import Asker, Question, answers_file
 from equivox.dataset_builders.base import listed
 from equivox.dataset_builders.genres import Element, Genres, protocol, read_image_prompts
 from equivox.dataset_builders.genres_images import people
@@ -66,7 +67,7 @@ def describe(
     seed: int = 0,
     attempts: int = 3,
     sampling: Sampling = SAMPLING,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> DescriptionReport:
     """Write `image_prompts.yaml`: the model's descriptions of every element of the builder's source.
 
@@ -100,7 +101,7 @@ def describe(
     asker = Asker(engine, answers_file(output), what="genres image description", sampling=sampling)
     for attempt in range(attempts):
         missing = [one.questions[attempt] for one in asked if len(_usable(one, asker)[0]) < WANTED]
-        asker.ask(missing, progress)
+        asker.ask(missing, "descriptions", progress)
     found, refused, without = {}, {}, {}
     for one in asked:
         usable, dropped = _usable(one, asker)

@@ -18,9 +18,10 @@ from pathlib import Path
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import write_text
 from equivox.core.hashing import digest
+from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.task import GREEDY
-from equivox.dataset_builders.asking import Asker, Progress, Question, answers_file
+from equivox.dataset_builders.asking import Asker, Question, answers_file
 from equivox.dataset_builders.base import listed, read_numbered_table
 from equivox.dataset_builders.rewriting import form, left_out_file, prompt, said_in, table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, KINDS
@@ -80,7 +81,7 @@ def _items(texts: Path) -> tuple[str, list[dict[str, str]], dict[str, _Item]]:
     return domain, rows, items
 
 
-def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: Progress | None = None) -> Labelled:
+def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: Progress = no_progress) -> Labelled:
     """Write the labels of models: a row per annotator and continuation, with an empty label where there is none.
 
     `output` is a CSV in the form of `sheet`. Each engine is closed when its labels are there. Answers are stored in a
@@ -98,7 +99,7 @@ def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: 
     for engine, asker in zip(annotators, askers, strict=True):
         questions = {name: _question(item, asker.model) for name, item in items.items()}
         try:
-            asker.ask(list(questions.values()), progress)
+            asker.ask(list(questions.values()), "labels", progress)
         finally:
             engine.close()  # the next model may need this one's memory
         found = {name: _read(asker.answer(question)) for name, question in questions.items()}

@@ -25,9 +25,10 @@ import yaml
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import write_text
 from equivox.core.hashing import digest
+from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.task import GREEDY, Sampling
-from equivox.dataset_builders.asking import Asker, Progress, Question, answers_file
+from equivox.dataset_builders.asking import Asker, Question, answers_file
 from equivox.dataset_builders.base import listed
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS
 from equivox.dataset_builders.synthesis import read_texts
@@ -61,7 +62,7 @@ def rewrite(
     swap: bool = False,
     seed: int = 0,
     attempts: int = 3,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Rewriting:
     """Write a table of texts in which each row of `sentences` is what a person of its group says.
 
@@ -104,7 +105,7 @@ def rewrite(
     why: dict[int, tuple[str, str]] = {}
     for attempt in range(attempts):
         asked = {place: _rewriting(row, domain, groups, seed, attempt) for place, row in open_rows.items()}
-        writer.ask(list(asked.values()), progress)
+        writer.ask(list(asked.values()), "questions", progress)
         found: dict[int, dict[str, str]] = {}
         for place, question in asked.items():
             answer = writer.answer(question)
@@ -117,7 +118,7 @@ def rewrite(
             else:
                 found[place] = texts
         guesses = {place: _guess(texts["context"], domain, groups) for place, texts in found.items()}
-        guesser.ask(list(guesses.values()), progress)
+        guesser.ask(list(guesses.values()), "questions", progress)
         for place, texts in found.items():
             problem = _readable(guesser.answer(guesses[place]), groups)
             if problem is None:

@@ -19,18 +19,18 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.media import inspect_audio, sha256
+from equivox.core.progress import Event, Progress, no_progress
 from equivox.dataset_builders.base import FACTS_FILE, count, listed, read_table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, REQUIRED
 
 ESPEAK = "espeak-ng"
 """The name of the built-in template; `pitch` and `rate` are used if the table of voices has them."""
-Progress = Callable[[int, int], None]
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
@@ -85,7 +85,7 @@ def synthesize(
     *,
     tts: str = ESPEAK,
     workers: int = 2,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Synthesis:
     """Synthesize texts with a text-to-speech command, into a new folder in the layout of Spoken StereoSet.
 
@@ -247,7 +247,7 @@ def _check_program(program: str) -> None:
         raise RequestError(f"`tts`: the program {program!r} is not installed; install it or name another command")
 
 
-def _read_all(clips: Sequence[_Clip], kept: Path, workers: int, progress: Progress | None) -> int:
+def _read_all(clips: Sequence[_Clip], kept: Path, workers: int, progress: Progress) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
     pending = {clip.key: clip for clip in clips if not (kept / clip.key).is_file()}
@@ -257,8 +257,7 @@ def _read_all(clips: Sequence[_Clip], kept: Path, workers: int, progress: Progre
         for number, failure in enumerate(pool.map(lambda clip: _read(clip, kept), pending.values()), start=1):
             if failure is not None:
                 failures.append(failure)
-            if progress is not None:
-                progress(done + number, done + len(pending))
+            progress(Event("clips", done + number, done + len(pending)))
     if failures:
         raise RunError(
             f"{count(failures, 'clip')} of {len(clips):,} could not be read: {failures[0]}; the others are kept, "

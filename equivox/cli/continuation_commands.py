@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -62,7 +61,7 @@ def rewrite(
             swap=swap,
             seed=seed,
             attempts=attempts,
-            progress=partial(progress, "questions"),
+            progress=progress,
         )
     lost = sum(made.left_out.values())
     echo(f"{made.output}: {made.rows:,} texts of {made.sentences - lost:,} of {made.sentences:,} sentences")
@@ -91,7 +90,7 @@ def label(
         return 0
     with progress_bars(quiet=False) as progress:
         engines = [open_engine(name, []) for name in annotator]
-        made = write(texts, engines, output, progress=partial(progress, "labels"))
+        made = write(texts, engines, output, progress=progress)
     for name, given in made.given.items():
         echo(f"{name}: {given:,} labels, {made.missing[name]:,} missing")
     if any(made.missing.values()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,9 +73,7 @@ def build(
         if generate_images:
             _generate_images(builder, image_settings)
         progress = stack.enter_context(progress_bars(quiet=False))
-        report = build_corpus(
-            builder, output, progress=lambda done, total: progress("clips", done, total), origin=origin
-        )
+        report = build_corpus(builder, output, progress=progress, origin=origin)
     echo(f"{report.status}: {report.rows:,} rows in {report.folder} (fingerprint {report.fingerprint[:12]})")
     for heading, lines in (
         ("Changed since the last build", report.changes),
@@ -112,7 +109,7 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
             ClipJudge(settings),
             settings,
             there=there,
-            progress=lambda done, total: progress("images", done, total),
+            progress=progress,
         )
     echo(f"images: {made.there} were there, {made.kept} made, {len(made.given_up)} given up")
     for name in made.given_up[:20]:
@@ -149,7 +146,7 @@ def describe(
                 output or source / IMAGE_PROMPTS,
                 seed=seed,
                 attempts=attempts,
-                progress=partial(progress, "descriptions"),
+                progress=progress,
             )
     finally:
         engine.close()
@@ -234,7 +231,7 @@ def synthesize(
 
     continuation_commands.check_layout(corpus)
     with progress_bars(quiet=False) as progress:
-        made = make(texts, voices, output, tts=tts, workers=workers, progress=partial(progress, "clips"))
+        made = make(texts, voices, output, tts=tts, workers=workers, progress=progress)
     echo(f"{made.clips:,} clips in {made.folder}, {made.read_now:,} made now; build it with")
     echo(f"  equivox data build {corpus} --source {made.folder} --output DIR")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from equivox.core.errors import RequestError
 from equivox.core.plain import as_plain
+from equivox.core.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -284,9 +285,7 @@ class CorpusDescription:
     quantity: str = ""
 
 
-CorpusFacts = Callable[
-    [Sequence[Mapping[str, Any]], Sequence[float | None], bool, Callable[[str, int, int], None]], CorpusDescription
-]
+CorpusFacts = Callable[[Sequence[Mapping[str, Any]], Sequence[float | None], bool, Progress], CorpusDescription]
 """Function of a corpus's columns, the seconds of each sample, whether to compare texts (slow) and a progress callback
 that describes the corpus."""
 

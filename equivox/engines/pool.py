@@ -14,15 +14,13 @@ import os
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 from typing import Any
 
 from equivox.core.errors import EquivoxError, RequestError, RunError
-from equivox.core.progress import Standing
 from equivox.core.requests import Engine, MediaPart, Request, Response
 from equivox.engines import cluster
 from equivox.engines.limits import failed
@@ -76,7 +74,7 @@ class _Worker:
         return self.report is not None and self.report.idle and not self.has
 
 
-class PoolEngine:
+class PoolEngine(Engine):
     """Several engines of one model, used as one; `make` opens such an engine, here and in every worker.
 
     Nothing starts before the first request is generated or `warm` is called. `successor` is a pool that comes next:
@@ -89,36 +87,43 @@ class PoolEngine:
         self._here = make()
         self.identity = self._here.identity
         self.modalities = self._here.modalities
-        self.successor: PoolEngine | None = None
+        self.gpus = self._here.gpus
         self._ray: Any = None
         self._running: dict[int, _Worker] = {}
         self._numbers = itertools.count(1)
         self._kept = 0
         self._ended: list[Report] = []
-        self._lost = self._fruitless = self._given_back = 0
+        self.lost = self.given_back = self._fruitless = 0
         self._leaving: list[threading.Thread] = []
         self._began = self._looked = 0.0
         self._last_words = ""
         self._warming = threading.Lock()
 
     @property
-    def usage(self) -> Any:
-        """The usage of all workers together; None for an engine that counts none."""
-        own = getattr(self._here, "usage", None)
-        if own is None:
-            return None
-        return SimpleNamespace(**{name: sum(r.usage.get(name, 0) for r in self._reported()) for name in vars(own)})
+    def usage(self) -> Mapping[str, float]:
+        """The usage of all workers together; requests that were given to another worker count as sent again."""
+        used: Counter[str] = Counter(self._here.usage)
+        for report in self._reported():
+            used.update(report.usage)
+        if self.given_back:
+            used["retries"] += self.given_back
+        return used
 
     @property
-    def served_as(self) -> set[str]:
+    def served_as(self) -> Collection[str]:
         """The names under which servers answered."""
         return set().union(*(report.served_as for report in self._reported()))
 
     @property
-    def standing(self) -> Standing:
-        """How the pool is doing."""
-        loaded = sum(worker.loaded for worker in self._running.values())
-        return Standing(loaded=loaded, asked=self._workers.count, lost=self._lost, given_back=self._given_back)
+    def copies(self) -> int:
+        """The number of workers that have loaded the model."""
+        return sum(worker.loaded for worker in self._running.values())
+
+    @property
+    def waiting(self) -> str:
+        """How many workers are loaded, asked for and lost, in words."""
+        lost = f", {self.lost} lost" if self.lost else ""
+        return f"{self.copies} of {self._workers.count} workers{lost}"
 
     def check(self, requests: Sequence[Request]) -> None:
         """Raise RequestError for requests that the model cannot answer, or if there is no room for the workers.
@@ -162,16 +167,14 @@ class PoolEngine:
             if not finished:
                 self._stop(list(self._running.values()))
 
-    def warm(self, *, waits: bool = False) -> None:
+    def warm(self) -> None:
         """Start the workers for which there are places, so that the model is loaded before the first request.
 
-        `waits` says that the requests come at once, so that other pools let this one have places already.
+        Other pools let this one have the places that they do not need.
         """
         with self._warming:
             self._enter()
             self._fill()
-            if not waits:
-                self._workers.no_longer(self)
 
     def close(self) -> None:
         """Stop all workers and free what they hold; the next request starts new ones."""
@@ -223,7 +226,7 @@ class PoolEngine:
 
     def _gpus(self) -> int:
         """Return how many GPUs a worker asks for: none where the cluster has none; RequestError if it has too few."""
-        wanted = int(getattr(self._here, "gpus", 0))
+        wanted = self.gpus
         there = int(self._ray.cluster_resources().get("GPU", 0))
         if not there or not wanted:
             return 0
@@ -347,7 +350,7 @@ class PoolEngine:
         del self._running[worker.number]
         self._kept += 1
         self._end(worker)
-        self._lost += 1
+        self.lost += 1
         if not any(node["Alive"] for node in self._ray.nodes()):
             raise RunError(
                 "Ray has no machine left: its node manager died; what was answered is stored: give the same command "
@@ -364,7 +367,7 @@ class PoolEngine:
             if strikes[request.key] >= _STRIKES:
                 yield failed(request, f"{_STRIKES} workers were lost with this request ({self._last_words})")
             else:
-                self._given_back += 1
+                self.given_back += 1
                 left.give_back(request)
 
     def _release(self, worker: _Worker) -> None:
@@ -421,12 +424,6 @@ class PoolEngine:
         if worker.report is not None and worker.report.node == here:
             return True
         return bool(self._ray.get(worker.actor.reads.remote(part), timeout=_SILENCE_S))
-
-
-def take_over(second: object, first: object) -> None:
-    """Let the pool `second` have the places of workers of `first` that have nothing left to do, if both are pools."""
-    if isinstance(first, PoolEngine) and isinstance(second, PoolEngine):
-        first.successor = second
 
 
 class _Left:

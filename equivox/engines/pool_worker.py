@@ -109,8 +109,8 @@ class PoolWorker:
                 returned=returned,
                 failure=None if self._failure is None else one_line(_words(self._failure), 600),
                 refused=isinstance(self._failure, RequestError),
-                usage=_usage(engine),
-                served_as=frozenset(getattr(engine, "served_as", ())),
+                usage=engine.usage if engine else {},
+                served_as=frozenset(engine.served_as if engine else ()),
             )
 
     def stop(self) -> None:
@@ -169,8 +169,3 @@ def _node() -> str:
 
 def _words(error: BaseException) -> str:
     return str(error) if isinstance(error, EquivoxError) else f"{type(error).__name__}: {error}"
-
-
-def _usage(engine: Engine | None) -> dict[str, float]:
-    usage = getattr(engine, "usage", None)
-    return {} if usage is None else dict(vars(usage))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from equivox.core.progress import Progress, Rates, no_progress
+from equivox.core.progress import Event, Progress, Rates, no_progress
 from equivox.core.text import visible
 from equivox.report.numbers import in_words
 
@@ -78,26 +78,26 @@ def lines_of_progress(title: str, write: Callable[[str], object], now: Callable[
     >>> clock = iter([0.0, 10.0, 40.0])
     >>> progress = lines_of_progress("qwen", print, lambda: next(clock))
     >>> for done in (20, 40, 100):
-    ...     progress("generate", done, 260)
+    ...     progress(Event("generate", done, 260))
     qwen generate: 100 of 260, 2.0 a second, about 80 s left
     <BLANKLINE>
     """
     rates = Rates()
     last = now()
 
-    def tell(stage: str, done: int, total: int) -> None:
+    def tell(event: Event) -> None:
         nonlocal last
-        time_now = now() if stage in rates else last
-        rate = rates.per_second(stage, done, now=time_now)
+        time_now = now() if event.stage in rates else last
+        rate = rates.per_second(event.stage, event.done, now=time_now)
         if time_now - last < EVERY_S:
             return
         last = time_now
-        words = [f"{done} of {total}"]
+        words = [f"{event.done} of {event.total}"]
         if rate > 0:
-            words += [f"{rate:.1f} a second", f"about {in_words((total - done) / rate)} left"]
-        if note := getattr(stage, "note", ""):
-            words.append(note)
-        write(f"{title} {stage}: {', '.join(words)}\n".lstrip())
+            words += [f"{rate:.1f} a second", f"about {in_words((event.total - event.done) / rate)} left"]
+        if event.note:
+            words.append(event.note)
+        write(f"{title} {event.stage}: {', '.join(words)}\n".lstrip())
 
     return tell
 
@@ -107,10 +107,10 @@ def _drawn(bars: Bars, title: str, warning: str) -> Iterator[Progress]:
     """Yield a callback that draws its bars among others; they go when it is closed."""
     known: dict[str, TaskID] = {}
 
-    def show(stage: str, done: int, total: int) -> None:
-        if stage not in known:
-            known[stage] = bars.add_task(f"{title} {stage}".strip(), total=total, note="")
-        bars.update(known[stage], completed=done, total=total, note=getattr(stage, "note", ""))
+    def show(event: Event) -> None:
+        if event.stage not in known:
+            known[event.stage] = bars.add_task(f"{title} {event.stage}".strip(), total=event.total, note="")
+        bars.update(known[event.stage], completed=event.done, total=event.total, note=event.note)
 
     try:
         yield _after(warning, show)
@@ -123,11 +123,11 @@ def _after(warning: str, progress: Progress) -> Progress:
     """Return `progress` with a warning on stderr before its first stage."""
     told = not warning
 
-    def report(stage: str, done: int, total: int) -> None:
+    def report(event: Event) -> None:
         nonlocal told
         if not told:
             told = True
             sys.stderr.write(f"warning: {visible(warning)}\n")
-        progress(stage, done, total)
+        progress(event)
 
     return report

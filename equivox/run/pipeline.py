@@ -32,11 +32,10 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, Workers, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
-from equivox.engines.pool import PoolEngine, take_over
 from equivox.run.annotating import annotate, annotators_of
 from equivox.run.declarations import TASKS_FILE, give, read_tasks, write_tasks
 from equivox.run.file_hashes import forget_hashes
-from equivox.run.live import noting, stage_of
+from equivox.run.live import noting
 from equivox.run.manifest import (
     MANIFEST_FILE,
     differences,
@@ -78,7 +77,7 @@ def execute(
         prepared(spec, annotator, engine, corpora) as run,
     ):
         if not run.keep_open:
-            take_over(getattr(annotator, "engine", None), run.engine)
+            run.engine.successor = annotator.engine
         run.answer(progress)
         return read_and_score(
             spec.output, run.tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
@@ -113,7 +112,7 @@ class PreparedRun:
                     retry_failed=spec.retry_failed, stop_after=spec.stop_after, progress=noted,
                 )  # fmt: skip
         finally:
-            add_usage(spec.output, self.engine)
+            add_usage(spec.output, self.engine.usage)
             note_served_models(spec.output, self.engine)
         if not self.keep_open:
             # The measured model's memory is freed before a model that annotates is loaded.
@@ -285,7 +284,7 @@ def run_tasks(folder: Path) -> list[Task]:
 
 def note_served_models(folder: Path, engine: Engine) -> None:
     """Note in the manifest under which names a server answered, if it says so and not by the name it was asked for."""
-    served = set(getattr(engine, "served_as", ()))
+    served = set(engine.served_as)
     manifest = read_manifest(folder)
     known = manifest.get("served_as", [])
     if served - {engine.identity.model, *known}:
@@ -317,7 +316,7 @@ def generate(
     total = len(plan.distinct)
     finished = total - len(pending)
     failed = 0
-    progress(stage_of("generate", failed, engine), finished, total)
+    progress(engine.event("generate", finished, total, failed=failed))
     unanswered = dict(zip(plan.table["key"].take(pending.rows).to_pylist(), pending.rows.tolist(), strict=True))
     proves_arrival = engine.identity.engine != IMPORTED
     speed, media_counts = Speed(), _media_counts(plan)
@@ -330,12 +329,10 @@ def generate(
                 _refuse_arrival(plan.request(row).request, response, engine)
             error = None if response.error is None else cleaned(response.error)
             store.append({**vars(response), "error": error})
-            speed.count(
-                response.completion_tokens or 0, engine.standing.loaded if isinstance(engine, PoolEngine) else 1
-            )
+            speed.count(response.completion_tokens or 0, engine.copies)
             finished += 1
             failed += error is not None
-            progress(stage_of("generate", failed, engine), finished, total)
+            progress(engine.event("generate", finished, total, failed=failed))
         for key in sorted(unanswered):
             store.append(vars(Response(key=key, text=None, error="the engine gave no response")))
         store.flush()

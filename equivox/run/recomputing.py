@@ -44,7 +44,7 @@ def copied(run: Path) -> Iterator[Path]:
 
 
 @dataclass
-class Replayed:
+class Replayed(Annotator):
     """Annotator that repeats what is stored of another annotator, and reads a model's outputs again."""
 
     identity: AnnotatorIdentity
@@ -54,9 +54,6 @@ class Replayed:
     def is_model(self) -> bool:
         """Whether the annotations have outputs in the form that equivox asks models for."""
         return {"engine", "prompt", "attempts"} <= set(self.identity.settings)
-
-    def check(self, tasks: Sequence[Task]) -> None:
-        """Accept all tasks."""
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield the stored annotation of each job, and a failed one for a job without."""
@@ -72,9 +69,6 @@ class Replayed:
                 output=record["output"],
                 attempts=record["attempts"],
             )
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to free."""
 
 
 def again(run: Path, identity: AnnotatorIdentity) -> Annotator:

@@ -13,7 +13,7 @@ from equivox.annotate import RULES
 from equivox.core.annotation import Annotator
 from equivox.core.errors import RequestError
 from equivox.core.files import damaged, read_document, read_schema, read_table, write_document, write_table, write_whole
-from equivox.core.progress import Progress, no_progress
+from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions, family_of
 from equivox.core.segments import Segment
@@ -118,14 +118,14 @@ def compute(
     samples, merged = scoring_samples(folder, tasks, annotator, options, others=others)
     scores: list[Score] = []
     kept: dict[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {}
-    progress("score", 0, len(tasks))
+    progress(Event("score", 0, len(tasks)))
     for number, task in enumerate(tasks, start=1):
         scored = task.metric.score(task, samples[task.name], options)
         endings = samples[task.name].endings()
         own = [*scored.scores, *loss_scores(task, samples[task.name], options)]
         scores += [replace(score, coverage=score.coverage.ending(endings)) for score in own]
         kept[task.name] = scored.tables
-        progress("score", number, len(tasks))
+        progress(Event("score", number, len(tasks)))
     for family, members in families(tasks).items():
         metric = members[0].metric
         if metric.score_family is not None:

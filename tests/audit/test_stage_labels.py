@@ -17,7 +17,7 @@ from equivox.annotate.model import ModelAnnotator
 from equivox.audit.kept import score_audit, score_judged
 from equivox.audit.labels import read_key
 from equivox.core.errors import RequestError
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import GREEDY
 from equivox.run.annotating import stored_annotations
@@ -252,17 +252,10 @@ def test_a_profile_is_one_text_for_each_character(narratives: Path, tmp_path: Pa
     assert {row["attribute"] for row in rows_of(tmp_path / "sheet")} == {"personality", "occupation", "interests"}
 
 
-class Reader:
+class Reader(Engine):
     """A model that says YES of phrases that begin with a vowel, and cannot be read of those with an s at the end."""
 
     identity = EngineIdentity(engine="scripted", model="reader", revision="1")
-    modalities = frozenset({"text"})
-
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept everything."""
-
-    def close(self) -> None:
-        """Hold nothing."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         for request in requests:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from serving import Served
 
-from equivox.core.progress import Stage
+from equivox.core.progress import Event, no_progress
 from equivox.core.scores import ScoringOptions
 from equivox.report.view.server import Explorer, application
 from equivox.report.view.static import write_static
@@ -304,10 +304,10 @@ def test_a_run_under_way_until_it_is_scored(opened: Opened, two: list[Path], tmp
     (tmp_path / "scratch").mkdir()
     server = Served(application(Explorer([folder], tmp_path / "scratch")))
     try:
-        with noting(folder, lambda stage, done, total: None) as note:
-            note(Stage("generate", failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}), 0, 192)
+        with noting(folder, no_progress) as note:
+            note(Event("generate", 0, 192, failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}))
             time.sleep(0.01)
-            note(Stage("generate", failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}), 192, 192)
+            note(Event("generate", 192, 192, failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}))
             page = opened(address=server.address)
             assert page.inner_text("nav a[aria-current]") == "Progress"
             page.wait_for_selector("progress")

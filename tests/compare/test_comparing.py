@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError, RunError
-from equivox.core.progress import Progress
+from equivox.core.progress import Event, Progress
 from equivox.core.scores import Score
 from equivox.metrics.ntvd.metric import METRIC
 from equivox.report.score_tables import marks, task_tables
@@ -217,8 +217,8 @@ def test_the_warning_comes_before_the_model_answers(
     model: str, task: str, warned: bool, equivox: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def begins(spec: RunSpec, progress: Progress) -> None:
-        progress("generate", 0, 1)
-        progress("generate", 1, 1)
+        progress(Event("generate", 0, 1))
+        progress(Event("generate", 1, 1))
         raise RunError("stopped here")
 
     monkeypatch.setattr("equivox.run.pipeline.execute", begins)

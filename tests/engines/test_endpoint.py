@@ -158,7 +158,7 @@ def test_a_passing_fault_is_overcome(server: Server, fault: str) -> None:
     (response,) = opened.generate([request("ask")])
     assert (response.text, response.error) == (ANSWER, None)
     assert server.asked["ask"] == 2
-    assert opened.usage.retries == 1
+    assert opened.usage["retries"] == 1
 
 
 @pytest.mark.parametrize(
@@ -265,8 +265,8 @@ def test_the_rate_is_limited(server: Server) -> None:
 def test_tokens_and_cost_add_up(server: Server) -> None:
     paid = engine(server, prompt_price=2.0, completion_price=10.0)
     list(paid.generate([request("one two three", key=str(n)) for n in range(5)]))
-    assert (paid.usage.requests, paid.usage.prompt_tokens, paid.usage.completion_tokens) == (5, 15, 20)
-    assert paid.usage.cost == pytest.approx((15 * 2 + 20 * 10) / 1e6)
+    assert [paid.usage[name] for name in ("requests", "prompt_tokens", "completion_tokens")] == [5, 15, 20]
+    assert paid.usage["cost"] == pytest.approx((15 * 2 + 20 * 10) / 1e6)
 
 
 def test_thinking_is_kept_apart_in_both_forms(server: Server) -> None:
@@ -302,7 +302,7 @@ def test_odd_counts_fail_no_answer(server: Server, usage: dict[str, Any]) -> Non
     asked = engine(server)
     (response,) = asked.generate([request("a")])
     assert response.text == ANSWER
-    assert asked.usage.prompt_tokens == 0
+    assert asked.usage["prompt_tokens"] == 0
 
 
 def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Path) -> None:

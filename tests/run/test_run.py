@@ -26,7 +26,7 @@ from equivox.tasks.registry import resolve_tasks
 TASK = next(task for task in ALL_TASKS if task.name == "vibe_gender:advisory")
 
 
-class ScriptedEngine:
+class ScriptedEngine(Engine):
     """An engine that answers what its script says for the n-th request."""
 
     identity = EngineIdentity(engine="scripted", model="scripted", revision="1")
@@ -38,18 +38,12 @@ class ScriptedEngine:
         self.backwards = backwards
         self.seen: list[Request] = []
 
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept everything."""
-
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         self.seen = list(requests)
         pairs = list(zip(self.seen, self.script, strict=False))
         for request, text in reversed(pairs) if self.backwards else pairs:
             error = "out of memory" if text is None else None
             yield Response(key=request.key, text=text, error=error, media_items=self.media_items)
-
-    def close(self) -> None:
-        """Hold nothing."""
 
 
 def run(folder: Path, engine: Engine, limit: int = 24) -> list[str]:

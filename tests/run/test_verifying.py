@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -348,10 +348,11 @@ def test_scores_without_their_annotations_are_named(run: Path) -> None:
 
 
 def test_a_run_that_is_under_way_is_refused(run: Path, equivox: Cli) -> None:
+    from equivox.core.progress import Event, no_progress
     from equivox.run.live import noting
 
-    with pytest.raises(RuntimeError), noting(run, lambda stage, done, total: None) as note:
-        note("generate", 4, 9)
+    with pytest.raises(RuntimeError), noting(run, no_progress) as note:
+        note(Event("generate", 4, 9))
         raise RuntimeError
     code, out, err = equivox("verify", run)
     assert (code, out) == (2, "")
@@ -424,24 +425,18 @@ def _annotated_like_rules(run: Path, name: str) -> None:
     """Store annotations of another annotator in its own name, as its records and samples."""
     from contextlib import closing
 
-    from equivox.core.annotation import AnnotatorIdentity
+    from equivox.core.annotation import Annotator, AnnotatorIdentity
     from equivox.run.annotating import annotate
     from equivox.run.pipeline import run_tasks
 
-    class Like:
+    class Like(Annotator):
         identity = AnnotatorIdentity(name=name, version="1")
 
         def __init__(self) -> None:
             from equivox.annotate import open_annotator
 
             self.rules = open_annotator("rules")
-            self.annotate = self.rules.annotate
-
-        def check(self, tasks: Sequence[Any]) -> None:
-            """Accept everything."""
-
-        def close(self) -> None:
-            """Do nothing."""
+            self.annotate = self.rules.annotate  # type: ignore[method-assign]
 
     with closing(Like()) as annotator:
         annotate(run, run_tasks(run), annotator, engine="simulated")

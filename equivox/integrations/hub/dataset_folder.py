@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError, RunError, StorageError, nearest
 from equivox.core.media import sha256
-from equivox.core.progress import Progress, no_progress
+from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.task import Task, digest
 from equivox.core.version import __version__
 from equivox.dataset_builders.base import CorpusFacts
@@ -239,7 +239,7 @@ def _write_rows(
     with contextlib.closing(Shards(folder, columns, kind, SPLIT)) as shards:
         for number, sample in enumerate(rows.samples, start=1):
             shards.add(_row(sample, kind))
-            progress("rows", done + number, total)
+            progress(Event("rows", done + number, total))
         written = shards.finish()
     return columns, written, shards.bytes
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from equivox.annotate import Annotation, AnnotatorIdentity, Job, Value, annotation_key
+from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value, annotation_key
 from equivox.core.annotation import grouped
 from equivox.core.hashing import digest
 from equivox.core.progress import no_progress
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import UNANNOTATED
 from equivox.core.scores import Score
 from equivox.core.segments import Segment, SegmentAnnotation
@@ -137,7 +137,7 @@ def _short(annotation: Annotation) -> SegmentAnnotation:
     return SegmentAnnotation(annotation.status, values)
 
 
-class _Answers:
+class _Answers(Engine):
     """Engine that answers each request as a log does."""
 
     modalities = frozenset({"text", "audio", "image"})
@@ -153,29 +153,17 @@ class _Answers:
         for request in requests:
             yield self._by_id.get(sample_id(request), Answer(text=None)).response(request.key)
 
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept all requests: they have been answered."""
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to free."""
-
-
-class _Recorded:
+class _Recorded(Annotator):
     """Annotator whose annotations are all recorded; it makes none."""
 
     def __init__(self, identity: AnnotatorIdentity) -> None:
         self.identity = identity
 
-    def check(self, tasks: Sequence[Task]) -> None:
-        """Accept all tasks: they have been annotated."""
-
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield a failed annotation for each job, because it is not recorded."""
         for job in jobs:
             yield job.annotated("failed", output=NOT_THERE, attempts=0)
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to free."""
 
 
 def _store_annotations(run: PreparedRun, answers: Answers, identity: AnnotatorIdentity) -> None:

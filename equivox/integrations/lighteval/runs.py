@@ -58,10 +58,8 @@ class Delivered:
     response: Response
 
 
-class _Given:
+class _Given(Engine):
     """Engine of answers that another program already has; it sends no request and no media."""
-
-    modalities = frozenset({"text"})
 
     def __init__(self, identity: EngineIdentity, texts: Mapping[str, str]) -> None:
         self.identity = identity
@@ -76,12 +74,6 @@ class _Given:
             else:
                 # lighteval's backends do not mark failed requests in any other way.
                 yield Response(key=request.key, text=None, error="the backend returned no text")
-
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept all requests: they have been answered."""
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to free."""
 
 
 class Runs:
@@ -207,7 +199,7 @@ class Runs:
             try:
                 generate(spec.output, plan, engine, progress=progress)
             finally:
-                add_usage(spec.output, engine)
+                add_usage(spec.output, engine.usage)
         return spec.output
 
 

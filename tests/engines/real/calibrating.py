@@ -17,7 +17,7 @@ from equivox.calibration.checking import Settings, calibrate, train
 from equivox.calibration.recipe import calibration_task, effort_for
 from equivox.calibration.training import Model
 from equivox.calibration.verdicts import Line
-from equivox.core.requests import Request
+from equivox.core.requests import Engine, Request
 from equivox.core.task import Task
 from equivox.engines.vllm import VLLMEngine
 from equivox.run.pipeline import open_corpora
@@ -28,7 +28,7 @@ SHIFT = 60.0
 LIMIT = 96
 
 
-class Open:
+class Open(Engine):
     """An engine that several calibrations share."""
 
     def __init__(self, engine: VLLMEngine) -> None:
@@ -40,9 +40,6 @@ class Open:
 
     def check(self, requests: Sequence[Request]) -> None:
         self.engine.check(requests)
-
-    def close(self) -> None:
-        pass
 
 
 class Swapped:
