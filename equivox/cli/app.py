@@ -81,12 +81,10 @@ COMMANDS = {
         import_command.import_,
         run_commands.score,
         run_commands.annotate,
-        run_commands.panel,
     ),
     "Further tables and figures": (
         impact_command.impact,
         result_commands.leaderboard,
-        result_commands.plot,
         cohort_command.cohort,
         metric_commands.metric,
     ),

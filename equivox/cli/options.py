@@ -153,12 +153,6 @@ TaskFilesArgument = Annotated[
     typer.Argument(metavar="[FILE...]", help="Task files whose code the run needs.", callback=_give),
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", callback=opened)]
-OtherRunsOption = Annotated[
-    list[Path] | None, typer.Option(metavar="RUN", help="Another run, for a figure of several.", callback=_all_opened)
-]
-RetryFailedOption = Annotated[
-    bool, typer.Option("--retry-failed", help="Ask again what failed before: the model, and the annotator.")
-]
 TrustOption = Annotated[
     bool, typer.Option("--trust-remote-code", help="Run the code in the repositories of models that need it.")
 ]

@@ -1,4 +1,4 @@
-"""The commands about several runs: compare, report, leaderboard, plot; nothing heavy is imported at start."""
+"""The commands about several runs: compare, report, leaderboard; nothing heavy is imported at start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from equivox.cli.options import OtherRunsOption, RunArgument, data_option, output_option, runs_argument
+from equivox.cli.options import data_option, output_option, runs_argument
 from equivox.cli.output import echo_error
 from equivox.core.errors import RequestError
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
@@ -74,29 +74,36 @@ def check_tables_folder(folder: Path, option: str) -> None:
 
 def report(
     runs: Annotated[list[Path], runs_argument("Folders of runs.")],
-    output: Annotated[Path, output_option("The HTML file to write.")] = Path("report.html"),
+    output: Annotated[Path, output_option("The HTML file to write, or with --figure a .svg, .png or .pdf.")] = Path(
+        "report.html"
+    ),
     examples: Annotated[
         int, typer.Option(min=0, help="Responses to show of each model, task and group; none by default.")
     ] = 0,
     data: Annotated[str | None, data_option("Where recordings or images are now.")] = None,
-    impact: Annotated[
-        bool,
-        typer.Option("--impact", help="Write the impact ratios of one run instead, laid out as Local Law 144 asks."),
-    ] = False,
+    figure: Annotated[
+        str | None,
+        typer.Option(
+            help="Draw one figure alone: forest:FAMILY, shares:TASK:ATTRIBUTE, heat:TASK, metrics:FAMILY, "
+            "speakers:TASK; of several runs ranks:FAMILY or correlations:DIMENSION.",
+        ),
+    ] = None,
 ) -> int:
     """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import believe_all, console
-    from equivox.core.files import refuse_unusable_file, write_text
+    from equivox.core.files import refuse_unusable, refuse_unusable_file, write_text
     from equivox.report.page import build_report
 
-    refuse_unusable_file(output, "output")
-    if impact:
-        from equivox.cli.impact_command import impact as show_impact
+    if figure is not None:
+        from equivox.cli.figure_files import figure_format, write_figure
+        from equivox.report.figures import figure_of
 
-        if len(runs) > 1 or examples:
-            raise RequestError("`--impact` writes the impact ratios of one run, without examples; name one run alone")
-        return show_impact(runs[0], html=output)
+        refuse_unusable(output, "output")
+        figure_format(output, "output")
+        write_figure(output, figure_of(runs[0], figure, beside=runs[1:]))
+        return EXIT_DONE
+    refuse_unusable_file(output, "output")
     believe_all(runs)
     write_text(output, build_report(runs, examples=examples, data=data))
     console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.1f} MB)", markup=False)
@@ -133,28 +140,3 @@ def leaderboard(
     n_runs = len({row.run for row in rows})
     console().print(f"{len(rows)} scores of {n_runs} runs: {(output / 'index.html').resolve()}", markup=False)
     return EXIT_INCOMPLETE if left_out else EXIT_DONE
-
-
-def plot(
-    run: RunArgument,
-    figure: Annotated[
-        str,
-        typer.Argument(
-            metavar="FIGURE",
-            help="forest:FAMILY, shares:TASK:ATTRIBUTE, heat:TASK, metrics:FAMILY, speakers:TASK; of several runs "
-            "ranks:FAMILY or correlations:DIMENSION.",
-        ),
-    ],
-    output: Annotated[Path, output_option("A file that ends in .svg, .png or .pdf.")],
-    beside: OtherRunsOption = None,
-) -> int:
-    """Draw one figure of one or several runs, in print quality."""
-    from equivox.cli import EXIT_DONE
-    from equivox.cli.figure_files import figure_format, write_figure
-    from equivox.core.files import refuse_unusable
-    from equivox.report.figures import figure_of
-
-    refuse_unusable(output, "output")
-    figure_format(output, "output")
-    write_figure(output, figure_of(run, figure, beside=beside or []))
-    return EXIT_DONE

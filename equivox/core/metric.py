@@ -297,7 +297,8 @@ class Panel:
     Parameters
     ----------
     kind
-        Its name for `equivox plot`, and its source: `shares` is drawn from a table of shares per group and value;
+        Its name for `equivox report --figure`, and its source: `shares` is drawn from a table of shares per group and
+        value;
         `heat` from a table of counts (task, category, identity, count, surviving_q; count None where unknown);
         `metrics` from the scores of all measures, whose sign shows which side is favoured; `speakers` from the scores
         of one measure for each single cluster.

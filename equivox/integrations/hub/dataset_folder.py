@@ -124,16 +124,6 @@ def source_corpus(task: Task) -> str:
     return next((name for name in builders() if corpus.startswith(f"{name}_") and task.data.table is None), corpus)
 
 
-def published_facts(task: Task) -> CorpusFacts | None:
-    """Return the published facts about the corpus of `task`, wherever it was built; None for a custom corpus."""
-    from equivox.dataset_builders import builders
-
-    if task.data.table is not None:
-        return None
-    builder = builders().get(task.data.builder or source_corpus(task))
-    return builder.FACTS if builder is not None else _BADF if task.data.corpus == _BADF.name else None
-
-
 def write_dataset(
     name: str, data: str | Path | None, output: Path, *, repo: str, progress: Progress = no_progress
 ) -> DatasetFolder:

@@ -79,9 +79,11 @@ def test_distributions_of_the_figures_agree_with_the_scores(equivox: Cli, tmp_pa
                                      "warmth words only"].index)  # fmt: skip
     for attribute in ("warmth share", "high status", "stereoscopic"):
         name = f"shares:genres_standin:ar:{attribute}"
-        code, _, err = equivox("plot", tmp_path / "run", name, "--output", tmp_path / "figure.svg")
+        code, _, err = equivox("report", tmp_path / "run", "--figure", name, "--output", tmp_path / "figure.svg")
         assert code == 0, err
-    code, _, err = equivox("plot", tmp_path / "run", "shares:genres_standin:ar:status", "--output", tmp_path / "f.svg")
+    code, _, err = equivox(
+        "report", tmp_path / "run", "--figure", "shares:genres_standin:ar:status", "--output", tmp_path / "f.svg"
+    )
     assert (code, err.count("\n")) == (2, 1) and "high status" in err
 
 
