@@ -1,6 +1,6 @@
 """Effect of each fault of GENRES's released code on its numbers, on the responses that its authors released.
 
-python -m benchmarks.genres_responses FOLDER [--parser MODEL], with FOLDER the reference data of GENRES (responses/, the
+python -m validity.genres_responses FOLDER [--parser MODEL], with FOLDER the reference data of GENRES (responses/, the
 two word lists) and MODEL a spaCy model of English by name or folder; without one, the stand-in rules find the subjects.
 No language model is at hand: traits are every word of a profile that the dictionaries know.
 """
