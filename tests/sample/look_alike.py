@@ -2,7 +2,7 @@
 
 They show that a builder handles the full size before the real corpus was downloaded, and that it finds damage:
 
-    python -m equivox.dataset_builders.look_alike crema_d look-alikes/CREMA-D --damage
+    python tests/sample/look_alike.py crema_d look-alikes/CREMA-D --damage
     equivox data build crema_d --source look-alikes/CREMA-D --output look-alikes/built
 
 The clips are 60 ms of noise, the photographs grey squares; a score on them has no meaning. CREMA-D and L2-ARCTIC have
@@ -18,14 +18,15 @@ import wave
 from collections.abc import Sequence
 from pathlib import Path
 
-from equivox.core.media import sha256
-from equivox.dataset_builders.l2_arctic import SPEAKERS, identity_words
-from equivox.dataset_builders.look_alike_people import (
+from look_alike_people import (
     make_common_voice,
     make_fairface,
     make_speech_accent_archive,
     make_vctk,
 )
+
+from equivox.core.media import sha256
+from equivox.dataset_builders.l2_arctic import SPEAKERS, identity_words
 
 SENTENCES = ("DFA", "IEO", "IOM", "ITH", "ITS", "IWL", "IWW", "MTI", "TAI", "TIE", "TSI", "WSI")
 EMOTIONS = ("ANG", "DIS", "FEA", "HAP", "NEU", "SAD")
