@@ -180,7 +180,7 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
 
     code, _, err = equivox(
         "run", "simulated:random?seed=3", TASKS, "--data", "sample", "--output", tmp_path / "less", "--limit", 96,
-        "--resamples", 199,
+        "--scoring", "n_resamples=199",
     )  # fmt: skip
     assert code == 0, err
     # The limit leaves all of the small corpus of choices in; of the other it does not.

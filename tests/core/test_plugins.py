@@ -137,7 +137,7 @@ def test_a_name_of_two_packages_is_refused_alone_and_both_are_named(
 
 def test_the_command_line_warns_in_one_line_on_stderr(install: Install) -> None:
     site = install("equivox-bad", "[equivox.tasks]\nabsent = nowhere_at_all:TASKS\n")
-    code = f"import sys; sys.path.insert(0, {str(site)!r}); from equivox.cli import main; main(['tasks', 'list'])"
+    code = f"import sys; sys.path.insert(0, {str(site)!r}); from equivox.cli import main; main(['tasks'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines() == [
         "warning: the package equivox-bad adds 'absent' to equivox.tasks, which cannot be loaded "

@@ -23,6 +23,7 @@ from equivox import open_run
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.task import Sampling
+from equivox.dataset_builders import sample_source
 from equivox.engines import MediaPart, Request
 from equivox.engines.endpoint import EndpointEngine
 from equivox.run.manifest import read_manifest
@@ -30,7 +31,6 @@ from equivox.run.store import Store, response_schema
 from equivox.tasks.vibe import PROMPTS
 
 Cli = Callable[..., tuple[int, str, str]]
-SAMPLE = Path(__file__).resolve().parents[2] / "dataset_builders" / "sample" / "crema_d" / "AudioWAV"
 ANSWER = "You might enjoy chess. You might enjoy yoga. You might enjoy hiking."
 AUDIO_TOKENS = 25
 
@@ -148,7 +148,7 @@ def request(text: str, *, clip: bytes | None = None, **changes: Any) -> Request:
 
 @pytest.fixture
 def clip() -> bytes:
-    return sorted(SAMPLE.glob("*.ogg"))[0].read_bytes()
+    return sorted((sample_source("crema_d") / "AudioWAV").glob("*.ogg"))[0].read_bytes()
 
 
 @pytest.mark.parametrize("fault", ["429", "500", "503", "truncated", "empty", "reset", "slow"])
