@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError, RunError
@@ -46,12 +46,16 @@ from equivox.run.manifest import (
     write_manifest,
 )
 from equivox.run.opening import computing, note_made
-from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
+from equivox.run.plan import PLAN_FILE, Plan, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.spec import RunSpec
 from equivox.run.speed import Speed, add_speed
 from equivox.run.store import Store, response_schema
 from equivox.run.usage import add_usage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 IMPORTED = "imported"
 """The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
@@ -158,9 +162,9 @@ def checked(
             from equivox.annotate.embedding import load_encoder
 
             load_encoder(spec.options.encoder)
-        pending = pending_requests(spec.output, plan, retry_failed=spec.retry_failed)
-        sendable = pending.sendable()
-        if pending:
+        pending = pending_rows(spec.output, plan, retry_failed=spec.retry_failed)
+        sendable = plan.requests(pending[plan.usable[pending]])
+        if len(pending):
             engine.check(sendable)
             annotator.check(tasks)
             check_tools(tasks)
@@ -312,21 +316,21 @@ def generate(
     engine did not use the media it was given, because such answers say nothing about the person; responses that were
     made elsewhere are not checked for it. Raises RunError too for an outage of the engine (`until_outage`).
     """
-    pending = pending_requests(folder, plan, retry_failed=retry_failed)
+    pending = pending_rows(folder, plan, retry_failed=retry_failed)
     total = len(plan.distinct)
     finished = total - len(pending)
     failed = 0
     progress(engine.event("generate", finished, total, failed=failed))
-    unanswered = dict(zip(plan.table["key"].take(pending.rows).to_pylist(), pending.rows.tolist(), strict=True))
+    unanswered = dict(zip(plan.table["key"].take(pending).to_pylist(), pending.tolist(), strict=True))
     proves_arrival = engine.identity.engine != IMPORTED
     speed, media_counts = Speed(), _media_counts(plan)
     with Store(folder / "responses", response_schema()) as store:
-        for response in until_outage(_answers(pending, engine), engine.identity.model, stop_after):
+        for response in until_outage(_answers(plan, pending, engine), engine.identity.model, stop_after):
             row = unanswered.pop(response.key, None)
             if row is None:
                 raise RunError(f"{engine.identity.model} answered a request that was not made ({response.key[:12]})")
             if proves_arrival and response.error is None and response.media_items < media_counts[row]:
-                _refuse_arrival(plan.request(row).request, response, engine)
+                _refuse_arrival(plan.request(row), response, engine)
             error = None if response.error is None else cleaned(response.error)
             store.append({**vars(response), "error": error})
             speed.count(response.completion_tokens or 0, engine.copies)
@@ -340,18 +344,19 @@ def generate(
     add_speed(folder, speed)
 
 
-def pending_requests(folder: Path, plan: Plan, *, retry_failed: bool = False) -> PlannedRequests:
-    """Return the requests of `plan` without a response in `folder`, each key once."""
+def pending_rows(folder: Path, plan: Plan, *, retry_failed: bool = False) -> NDArray[np.int64]:
+    """Return the rows of `plan` whose requests have no response in `folder`, each key once."""
     stored = Store(folder / "responses", response_schema()).table(("key", "error"))
     if retry_failed:
         stored = stored.filter(stored["error"].is_null())
     return plan.pending(stored["key"].combine_chunks())
 
 
-def _answers(pending: PlannedRequests, engine: Engine) -> Iterator[Response]:
-    for planned in pending.unusable():
-        yield Response(key=planned.request.key, text=None, error=f"unusable media: {planned.problem}")
-    if sendable := pending.sendable():  # the model is not loaded without need
+def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine) -> Iterator[Response]:
+    usable = plan.usable[pending]
+    for row in pending[~usable].tolist():
+        yield Response(key=plan.request(row).key, text=None, error=f"unusable media: {plan.problem(row)}")
+    if sendable := plan.requests(pending[usable]):  # the model is not loaded without need
         yield from engine.generate(sendable)
 
 

@@ -37,17 +37,7 @@ def registry_name(task: str) -> str:
 
 def sample_id(request: Request) -> str:
     """Return the id of a request in logs: its key, but for any model."""
-    return request_key(
-        ANY_MODEL,
-        task=request.task,
-        text=request.text,
-        media=request.media,
-        sampling=request.sampling,
-        seed=request.seed,
-        condition=request.condition,
-        labels=request.labels,
-        patch=request.patch,
-    )
+    return request_key(ANY_MODEL, request, request.seed)
 
 
 @dataclass(frozen=True, kw_only=True)

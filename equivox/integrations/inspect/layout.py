@@ -23,7 +23,7 @@ from inspect_ai.scorer import Score as LogScore
 
 from equivox.annotate import Annotation, AnnotatorIdentity
 from equivox.core.files import cache_folder, write_whole
-from equivox.core.requests import MediaPart
+from equivox.core.requests import MediaPart, Request
 from equivox.core.scores import NAN, Score
 from equivox.core.segments import Segment, SegmentAnnotation
 from equivox.core.task import Sampling, Task
@@ -31,7 +31,6 @@ from equivox.engines.messages import media_content, split_thinking
 from equivox.integrations.flat import flat_metrics, metric_key
 from equivox.integrations.inspect.asking import PACKAGE, Settings
 from equivox.integrations.inspect.recorded import Answer, as_segments, sample_of
-from equivox.run.plan import PlannedRequest
 
 SCORER = "annotation"
 """The name of the scorer in logs."""
@@ -74,16 +73,15 @@ def generate_config(sampling: Sampling) -> GenerateConfig:
     )
 
 
-def sample_metadata(planned: PlannedRequest) -> dict[str, Any]:
-    """Return what a log says of one request; the model does not see it."""
-    request = planned.request
+def sample_metadata(row: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    """Return what a log says of one request of a plan; the model does not see it."""
     labels = request.labels
     named = {
-        "task": planned.task,
+        "task": row["task"],
         "sample_id": request.sample_id,
         "repeat": request.repeat,
-        "condition": planned.condition,
-        "group": planned.group,
+        "condition": row["condition"],
+        "group": row["group"],
         "cluster": labels.cluster,
         "stratum": labels.stratum,
         "block": labels.block,

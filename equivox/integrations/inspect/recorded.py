@@ -173,8 +173,8 @@ def _store_annotations(run: PreparedRun, answers: Answers, identity: AnnotatorId
     own = Store(annotations_folder(folder, identity.name), annotation_schema())
     shared = Store(annotations_folder(folder, TOOLS), annotation_schema())
     with own, shared:
-        for planned in run.plan.requests:
-            request, task = planned.request, tasks[planned.task]
+        for row, request in run.plan.described():
+            task = tasks[row["task"]]
             answer = answers.get((task.name, sample_id(request)))
             if answer is None or answer.text is None:
                 continue
