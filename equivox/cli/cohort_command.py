@@ -43,16 +43,16 @@ def cohort(
             raise RequestError(f"two runs are of {name}; a cohort holds each model once")
         metrics[metric.name], found_of[name] = metric, values
         made_up += [name] * by_stand_ins
-    if len(metrics) > 1 or metric.cohort_totals is None:
+    if len(metrics) > 1 or metric.cohort is None:
         raise RequestError(f"the runs are scored by {', '.join(metrics)}; a cohort has one metric")
-    found = metric.cohort_totals(found_of, published, fixed=fixed)
+    found = metric.cohort.totals(found_of, published, fixed=fixed)
     names = [measure.name for measure in metric.measures]
     reasons = {name: reason for name, reason in found.undefined.items() if name in found_of}
     remarks = [f"{DASH} no score for {name}: {reason}" for name, reason in reasons.items()]
     if made_up:
-        remarks.append(f"{DASH} {metric.stand_ins}, comparable with nothing else: {', '.join(made_up)}")
+        remarks.append(f"{DASH} {metric.cohort.stand_ins}, comparable with nothing else: {', '.join(made_up)}")
     table = Table(
-        caption=f"{metric.cohort_title}; cohort: {found.cohort}",
+        caption=f"{metric.cohort.title}; cohort: {found.cohort}",
         columns=("model", *names, "total"),
         align="lr" + "r" * len(names),
         rows=[
@@ -60,7 +60,7 @@ def cohort(
             for model, own in found.values.items()
         ],
         remarks=remarks,
-        notes=[metric.cohort_legend],
+        notes=[metric.cohort.legend],
     )
     print_tables(console(), [table])
     return EXIT_INCOMPLETE if reasons else EXIT_DONE
@@ -78,7 +78,7 @@ def _model(folder: Path, annotator: str | None, wanted: str | None) -> tuple[Met
     from equivox.run.manifest import read_manifest
     from equivox.run.scoring import read_scores
 
-    metrics = {name: metric for name, metric in run_metrics(folder).items() if metric.cohort_totals is not None}
+    metrics = {name: metric for name, metric in run_metrics(folder).items() if metric.cohort is not None}
     model, own_annotator = (str(read_manifest(folder)["command"][name]) for name in ("model", "annotator"))
     named = annotator or evaluation_of(own_annotator)[0]
     evaluations = [
@@ -97,5 +97,7 @@ def _model(folder: Path, annotator: str | None, wanted: str | None) -> tuple[Met
         for score in own:
             if score.task == chosen[0] and score.name in metric.by_name:
                 values.setdefault(score.name, []).append(score.value)
-                stand_ins |= bool(metric.stand_ins) and any(n.startswith(metric.stand_ins) for n in score.notes)
+                stand_ins |= metric.cohort is not None and any(
+                    n.startswith(metric.cohort.stand_ins) for n in score.notes
+                )
     return metric, model, {name: math.fsum(given) / len(given) for name, given in values.items()}, stand_ins

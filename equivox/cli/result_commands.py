@@ -30,7 +30,8 @@ def compare(
     from equivox.compare.ranking import judge, judged_records
     from equivox.compare.runs import comparison_records, open_comparison
     from equivox.core.files import write_text
-    from equivox.report.comparison_tables import comparison_tables, latex_tables, overlap_table, verdict_tables
+    from equivox.core.plain import split_by
+    from equivox.report.comparison_tables import comparison_tables, latex_tables, overlap_tables, verdict_tables
     from equivox.report.impact_files import side_by_side_tables
     from equivox.report.opening import opening_of
     from equivox.report.table import as_csv, as_latex, print_tables
@@ -42,12 +43,13 @@ def compare(
     comparison = open_comparison(runs)
     favourable = impacts(comparison.runs)
     named = [(run.model, run.folder) for run in comparison.runs]
-    asked = {m.name: m for m in comparison.metrics.values() if m.overlap is not None}
-    overlaps = {m.overlap_help: m.overlap(named) for m in asked.values() if m.overlap is not None}
+    metrics = {metric.name: metric for metric in comparison.metrics.values()}
+    overlaps = [o for metric in metrics.values() if metric.overlap is not None for o in metric.overlap(named)]
     judged = judge(comparison, n_resamples=resamples)
     impact_shown = side_by_side_tables(favourable)
     if csv is not None:
-        shared = {f"{what}_overlap": [vars(entry) for entry in found] for what, found in overlaps.items()}
+        kinds = split_by(overlaps, lambda overlap: overlap.findings)
+        shared = {f"{findings}_overlap": [vars(entry) for entry in kind] for findings, kind in kinds.items()}
         ratios = {"impact": [row for found in favourable.found for row in impact_records(found)]}
         for name, records in {**comparison_records(comparison), **judged_records(judged), **shared, **ratios}.items():
             if records:
@@ -58,7 +60,7 @@ def compare(
             write_text(latex / f"{name}.tex", text)
     show_opening(console(), opening_of(comparison, judged))
     shown = [*comparison_tables(comparison, attributes=top), *verdict_tables(comparison, judged)]
-    for tables in [*shown, impact_shown, [overlap_table(what, found) for what, found in overlaps.items() if found]]:
+    for tables in [*shown, impact_shown, overlap_tables(overlaps)]:
         print_tables(console(), tables)
     return EXIT_DONE
 

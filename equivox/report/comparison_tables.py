@@ -241,9 +241,9 @@ def cohort_tables(metrics: Mapping[str, Metric], cohorts: Sequence[CohortScore])
     """Return the total of every model with its interval and parts, a table per family and cohort."""
     found = []
     for key, own in split_by(cohorts, lambda score: (score.family, score.cohort)).items():
-        metric = metrics.get(key[0])
+        cohort = metrics[key[0]].cohort if key[0] in metrics else None
         name, parts = own[0].name or "total", list(own[0].parts)
-        title = f"{metric.cohort_title} ({name})" if metric is not None else name
+        title = f"{cohort.title} ({name})" if cohort is not None else name
         found.append(
             Table(
                 caption=f"{title}, {key[0]}; cohort: {key[1]}",
@@ -258,8 +258,8 @@ def cohort_tables(metrics: Mapping[str, Metric], cohorts: Sequence[CohortScore])
                     ]
                     for score in own
                 ],
-                remarks=_cohort_remarks(own, metric.stand_ins if metric is not None else ""),
-                notes=[metric.cohort_legend] if metric is not None else [],
+                remarks=_cohort_remarks(own, cohort.stand_ins if cohort is not None else ""),
+                notes=[cohort.legend] if cohort is not None else [],
             )
         )
     return found
@@ -297,21 +297,24 @@ def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
     return tables
 
 
-def overlap_table(what: str, overlaps: Sequence[Overlap]) -> Table:
-    """Return the overlap of the findings of every two settings and models; `what` names the findings."""
-    return Table(
-        caption=f"{what} shared by settings and models",
-        columns=("dimension", "one", "other", "of one", "of other", "shared", "Jaccard", "rank correlation"),
-        align="lllrrrrr",
-        rows=[
-            [
-                *(o.dimension, o.one, o.other, str(o.n_one), str(o.n_other), str(o.n_shared)),
-                *(score_value(value, "share") for value in (o.jaccard, o.rank_correlation)),
-            ]
-            for o in overlaps
-        ],
-        notes=["Jaccard: shared of what either has; rank correlation: Kendall's τ of shared scores"],
-    )
+def overlap_tables(overlaps: Sequence[Overlap]) -> list[Table]:
+    """Return the overlap of the findings of every two settings and models, a table for each kind of findings."""
+    return [
+        Table(
+            caption=f"{findings} shared by settings and models",
+            columns=("dimension", "one", "other", "of one", "of other", "shared", "Jaccard", "rank correlation"),
+            align="lllrrrrr",
+            rows=[
+                [
+                    *(o.dimension, o.one, o.other, str(o.n_one), str(o.n_other), str(o.n_shared)),
+                    *(score_value(value, "share") for value in (o.jaccard, o.rank_correlation)),
+                ]
+                for o in kind
+            ],
+            notes=["Jaccard: shared of what either has; rank correlation: Kendall's τ of shared scores"],
+        )
+        for findings, kind in split_by(overlaps, lambda overlap: overlap.findings).items()
+    ]
 
 
 def told_ranks(ranks: Sequence[Rank]) -> str:

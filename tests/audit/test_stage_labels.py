@@ -224,7 +224,7 @@ def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivo
     assert (measure.name, measure.value, measure.n) == ("refine: character_1 precision", 0.625, 2)
     assert checked.left_out == {"sheet": 10}
     code, out, err = equivox("audit", "score", sheet, *files)
-    assert code == 0 and "0.6250" in out and "10 rows of sheet" in out, err
+    assert code == 0 and "0.6250" in out and "10 texts of sheet" in out, err
     filled(files[0], rows, lambda row: "1.5")
     code, _, err = equivox("audit", "score", sheet, files[0])
     assert code == 2 and "is a number from 0 to 1, got '1.5'" in err
