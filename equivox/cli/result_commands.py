@@ -22,16 +22,29 @@ def compare(
         int,
         typer.Option(min=FEWEST_RESAMPLES, max=MOST_RESAMPLES, help="Swaps drawn for each test between two models."),
     ] = 10_000,
+    published: Annotated[
+        str | None, typer.Option("--with", help="Total scores beside a published cohort: published-llama-3.1-8b.")
+    ] = None,
+    fixed: Annotated[
+        bool, typer.Option("--fixed", help="The published models alone are the cohort; their scores stay as printed.")
+    ] = False,
 ) -> int:
     """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
-    from equivox.cli import EXIT_DONE
+    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import believe_all, console, show_opening
+    from equivox.compare.cohorts import published_totals
     from equivox.compare.impact import impact_records, impacts
     from equivox.compare.ranking import judge, judged_records
     from equivox.compare.runs import comparison_records, open_comparison
     from equivox.core.files import write_text
     from equivox.core.plain import split_by
-    from equivox.report.comparison_tables import comparison_tables, latex_tables, overlap_tables, verdict_tables
+    from equivox.report.comparison_tables import (
+        comparison_tables,
+        latex_tables,
+        overlap_tables,
+        published_cohort_tables,
+        verdict_tables,
+    )
     from equivox.report.impact_files import side_by_side_tables
     from equivox.report.opening import opening_of
     from equivox.report.table import as_csv, as_latex, print_tables
@@ -39,8 +52,11 @@ def compare(
     for option, folder in (("csv", csv), ("latex", latex)):
         if folder is not None:
             check_tables_folder(folder, option)
+    if fixed and published is None:
+        raise RequestError("`fixed` needs a published cohort; name one with `--with`")
     believe_all(runs)
     comparison = open_comparison(runs)
+    beside = [] if published is None else published_totals(comparison.runs, published, fixed=fixed)
     favourable = impacts(comparison.runs)
     named = [(run.model, run.folder) for run in comparison.runs]
     metrics = {metric.name: metric for metric in comparison.metrics.values()}
@@ -60,9 +76,10 @@ def compare(
             write_text(latex / f"{name}.tex", text)
     show_opening(console(), opening_of(comparison, judged))
     shown = [*comparison_tables(comparison, attributes=top), *verdict_tables(comparison, judged)]
-    for tables in [*shown, impact_shown, overlap_tables(overlaps)]:
+    for tables in [*shown, impact_shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
         print_tables(console(), tables)
-    return EXIT_DONE
+    lacking = any(model in own.totals.undefined for own in beside for model in own.models)
+    return EXIT_INCOMPLETE if lacking else EXIT_DONE
 
 
 def check_tables_folder(folder: Path, option: str) -> None:

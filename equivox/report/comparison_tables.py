@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from equivox.compare.cohorts import PublishedTotals
 from equivox.compare.conditions import ConditionTest
 from equivox.compare.pairs import PairedTest, untested_measures
 from equivox.compare.ranking import Judged, Rank, missing_cohorts
@@ -263,6 +265,36 @@ def cohort_tables(metrics: Mapping[str, Metric], cohorts: Sequence[CohortScore])
             )
         )
     return found
+
+
+def published_cohort_tables(found: Sequence[PublishedTotals]) -> list[Table]:
+    """Return the total scores of runs beside those of a published cohort, a table per family."""
+    tables = []
+    for own in found:
+        undefined = {model: why for model, why in own.totals.undefined.items() if model in own.models}
+        remarks = [f"{DASH} no score for {model}: {why}" for model, why in undefined.items()]
+        if own.by_stand_ins:
+            remarks.append(
+                f"{DASH} {own.cohort.stand_ins}, comparable with nothing else: {', '.join(own.by_stand_ins)}"
+            )
+        tables.append(
+            Table(
+                caption=f"{own.cohort.title}; cohort: {own.totals.cohort}",
+                columns=("model", *own.measures, "total"),
+                align="lr" + "r" * len(own.measures),
+                rows=[
+                    [
+                        model,
+                        *(score_value(values.get(name, math.nan), "") for name in own.measures),
+                        score_value(own.totals.total[model], ""),
+                    ]
+                    for model, values in own.totals.values.items()
+                ],
+                remarks=remarks,
+                notes=[own.cohort.legend],
+            )
+        )
+    return tables
 
 
 def _cohort_remarks(scores: Sequence[CohortScore], why: str) -> list[str]:

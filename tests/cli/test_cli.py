@@ -237,13 +237,20 @@ def test_free_answers_of_a_real_model_need_somebody_who_reads_them(equivox: Cli,
     model = "model_name=m,base_url=http://127.0.0.1:9/v1"
     for more in ((), ("--dry-run",)):
         code, out, err = equivox(
-            "endpoint", model, "vibe_gender:advisory", "--data", "sample", "--output", tmp_path / "run", *more
+            "run", f"endpoint:{model}", "vibe_gender:advisory", "--data", "sample", "--output", tmp_path / "run", *more
         )
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert "`annotator` is missing: who reads the free answers of endpoint:m?" in err
         assert not (tmp_path / "run").exists()
     # The letters of a choice are read by the metric itself: only the server is missing.
     code, _, err = equivox(
-        "endpoint", model, "spoken_stereoset:gender", "--data", "sample", "--output", tmp_path / "run", "--dry-run"
+        "run",
+        f"endpoint:{model}",
+        "spoken_stereoset:gender",
+        "--data",
+        "sample",
+        "--output",
+        tmp_path / "run",
+        "--dry-run",
     )
     assert code == 2 and "no server answers" in err

@@ -329,7 +329,7 @@ def run_of(server: Server, output: Path, arguments: str = "", *more: object) -> 
         "--annotator",
         "rules",
     ]
-    return ["endpoint", model, "vibe_gender:advisory", *options, *more]
+    return ["run", f"endpoint:{model}", "vibe_gender:advisory", *options, *more]
 
 
 @pytest.mark.parametrize(
@@ -497,7 +497,7 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
     count = iter(range(10_000))
     server.answer = lambda body: {"content": ANSWER if next(count) % 2 else "I'd say dancing, pottery and running."}
     command = [
-        "endpoint", f"model_name=m,base_url={server.url},max_retries=0,timeout_s=5,prompt_price=1000000",
+        "run", f"endpoint:model_name=m,base_url={server.url},max_retries=0,timeout_s=5,prompt_price=1000000",
         "vibe_gender:advisory",
         "--data", "sample", "--limit", "48", "--output", tmp_path / "run",
         "--scoring", "n_resamples=199", "--annotator", "rules",

@@ -44,7 +44,7 @@ def message(text: str, media: Sequence[Content]) -> ChatMessage:
 
 
 def media_file(part: MediaPart) -> Content:
-    """Return one media item as content that names a file, which is written on first use as `equivox endpoint` sends it.
+    """Return one media item as content that names a file, written on first use as `equivox run endpoint:…` sends it.
 
     inspect_ai reads the file when the sample is sent, so that only the media under way are in memory. Raises
     `equivox.core.media.MediaError`, naming the sample, for media that cannot be decoded.
