@@ -6,7 +6,7 @@
 #   make dist   the release: built, checked, installed into a fresh environment, and the demo run from it
 #   make unit   the tests that need no vLLM
 #   make test-newest   statistics, core and store on the newest Python that is installed
-#   make test-browser   the report and the blind sheet in headless Chromium
+#   make test-browser   the pages in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
 #   make test-long     what `make test` leaves out because it runs at length: builds in full size, many pools, more models
 #   make calibration   calibration models of ten training seeds on vLLM, and chains that are broken on purpose; takes hours
@@ -75,12 +75,11 @@ endif
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
-# The sample's speakers read the same sentences, so the wheel holds equal files (W002).
 dist: $(VENV)/.uv
 	rm -rf dist .venv-dist
 	$(BIN)/python -m uv build --quiet --out-dir dist
 	$(BIN)/python -m uv tool run --quiet twine check --strict dist/*.whl dist/*.tar.gz
-	$(BIN)/python -m uv tool run --quiet check-wheel-contents --ignore W002 dist/*.whl
+	$(BIN)/python -m uv tool run --quiet check-wheel-contents dist/*.whl
 	$(PYTHON) -m venv .venv-dist
 	$(BIN)/python -m uv pip install --quiet --python .venv-dist/bin/python -c constraints.txt dist/*.whl
 	cd .venv-dist && bin/equivox demo
@@ -128,7 +127,7 @@ test-long: $(VENV)/.installed-dev $(ENGINE)/.installed
 # The table of docs/validity.md, in hours; CALIBRATION="--seeds 2" makes it shorter.
 calibration: $(ENGINE)/.installed
 	$(ENGINE)/bin/python -m pytest tests/engines/real/test_calibration*.py -W ignore
-	$(ENGINE)/bin/python -m benchmarks.calibration $(CALIBRATION)
+	$(ENGINE)/bin/python -m validity.calibration $(CALIBRATION)
 
 $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engines/real/cpu_torch_extras.py
 	$(PYTHON) -m venv $(ENGINE)

@@ -139,7 +139,7 @@ def main() -> None:
         for name, model in models.items():
 
             def arguments(folder: Path, model: str = model) -> list[str]:
-                options = ["--data", "sample", "--limit", "60", "--resamples", "99", "--output", str(folder)]
+                options = ["--data", "sample", "--limit", "60", "--scoring", "n_resamples=99", "--output", str(folder)]
                 return ["run", model, TASKS, *options]
 
             def start(folder: Path) -> Any:

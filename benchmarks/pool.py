@@ -77,7 +77,6 @@ def seconds(engine: Engine, count: int, store: Path | None = None) -> float:
 
 def loaded(pool: PoolEngine, count: int) -> PoolEngine:
     """Return `pool` once all of its workers have answered, so that their start is not timed."""
-    pool.warm()
     while pool.copies < count:
         seconds(pool, 8 * count)
     return pool

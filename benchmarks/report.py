@@ -23,6 +23,8 @@ peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())
 print(f"{time.perf_counter() - start:.1f} s, {peak:.0f} MiB, {len(page) / 1e6:.1f} MB of HTML")
 """
 
+LOOK_ALIKE = Path(__file__).parents[1] / "tests" / "sample" / "look_alike.py"
+
 JUDGE = """
 import re, sys, time
 from pathlib import Path
@@ -39,13 +41,13 @@ def main() -> None:
     """Make the runs, then time the report of one and the comparison of both."""
     from equivox.core.scores import ScoringOptions
     from equivox.dataset_builders import build, open_builder
-    from equivox.dataset_builders.look_alike import make_crema_d, make_l2_arctic
-    from equivox.run.pipeline import RunSpec, execute
+    from equivox.run.pipeline import execute
+    from equivox.run.spec import RunSpec
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        for corpus, make in (("crema_d", make_crema_d), ("l2_arctic", make_l2_arctic)):
-            make(folder / corpus)
+        for corpus in ("crema_d", "l2_arctic"):
+            subprocess.run([sys.executable, LOOK_ALIKE, corpus, str(folder / corpus)], check=True)
             build(open_builder(corpus, folder / corpus), folder / "data")
         for shift, name in (("0.1", "run"), ("0.2", "other")):
             start = time.perf_counter()

@@ -26,7 +26,8 @@ from equivox.core.progress import Event
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus, Sample
-from equivox.run.pipeline import RunSpec, execute, rescore
+from equivox.run.pipeline import execute, rescore
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 SIZES = (20_000, 100_000, 1_000_000)

@@ -20,7 +20,8 @@ from typing import Any
 from benchmarks.scale import OPTIONS, clips, peak
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 SIZE = 100_000

@@ -15,6 +15,7 @@ from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts
 from equivox.dataset_builders.clip_folder import ClipFolder
 from equivox.dataset_builders.common_voice import CommonVoice
 from equivox.dataset_builders.crema_d import CremaD
+from equivox.dataset_builders.embedded import sample_source
 from equivox.dataset_builders.fairface import FairFace
 from equivox.dataset_builders.genres import Genres
 from equivox.dataset_builders.l2_arctic import L2Arctic
@@ -87,12 +88,3 @@ def open_builder(name: str, source: Path | str, **options: Any) -> Builder:
     if name not in known:
         raise RequestError(f"unknown corpus {name!r}{nearest(name, known)}; known are {', '.join(known)}")
     return known[name].open(source, **options)
-
-
-def sample_source(name: str) -> Path:
-    """Return the folder of the embedded synthetic sample of a corpus, by the builder's name."""
-    folder = Path(__file__).resolve().parent / "sample"
-    have = sorted(entry.name for entry in folder.iterdir() if (entry / "facts.json").is_file())
-    if name not in have:
-        raise RequestError(f"there is no sample of {name!r}{nearest(name, have)}; samples are {', '.join(have)}")
-    return folder / name

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,19 +109,8 @@ class Asker:
     def _request(self, question: Question) -> Request:
         # A number of 31 bits is a seed for every server.
         seed = int(digest([question.seed, question.name])[:8], 16) >> 1
-        identity = self._engine.identity
-        key = request_key(
-            identity,
-            task=self._what,
-            text=question.text,
-            media=(),
-            sampling=self._sampling,
-            seed=seed,
-            condition=self._what,
-            labels=_NOBODY,
-        )
-        return Request(
-            key=digest([key, question.schema]),
+        request = Request(
+            key="",
             task=self._what,
             sample_id=question.name,
             repeat=0,
@@ -133,6 +122,7 @@ class Asker:
             labels=_NOBODY,
             schema=question.schema,
         )
+        return replace(request, key=digest([request_key(self._engine.identity, request, seed), question.schema]))
 
 
 def read_answers(path: Path) -> dict[str, str]:

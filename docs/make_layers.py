@@ -19,7 +19,8 @@ SAYS = {
     "integrations": "the Hub, lighteval, flat results: other projects' formats",
     "report": "tables, figures, pages; renders results, computes none",
     "calibration": "models of a known bias, for a whole chain",
-    "compare": "paired tests, ranks, agreement, labels from people",
+    "audit": "labels from people: out, in, agreement, correction",
+    "compare": "paired tests, ranks, agreement of annotators, gate",
     "tasks": "declarations, and the registry of all tasks",
     "run": "plan, generate, annotate, score; store, manifest, resume",
     "metrics": "one folder and one METRIC object each",
@@ -28,6 +29,7 @@ SAYS = {
     "dataset_builders": "corpora: raw distribution to parquet",
     "configs": "models, annotators, vocabularies as YAML",
     "statistics": "tests, intervals, distances; pure numpy",
+    "io": "the journal: a line is on disk before it counts",
     "core": "Task, Request, Response, Samples, Metric, Score, errors; no I/O",
 }
 """The contents of each room."""

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.outage import STOP_AFTER
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
-from equivox.core.scores import Score, ScoringOptions
+from equivox.core.scores import Score
 from equivox.core.task import Task
 
 if TYPE_CHECKING:
@@ -150,20 +149,8 @@ def measure(
     tasks: str | Task | Iterable[Task],
     *,
     output: str | Path,
-    data: str | Path | None = None,
-    limit: int | None = None,
-    seed: int = 0,
-    annotator: str = "rules",
-    conditions: str = "declared",
-    group: str | None = None,
-    sampling: str = "as-declared",
-    options: ScoringOptions | None = None,
-    retry_failed: bool = False,
-    stop_after: int = STOP_AFTER,
-    workers: int = 1,
-    ray_address: str | None = None,
-    trust_remote_code: bool = False,
     progress: Progress = no_progress,
+    **settings: Any,
 ) -> Result:
     """Run or resume tasks on a model and return the result, as `equivox run` does on the command line.
 
@@ -176,18 +163,12 @@ def measure(
         Names, families or task files (YAML or Python), separated by commas; or one or several `Task` objects.
     output
         The folder of the run: a new or empty one, or one with the same run, which is resumed.
-    data
-        `sample`, or the folder that `equivox data build` wrote into; the folder of one build asks the tasks of it.
-    limit, seed, annotator, conditions, group, sampling, retry_failed, stop_after
-        The same as the options of `equivox run`.
-    options
-        Options of the scoring.
-    workers, ray_address
-        How many engines of a named model answer at a time, and on which Ray cluster; this machine by default.
-    trust_remote_code
-        Your consent to code of the model's repository, without which a model that needs it is refused.
     progress
         Function that is called with an `Event`: the stage, the number done, the total, and what failed.
+    **settings
+        The settings of a run by the names of the options of `equivox run`: `data`, `limit`, `seed`, `annotator`,
+        `conditions`, `group`, `sampling`, `retry_failed`, `stop_after`, `workers`, `ray_address`, `trust_remote_code`,
+        see `equivox.run.spec.RunSpec`; and `options`, the `ScoringOptions`.
 
     Raises
     ------
@@ -196,35 +177,24 @@ def measure(
     RunError
         The run could not go on; everything finished before is in `output`.
     """
-    from equivox.core.variants import parse_conditions, parse_group
-    from equivox.engines import Workers, an_engine
-    from equivox.run.pipeline import RunSpec, execute
-    from equivox.tasks.registry import resolve_tasks
+    from equivox.engines import an_engine
+    from equivox.run.pipeline import execute
+    from equivox.run.spec import RunSpec
 
-    own = Workers(workers, ray_address)
     engine = None if isinstance(model, str) else an_engine(model, "`model`")
-    if own.pooled and engine is not None:
+    named = model if isinstance(model, str) else f"{model.identity.engine}:{model.identity.model}"
+    spec = RunSpec.typed(named, _chosen(tasks), output, **settings)
+    if spec.workers.pooled and engine is not None:
         raise RequestError("`workers` open a model by its name, an engine is open already; name the model, or leave it")
-    chosen = resolve_tasks(tasks) if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
-    spec = RunSpec(
-        model=model if isinstance(model, str) else f"{model.identity.engine}:{model.identity.model}",
-        tasks=chosen,
-        output=Path(output),
-        data=None if data is None else str(data),
-        limit=limit,
-        seed=seed,
-        group=None if group is None else parse_group(group),
-        conditions=parse_conditions(conditions),
-        sampling=sampling,
-        annotator=annotator,
-        options=options or ScoringOptions(),
-        retry_failed=retry_failed,
-        stop_after=stop_after,
-        workers=own,
-        trust_remote_code=trust_remote_code,
-    )
     scores = execute(spec, engine=engine, progress=progress)
     return Result(spec.output, scores)
+
+
+def _chosen(tasks: str | Task | Iterable[Task]) -> list[Task]:
+    """Return tasks as they may be given: by names, one, or several."""
+    from equivox.tasks.registry import resolve_tasks
+
+    return resolve_tasks(tasks) if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
 
 
 def import_responses(
@@ -235,13 +205,8 @@ def import_responses(
     output: str | Path,
     columns: Mapping[str, str] | None = None,
     match: Sequence[str] = (),
-    data: str | Path | None = None,
-    seed: int = 0,
-    annotator: str = "rules",
-    conditions: str = "declared",
-    group: str | None = None,
-    options: ScoringOptions | None = None,
     progress: Progress = no_progress,
+    **settings: Any,
 ) -> Result:
     """Make a run of responses from elsewhere and return its result, as `equivox import` does on the command line.
 
@@ -262,13 +227,10 @@ def import_responses(
     match
         The columns that identify the sample of a row; `sample_id` by default, or else the columns of the task that are
         in the table. Several rows of one sample are its repeats.
-    data
-        The corpus, as for `measure`. None: the rows describe their samples if they have all columns that the task
-        needs; otherwise a corpus that needs no folder is opened.
-    seed
-        The seed of the requests that were answered, which orders what a task presents in random order.
-    annotator, conditions, group, options, progress
-        As for `measure`.
+    progress, **settings
+        As for `measure`. Without `data` the rows describe their samples if they have all columns that the task needs;
+        otherwise a corpus that needs no folder is opened. `seed` is that of the requests that were answered, which
+        orders what a task presents in random order.
 
     Raises
     ------
@@ -280,23 +242,10 @@ def import_responses(
     A request without a row, and a row without a text, is a failed response, which is counted in coverage. For
     responses from elsewhere it is not known whether media reached the model.
     """
-    from equivox.core.variants import parse_conditions, parse_group
     from equivox.run.importing import import_responses as imported
-    from equivox.run.pipeline import RunSpec
-    from equivox.tasks.registry import resolve_tasks
+    from equivox.run.spec import RunSpec
 
-    chosen = resolve_tasks(tasks) if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
-    spec = RunSpec(
-        model=model,
-        tasks=chosen,
-        output=Path(output),
-        data=None if data is None else str(data),
-        seed=seed,
-        group=None if group is None else parse_group(group),
-        conditions=parse_conditions(conditions),
-        annotator=annotator,
-        options=options or ScoringOptions(),
-    )
+    spec = RunSpec.typed(model, _chosen(tasks), output, **settings)
     return Result(spec.output, imported(responses, spec, columns=columns, match=match, progress=progress).scores)
 
 

@@ -6,7 +6,7 @@ Paper:      BADF, arXiv 2508.01412, sections 3 and 4 and appendices C to H.
 Departs:    In addition to the published, uncorrected p: p by permutation within stories of two characters, an exact p
             for small counts, q over everything tested, an effect size, and the count that chance gives. Phrases are
             written in lower case without a leading article, once per story. Wordings are merged by lemma unless
-            `--merge embedding` is given (the paper merges by meaning at 0.63). Unparsed stories are counted, never
+            `merge=embedding` is given (the paper merges by meaning at 0.63). Unparsed stories are counted, never
             taken for stories without phrases.
 Cannot say: which names carry an identity for whom: ten names stand for two genders, two for each other identity, and
             p-values over stories speak of these names alone. They decide where there are too few names for a p over

@@ -47,7 +47,7 @@ def test_a_few_lines(tmp_path: Path) -> None:
 
 def test_it_is_the_command_line(tmp_path: Path, equivox: object) -> None:
     assert callable(equivox)
-    arguments = ["vibe_gender:story", "--data", "sample", "--limit", "24", "--resamples", "99"]
+    arguments = ["vibe_gender:story", "--data", "sample", "--limit", "24", "--scoring", "n_resamples=99"]
     equivox("run", "simulated:biased", *arguments, "--output", tmp_path / "cli")
     from equivox.api import measure, open_run
 
@@ -162,7 +162,7 @@ def test_a_task_made_in_python_runs_and_is_scored_again_by_another_process(tmp_p
     assert whole.defined and whole.task == "mine:colour" and whole.parts == ("colour",)
     assert equivox.open_run(tmp_path / "run").tasks[0].fingerprint == task.fingerprint
     again = "import sys; from equivox import cli; sys.exit(cli.run(sys.argv[1:]))"
-    for command in (["score", "--resamples", "199"], ["report", "-o", str(tmp_path / "r.html")], ["compare"]):
+    for command in (["score", "--scoring", "n_resamples=199"], ["report", "-o", str(tmp_path / "r.html")], ["compare"]):
         done = subprocess.run(
             [sys.executable, "-c", again, command[0], str(tmp_path / "run"), *command[1:]],
             capture_output=True, text=True, check=False,

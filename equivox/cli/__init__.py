@@ -42,7 +42,6 @@ def _run(arguments: list[str]) -> int:
     from equivox.core.text import show_everything
 
     show_everything(sys.stdout, sys.stderr)
-    arguments = [_current(argument) for argument in arguments]
     debug = "--debug" in arguments or bool(os.environ.get("EQUIVOX_DEBUG"))
     try:
         code = typer.main.get_command(app).main(
@@ -71,15 +70,6 @@ def _run(arguments: list[str]) -> int:
         path = f"the path {shortened(str(error.filename))}" if error.filename else "a path"
         return _fail(f"{path} cannot be used: {str(error.strerror).lower()}; name another one", EXIT_REQUEST)
     return code if isinstance(code, int) else EXIT_DONE
-
-
-FORMERLY = {"--arms": "--conditions"}
-"""Former names of options, which still work but are not shown."""
-
-
-def _current(argument: str) -> str:
-    name, equals, value = argument.partition("=")
-    return f"{FORMERLY.get(name, name)}{equals}{value}"
 
 
 def _fail(message: str, code: int) -> int:

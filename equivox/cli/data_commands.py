@@ -242,7 +242,7 @@ def fetch(
     output: Annotated[Path | None, output_option("The output folder; $EQUIVOX_LEXICA or a cache by default.")] = None,
 ) -> None:
     """Download a word list, check it and print its licence; word lists are not shipped with equivox."""
-    from equivox.annotate.tools.lexica import fetch_lexicon, lexicon_source
+    from equivox.dataset_builders.word_lists import fetch_lexicon, lexicon_source
 
     source = lexicon_source(what)
     echo(f"{source.title}, {source.megabytes:g} MB from {source.url}")

@@ -22,7 +22,7 @@ from equivox.cli.output import echo
 from equivox.core.errors import RequestError
 
 if TYPE_CHECKING:
-    from equivox.compare.label_folder import LabelFolder
+    from equivox.audit.folder import LabelFolder
 
 
 def label(
@@ -42,6 +42,10 @@ def label(
     media: Annotated[
         bool, typer.Option("--media/--no-media", help="Let people hear the recordings if they ask.")
     ] = True,
+    serve: Annotated[
+        bool, typer.Option("--serve/--no-serve", help="Serve the page; sheet.csv is the same as a table.")
+    ] = True,
+    studio: Annotated[bool, typer.Option("--label-studio", help="Write tasks and a page for Label Studio.")] = False,
     adjudicate: Annotated[
         bool, typer.Option("--adjudicate", help="Decide what people say differently, without their names.")
     ] = False,
@@ -54,18 +58,23 @@ def label(
     """Label answers in the browser, one a screen: saved at once, by several people without sight of each other."""
     import webbrowser
 
-    from equivox.compare.label_folder import SHEET_FILE, LabelFolder
-    from equivox.report.blind_sheet import drawn_counts, export_label_folder, refuse_used
-    from equivox.report.label.server import Desk, serve
-    from equivox.report.stage_sheet import draw_sheet
+    from equivox.audit.drawing import draw_sheet, drawn_counts
+    from equivox.audit.folder import SHEET_FILE, LabelFolder
+    from equivox.audit.sheet import refuse_used, write_sheet
+    from equivox.report.label.server import Desk
+    from equivox.report.label.server import serve as serve_desk
 
     folder = _folder(places, output, stage)
     if not (folder / SHEET_FILE).is_file():
         refuse_used(folder)
         drawn = draw_sheet(places, stage, n=n, per=names_in(per), seed=seed, annotator=annotator, judge=judge)
-        export_label_folder(drawn, folder, data=data, media=media)
+        write_sheet(drawn, folder, data=data, media=media, studio=studio)
         for (model, group), count in sorted(drawn_counts(drawn).items()):
             echo(f"{model}  {group or 'all'}: {count} answers")
+    elif studio:
+        raise RequestError(f"{folder} exists; `--label-studio` is for new labels: name another `--output`")
+    if studio or not serve:
+        return _tell_files(folder, studio=studio)
     labels = LabelFolder(folder)
     if adjudicate and len(labels.people()) < 2:
         raise RequestError(f"`adjudicate` needs the labels of two people, {folder} has {len(labels.people())}")
@@ -75,8 +84,19 @@ def label(
         if browser:
             webbrowser.open(address)
 
-    serve(Desk(labels, adjudicate=adjudicate), host=host, port=port, ready=ready)
+    serve_desk(Desk(labels, adjudicate=adjudicate), host=host, port=port, ready=ready)
     _tell(labels)
+
+
+def _tell_files(folder: Path, *, studio: bool) -> None:
+    """Print what to give to people who label without the page, and what to keep."""
+    if studio:
+        echo(f"\nMake a project in Label Studio of each pair of {folder}/tasks-N.json and page-N.xml.")
+        echo(f"Export as JSON; labels come back with `equivox audit score {folder} EXPORT.json`.")
+    else:
+        echo(f"\nGive {folder / 'sheet.csv'} and media/ to people who label; they fill in the column `label`.")
+        echo(f"Labels come back with `equivox audit score {folder} FILE…`, a file per person.")
+    echo(f"Keep {folder / 'key.json'}: it tells which response is which.")
 
 
 def _tell(labels: LabelFolder) -> None:
@@ -97,8 +117,8 @@ def _tell(labels: LabelFolder) -> None:
 
 def _folder(places: list[Path], output: Path | None, stage: str | None) -> Path:
     """Return the label folder to go on with, or where the labels of the runs go; no labels of other runs."""
-    from equivox.compare.label_folder import SHEET_FILE
-    from equivox.compare.labels import read_key
+    from equivox.audit.folder import SHEET_FILE
+    from equivox.audit.labels import read_key
 
     first = places[0]
     if len(places) == 1 and (first / SHEET_FILE).is_file():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from equivox.core.errors import RequestError
+from equivox.run.spec import SCORING_HELP, TYPED
 
 
 def data_option(help: str) -> Any:
@@ -81,6 +82,60 @@ def takes_task_files(command: Callable[..., Any]) -> Callable[..., Any]:
     return without
 
 
+def takes_settings(*left_out: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Return a decorator that gives a command an option for every setting of a run, in place of its `**settings`.
+
+    The settings named in `left_out` get none. An option that nobody typed is None or False.
+    """
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        signature = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            is_settings = parameter.kind is inspect.Parameter.VAR_KEYWORD
+            parameters += _settings(left_out) if is_settings else [parameter]
+
+        @functools.wraps(command)
+        def filled(**given: Any) -> int:
+            return command(**given)
+
+        filled.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return filled
+
+    return decorate
+
+
+def _settings(left_out: Collection[str]) -> list[inspect.Parameter]:
+    """Return a parameter for each setting of a run but those in `left_out`."""
+    found = []
+    for name, (kind, help) in TYPED.items():
+        if name in left_out:
+            continue
+        option = typer.Option(*_NAMES.get(name, (f"--{name.replace('_', '-')}",)), help=help, show_default=False)
+        default, annotation = (False, bool) if kind is bool else (None, kind | None)
+        found.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, option]
+            )
+        )
+    return found
+
+
+_NAMES = {"data": ("--data", "--data-dir"), "options": ("--scoring",)}
+"""The names of options that are not those of their settings."""
+
+
+def columns_named(given: Sequence[str]) -> dict[str, str]:
+    """Return our name of a column → the file's; RequestError for what is not written so."""
+    names = {}
+    for entry in given:
+        ours, equals, theirs = entry.partition("=")
+        if not (ours and equals and theirs):
+            raise RequestError(f"`--column` is written OURS=THEIRS, such as response=narrative; got {entry!r}")
+        names[ours.strip()] = theirs
+    return names
+
+
 def names_in(text: str) -> list[str]:
     """Return the names in a text that commas separate.
 
@@ -98,14 +153,11 @@ TaskFilesArgument = Annotated[
     typer.Argument(metavar="[FILE...]", help="Task files whose code the run needs.", callback=_give),
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", callback=opened)]
-OtherRunsOption = Annotated[
-    list[Path] | None, typer.Option(metavar="RUN", help="Another run, for a figure of several.", callback=_all_opened)
-]
-RetryFailedOption = Annotated[
-    bool, typer.Option("--retry-failed", help="Ask again what failed before: the model, and the annotator.")
-]
 TrustOption = Annotated[
     bool, typer.Option("--trust-remote-code", help="Run the code in the repositories of models that need it.")
+]
+ScoringOption = Annotated[
+    str | None, typer.Option("--scoring", metavar="KEY=VALUE,…", help=SCORING_HELP, show_default=False)
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 WorkersOption = Annotated[

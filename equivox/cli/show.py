@@ -17,7 +17,7 @@ from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.task import Task
 from equivox.report.numbers import DASH, how_many, in_words, interval
 from equivox.report.opening import Opening, opening
-from equivox.report.progress_bars import progress_bars, shared_bars
+from equivox.report.progress_bars import progress_bars
 from equivox.report.score_tables import attribute_tables, task_tables
 from equivox.report.table import Table, print_tables
 from equivox.run.annotating import annotations_folder, annotators_of, count_annotation_failures
@@ -32,7 +32,6 @@ __all__ = [
     "compared_run",
     "console",
     "progress_bars",
-    "shared_bars",
     "show_agreement",
     "show_opening",
     "show_scores",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from equivox.compare.audits import compare_audits
+from equivox.audit.kept import compare_audits
 from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.progress import Progress, no_progress
 from equivox.run.file_hashes import NOT_LISTED, changed_files

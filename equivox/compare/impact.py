@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from equivox.audit.stored import stored_audits
 from equivox.compare.runs import ComparedRun
-from equivox.compare.stored_audits import stored_audits
 from equivox.core.attributes import UNSTATED, Attribute
 from equivox.core.errors import RequestError, nearest
 from equivox.core.plain import as_plain

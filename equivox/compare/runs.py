@@ -16,7 +16,7 @@ from typing import Any
 
 from equivox.annotate import RULES
 from equivox.annotate.rules import FOR_SIMULATED, rules_read
-from equivox.compare.stored_audits import AdjustedScore, StoredAudit, stored_audits
+from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.core.errors import RequestError
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.scores import NAN, Score

@@ -1,10 +1,13 @@
-"""Values as JSON can hold them."""
+"""Values as JSON can hold them, and rows by a key."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 def as_plain(value: Any) -> Any:
@@ -20,3 +23,11 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: as_plain(entry) for key, entry in value.items()}
     return value
+
+
+def split_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return rows by their key, in the order in which keys appear."""
+    found: dict[K, list[T]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found

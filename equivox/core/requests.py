@@ -150,8 +150,6 @@ class Engine:
     """What the model takes: `text`, `audio`, `image`."""
     gpus: int = 0
     """The number of GPUs that the model is spread over; several workers reserve as many for each."""
-    successor: Engine | None = None
-    """The engine that is needed next; a pool that has one lets it have the places of workers with nothing left to do."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Yield one response per request, in any order, each as soon as it is finished.
@@ -162,9 +160,6 @@ class Engine:
 
     def check(self, requests: Sequence[Request]) -> None:
         """Raise RequestError for a request that this engine cannot answer, before anything is written."""
-
-    def warm(self) -> None:
-        """Begin to load the model before the first request; only a pool does."""
 
     def close(self) -> None:
         """Free the engine's memory and connections; the next request may load the model again."""
@@ -194,34 +189,24 @@ class Engine:
         return ""
 
 
-def request_key(
-    identity: EngineIdentity,
-    *,
-    task: str,
-    text: str,
-    media: tuple[MediaPart, ...],
-    sampling: Sampling,
-    seed: int,
-    condition: str,
-    labels: Labels,
-    patch: Patching | None = None,
-) -> str:
-    """Return the hash of everything that determines a response.
+def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:
+    """Return the hash of everything that determines the response to `request` with this seed; its own does not count.
 
     That is: model and revision, the rendered message, the media's bytes (by digest), sampling, seed and condition; for
     a simulated model also the task and the labels. Two tasks that ask a real model the same question about the same
     sample share its response.
     """
-    told = [task, labels.group, labels.groups, labels.cluster, labels.stratum, dict(labels.metadata)]
+    labels, patch = request.labels, request.patch
+    seen = [request.task, labels.group, labels.groups, labels.cluster, labels.stratum, dict(labels.metadata)]
     return digest(
         [
             identity.digest,
-            text,
-            [[part.kind, part.sha256] for part in media],
-            _sampling_digest(sampling),
+            request.text,
+            [[part.kind, part.sha256] for part in request.media],
+            _sampling_digest(request.sampling),
             seed,
-            condition,
-            told if identity.reads_labels else None,
+            request.condition,
+            seen if identity.reads_labels else None,
             None if patch is None else dataclasses.asdict(patch),
         ]
     )[:KEY_LENGTH]

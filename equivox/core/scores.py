@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
@@ -281,6 +281,24 @@ class Score:
 
 _NUMBERS = frozenset(field.name for field in dataclasses.fields(Score) if field.type == "float")
 """The fields of a score that JSON holds as null where they are NaN."""
+
+
+Verdict = Literal["found", "not shown", "cannot tell", "undefined"]
+"""What scores say of a difference; the words of the terminal, the pages, the explorer, the leaderboard and the gate."""
+
+
+def verdict(scores: Iterable[Score]) -> Verdict:
+    """Return what scores say of a difference from "no bias", together.
+
+    It was `found` if any of them differs beyond chance. Otherwise it is `undefined` if any of them is, or if none was
+    tested; `cannot tell` if the design of any could not have found anything; and `not shown` if all of them could have.
+    """
+    known = [score for score in scores if not score.defined or not math.isnan(score.p)]
+    if any(score.found for score in known):
+        return "found"
+    if not known or not all(score.defined for score in known):
+        return "undefined"
+    return "not shown" if all(score.untold is None for score in known) else "cannot tell"
 
 
 def family_of(task: str) -> str:

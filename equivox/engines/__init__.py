@@ -80,16 +80,6 @@ def model_names() -> list[str]:
 
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_FORMERLY = "reference:"
-
-
-def current_name(model: str) -> str:
-    """Return the name of a model with its current scheme: `reference:` became `simulated:`.
-
-    >>> current_name("reference:oracle"), current_name("qwen3-8b")
-    ('simulated:oracle', 'qwen3-8b')
-    """
-    return f"simulated:{model.removeprefix(_FORMERLY)}" if model.startswith(_FORMERLY) else model
 
 
 def open_engine(
@@ -124,7 +114,7 @@ def _pooled(make: Callable[[], Engine], workers: Workers | None) -> Engine:
 
 def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
     """Return the scheme and the arguments of `model` without opening its engine; RequestError for an unknown model."""
-    scheme, _, rest = current_name(model).partition(":")
+    scheme, _, rest = model.partition(":")
     if scheme == "simulated" and rest:
         return scheme, rest
     if scheme in schemes() and rest:
@@ -244,11 +234,11 @@ def engine_from_args(scheme: str, arguments: Mapping[str, Any], workers: Workers
 def _replicas(given: Any, workers: Workers | None) -> Workers:
     """Return the workers that `data_parallel_size` asks for; RequestError if other ones were asked for, too."""
     asked = Workers(given, None if workers is None else workers.address)
-    if workers is None or workers.total == 1:
+    if workers is None or workers.count == 1:
         return asked
-    if workers.total != asked.count:
+    if workers.count != asked.count:
         raise RequestError(
-            f"the model argument {REPLICAS}={asked.count} and `workers` {workers.total} mean the same; give one of them"
+            f"the model argument {REPLICAS}={asked.count} and `workers` {workers.count} mean the same; give one of them"
         )
     return workers
 

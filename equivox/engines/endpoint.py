@@ -1,6 +1,6 @@
 """Any OpenAI-compatible server as an engine: `vllm serve`, a gateway, a commercial model.
 
-Arguments (`equivox endpoint "model_name=…,base_url=…"`): see `EndpointSettings`. The key is read only from the
+Arguments (`equivox run "endpoint:model_name=…,base_url=…"`): see `EndpointSettings`. The key is read only from the
 environment. Requests run concurrently up to a limit; the client retries 408, 409, 429, 5xx and broken connections with
 backoff and honours Retry-After; a body that is not JSON is retried too.
 

@@ -18,8 +18,8 @@ from equivox.core.fields import load_yaml
 _OPENING, _CLOSING = "{[(", "}])"
 
 
-def parse_model_args(text: str) -> dict[str, Any]:
-    """Return the arguments in `text`, or in the YAML file that it names.
+def parse_model_args(text: str, *, what: str = "model") -> dict[str, Any]:
+    """Return the arguments in `text`, or in the YAML file that it names; `what` they are about stands in messages.
 
     >>> parse_model_args("model_name=org/model,dtype=bfloat16,max_model_length=4096,enforce_eager=true")
     {'model_name': 'org/model', 'dtype': 'bfloat16', 'max_model_length': 4096, 'enforce_eager': True}
@@ -27,22 +27,26 @@ def parse_model_args(text: str) -> dict[str, Any]:
     {'model_name': 'm', 'generation_parameters': {'temperature': 0.7, 'stop': ['a', 'b']}}
     """
     if text.endswith((".yaml", ".yml")):
-        return _from_file(Path(text))
+        return _from_file(Path(text), what)
     arguments: dict[str, Any] = {}
-    for entry in _split(text):
+    for entry in _split(text, what):
         name, equals, value = entry.partition("=")
         name = name.strip()
         if not equals or not name:
-            raise RequestError(f"model arguments are key=value,key=value, got {entry!r}; e.g. model_name=org/model")
+            raise RequestError(f"{what} arguments are key=value,key=value, got {entry!r}{_example(what)}")
         if name in arguments:
-            raise RequestError(f"model argument {name} is given twice in {text!r}; give it once")
-        arguments[name] = _value(value, name)
+            raise RequestError(f"{what} argument {name} is given twice in {text!r}; give it once")
+        arguments[name] = _value(value, f"{what} argument {name}")
     if not arguments:
-        raise RequestError("model arguments are empty; give at least model_name=org/model")
+        raise RequestError(f"{what} arguments are empty{_example(what)}")
     return arguments
 
 
-def _split(text: str) -> list[str]:
+def _example(what: str) -> str:
+    return "; give at least model_name=org/model" if what == "model" else ""
+
+
+def _split(text: str, what: str) -> list[str]:
     """Split at commas outside brackets."""
     entries, depth, start = [], 0, 0
     for place, character in enumerate(text):
@@ -51,7 +55,7 @@ def _split(text: str) -> list[str]:
             entries.append(text[start:place])
             start = place + 1
     if depth != 0:
-        raise RequestError(f"model arguments have an unbalanced bracket in {text!r}; close what was opened")
+        raise RequestError(f"{what} arguments have an unbalanced bracket in {text!r}; close what was opened")
     entries.append(text[start:])
     return [entry for entry in entries if entry.strip()]
 
@@ -64,18 +68,18 @@ def _value(text: str, name: str) -> Any:
     try:
         return load_yaml(spaced)
     except yaml.YAMLError as error:
-        raise RequestError(f"model argument {name}={text!r} cannot be read: {' '.join(str(error).split())}") from error
+        raise RequestError(f"{name}={text!r} cannot be read: {' '.join(str(error).split())}") from error
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _from_file(path: Path, what: str) -> dict[str, Any]:
     try:
         document = load_yaml(path.read_text("utf-8"))
     except OSError as error:
-        raise RequestError(f"cannot read the model file {path}: {error.strerror or error}") from error
+        raise RequestError(f"cannot read the {what} file {path}: {error.strerror or error}") from error
     except (yaml.YAMLError, ValueError) as error:
-        raise RequestError(f"the model file {path} is not YAML: {' '.join(str(error).split())}") from error
+        raise RequestError(f"the {what} file {path} is not YAML: {' '.join(str(error).split())}") from error
     if isinstance(document, dict) and isinstance(document.get("model_parameters"), dict):
         document = document["model_parameters"]
     if not isinstance(document, dict) or not document:
-        raise RequestError(f"the model file {path} holds no arguments; it needs at least model_name: org/model")
+        raise RequestError(f"the {what} file {path} holds no arguments{_example(what)}")
     return {str(name): value for name, value in document.items()}

@@ -64,7 +64,7 @@ class _Worker:
 class PoolEngine(Engine):
     """Several engines of one model, used as one; `make` opens such an engine, here and in every worker.
 
-    Nothing starts before the first request is generated or `warm` is called.
+    Nothing starts before the first request is generated.
     """
 
     def __init__(self, make: Callable[[], Engine], workers: Workers) -> None:
@@ -80,7 +80,7 @@ class PoolEngine(Engine):
         self._left = 0
         self._strikes: Counter[str] = Counter()
         self._done: queue.SimpleQueue[Sequence[Response] | BaseException] = queue.SimpleQueue()
-        self._warm = self._closing = False
+        self._closing = False
 
     @property
     def usage(self) -> Mapping[str, float]:
@@ -126,17 +126,12 @@ class PoolEngine(Engine):
         known = requests if isinstance(requests, Sized) else list(requests)
         done = self._done = queue.SimpleQueue()
         with self._changed:
-            self._source, self._left, self._warm = iter(known), len(known), False
+            self._source, self._left = iter(known), len(known)
         unanswered = len(known)
         self._start_threads()
         try:
             while unanswered:
-                try:
-                    found = done.get(timeout=_POLL_S)
-                except queue.Empty:
-                    if self._workers.stopped.is_set():
-                        raise RunError(f"{self.identity.model} was stopped; what was answered is stored") from None
-                    continue
+                found = done.get()
                 if isinstance(found, BaseException):
                     raise found
                 unanswered -= len(found)
@@ -145,11 +140,6 @@ class PoolEngine(Engine):
             self._end_threads()
             raise
 
-    def warm(self) -> None:
-        """Start workers wherever there is a place, so that the model is loaded before the first request."""
-        self._warm = True
-        self._start_threads()
-
     def close(self) -> None:
         """Stop all workers and free what they hold; the next request starts new ones."""
         self._end_threads()
@@ -157,12 +147,12 @@ class PoolEngine(Engine):
 
     def _gpus(self) -> int:
         """Return how many GPUs a worker asks for: none where the cluster has none; RequestError if it has too few."""
-        self._ray = cluster.start(self._workers.address, self._workers.total)
+        self._ray = cluster.start(self._workers.address, self._workers.count)
         there = int(self._ray.cluster_resources().get("GPU", 0))
-        needed = self.gpus * (self._workers.total if self._workers.address is None else 1)
+        needed = self.gpus * (self._workers.count if self._workers.address is None else 1)
         if 0 < there < needed:
             raise RequestError(
-                f"`workers` {self._workers.total} of {self.gpus} GPU(s) each need {needed}, and there are {there}; ask "
+                f"`workers` {self._workers.count} of {self.gpus} GPU(s) each need {needed}, and there are {there}; ask "
                 f"for {there // self.gpus} workers" + (", or set tensor_parallel_size lower" if self.gpus > 1 else "")
             )
         return self.gpus if there else 0
@@ -178,51 +168,39 @@ class PoolEngine(Engine):
 
     def _end_threads(self) -> None:
         with self._changed:
-            self._closing, self._warm, self._left = True, False, 0
+            self._closing, self._left = True, 0
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
         self._threads, self._closing = [], False
 
     def _serve(self, gpus: int) -> None:
-        """Keep one worker while there is something to do and a place for it; what this raises, `generate` raises."""
+        """Use one worker after the other until the pool is closed; what this raises, `generate` raises."""
+        fruitless = 0
         try:
             while not self._closing:
-                with self._changed:
-                    self._changed.wait_for(lambda: self._closing or self._warm or self._left)
-                if not self._closing and self._workers.places.acquire(timeout=_POLL_S):
-                    try:
-                        self._keep_a_worker(gpus)
-                    finally:
-                        self._workers.places.release()
+                worker, why = self._start(gpus), ""
+                try:
+                    why = self._talk(worker)
+                except self._ray.exceptions.RayTaskError as error:
+                    kind = type(error.cause) if isinstance(error.cause, EquivoxError) else RunError
+                    raise kind(f"worker {worker.number}: {one_line(str(error.cause or error), 600)}") from error
+                except (self._ray.exceptions.RayError, StopIteration) as error:
+                    why = one_line(str(error).strip().splitlines()[-1], 300)
+                finally:
+                    worker.loaded = False
+                    if worker.news is not None and not why:
+                        self._ray.wait([worker.actor.stop.remote()], timeout=_STOP_S)
+                    self._ray.kill(worker.actor, no_restart=True)
+                if why:
+                    self._give_back(worker, why)
+                    fruitless = 0 if worker.answered else fruitless + 1
+                if fruitless == _FRUITLESS:
+                    raise RunError(
+                        f"{self.identity.model}: {fruitless} workers were lost in a row without an answer ({why})"
+                    )
         except BaseException as error:
             self._done.put(error)
-
-    def _keep_a_worker(self, gpus: int) -> None:
-        """Use one worker after the other, until one is no longer needed."""
-        fruitless = 0
-        while not self._closing:
-            worker, why = self._start(gpus), ""
-            try:
-                why = self._talk(worker)
-            except self._ray.exceptions.RayTaskError as error:
-                kind = type(error.cause) if isinstance(error.cause, EquivoxError) else RunError
-                raise kind(f"worker {worker.number}: {one_line(str(error.cause or error), 600)}") from error
-            except (self._ray.exceptions.RayError, StopIteration) as error:
-                why = one_line(str(error).strip().splitlines()[-1], 300)
-            finally:
-                worker.loaded = False
-                if worker.news is not None and not why:
-                    self._ray.wait([worker.actor.stop.remote()], timeout=_STOP_S)
-                self._ray.kill(worker.actor, no_restart=True)
-            if not why:
-                return
-            self._give_back(worker, why)
-            fruitless = 0 if worker.answered else fruitless + 1
-            if fruitless == _FRUITLESS:
-                raise RunError(
-                    f"{self.identity.model}: {fruitless} workers were lost in a row without an answer ({why})"
-                )
 
     def _start(self, gpus: int) -> _Worker:
         environment = {name: value for name, value in os.environ.items() if name.startswith(TRAVELS)}
@@ -235,12 +213,12 @@ class PoolEngine(Engine):
         return worker
 
     def _talk(self, worker: _Worker) -> str:
-        """Listen to a worker and give it what it asks for; return why it is lost, or nothing if it is not needed."""
+        """Listen to a worker and give it what it asks for; return why it is lost, or nothing if the pool is closed."""
         stream = worker.actor.news.options(num_returns="streaming").remote(self._make)
         silent, looked = 0.0, time.monotonic()
         while not self._closing:
-            if worker.asks and not self._give(worker):
-                return ""
+            if worker.asks:
+                self._give(worker)
             ready, _ = self._ray.wait([stream], timeout=0 if worker.asks else _POLL_S)
             # While this process is stopped or busy, nobody is silent.
             looked, before = time.monotonic(), looked
@@ -269,17 +247,14 @@ class PoolEngine(Engine):
                 worker.has.clear()
         self._done.put(responses)
 
-    def _give(self, worker: _Worker) -> bool:
-        """Give a worker that asks some of the requests that are left; return False if it is no longer needed.
+    def _give(self, worker: _Worker) -> None:
+        """Give a worker that asks some of the requests that are left.
 
         An engine that has its share of what is not answered gets nothing: it answers what it has, and asks again.
         """
         with self._changed:
             if not worker.has and not self._changed.wait_for(lambda: self._left or self._closing, timeout=_POLL_S):
-                if self.successor is None or self._warm:
-                    return True
-                self.successor.warm()
-                return False
+                return
             quick = time.monotonic() - worker.given_at < 1
             worker.chunk = min(2 * worker.chunk, _MOST) if quick else max(worker.chunk // 2, 1)
             loaded = [other for other in self._all if other.loaded]
@@ -289,7 +264,6 @@ class PoolEngine(Engine):
             worker.has.update((request.key, request) for request in batch)
             worker.given_at, worker.asks = time.monotonic(), False
         worker.actor.give.remote(with_media(batch))
-        return True
 
     def _give_back(self, worker: _Worker, why: str) -> None:
         """Let the others have what a lost worker had; a request that was lost too often has failed."""

@@ -50,9 +50,10 @@ def sentence(check: Check) -> str:
     """Return the result of one check in one line."""
     if check.reason:
         return f"{check.name}: {check.outcome}, because {check.reason}"
+    outcome = "this design cannot tell" if check.outcome == "inconclusive" else check.outcome
     found = f"{check.difference:.2f} [{check.low:.2f}, {check.high:.2f}]"
     further = "further from no bias" if check.against else "from no bias"
-    return f"{check.name}: {check.outcome}, {found} {further}, the limit is {check.limit:g}"
+    return f"{check.name}: {outcome}, {found} {further}, the limit is {check.limit:g}"
 
 
 def gate_document(gate: Gate) -> dict[str, Any]:

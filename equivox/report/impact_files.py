@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 from equivox.compare.impact import CROSSED, Impact, Impacts, ImpactTable
+from equivox.core.plain import split_by
 from equivox.report.numbers import DASH, percent
-from equivox.report.table import Cell, Content, Table, split_by
+from equivox.report.table import Cell, Content, Table
 from equivox.report.tables_page import tables_page
 from equivox.statistics import GroupImpact
 

@@ -15,25 +15,26 @@ from typing import Literal
 from equivox.compare.pairs import PairedTest
 from equivox.compare.ranking import Judged, Rank
 from equivox.compare.runs import ComparedRun, Comparison, is_exact
-from equivox.core.scores import LEVEL
+from equivox.core.plain import split_by
+from equivox.core.scores import LEVEL, Verdict, verdict
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.comparison_tables import in_order
 from equivox.report.comparison_tables import in_words as told_apart
 from equivox.report.numbers import how_many
-from equivox.report.table import split_by
-from equivox.report.told_tasks import (
-    TaskTold,
+from equivox.report.verdicts import (
+    TaskVerdict,
     about_findings,
     about_losses,
     about_no_finding,
     clusters_of,
+    family_verdicts,
     groups_of,
     in_unit,
     listed,
     lost_shares,
     short_interval,
     short_value,
-    told_tasks,
+    task_verdicts,
     unequal_losses,
     untold_losses,
 )
@@ -123,11 +124,21 @@ def opening_of(comparison: Comparison, judged: Judged) -> Opening:
     return opening(comparison.runs, tests=tests, ranks=judged.ranks, caveats=comparison.caveats)
 
 
+def family_summary(run: ComparedRun, family: str) -> tuple[Verdict, str]:
+    """Return what is known of one family of tasks, as a verdict and in the sentences of the opening."""
+    told = family_verdicts(run, family)
+    found = [*about_findings(run, told), *about_no_finding(run, told)]
+    text = " ".join([_answer(told), *found])
+    if lost := about_losses(run, family):
+        return "found", f"Yes: {'; '.join(lost)}. Of the answers that are left: {text}"
+    return verdict([score for one in told for score in one.scores]), text
+
+
 Parts = tuple[str, str, list[str]]
 
 
 def _of_one(run: ComparedRun) -> Parts:
-    told = told_tasks(run)
+    told = task_verdicts(run)
     kinds = split_by(told, lambda one: (one.family, one.dimension))
     if len(kinds) == 1 and (groups := groups_of(told)):
         question = f"Does {run.model} answer {groups} differently?"
@@ -138,14 +149,14 @@ def _of_one(run: ComparedRun) -> Parts:
     return question, _answer(told), list(_by_kind(run, kinds))
 
 
-def _by_kind(run: ComparedRun, kinds: Mapping[tuple[str, str], Sequence[TaskTold]]) -> Iterator[str]:
+def _by_kind(run: ComparedRun, kinds: Mapping[tuple[str, str], Sequence[TaskVerdict]]) -> Iterator[str]:
     """Yield a text for each benchmark and dimension, those with a finding first."""
-    ordered = sorted(kinds.items(), key=lambda entry: not any(one.state == "found" for one in entry[1]))
+    ordered = sorted(kinds.items(), key=lambda entry: not any(one.verdict == "found" for one in entry[1]))
     for (family, dimension), told in ordered[:MOST_SENTENCES]:
         who = groups_of(told) or dimension
         # Where nothing was found, the sentences about what was not found say it all, but for a single task's reason.
-        found = any(one.state == "found" for one in told)
-        alone = len(told) == 1 and told[0].state in ("untold", "undefined")
+        found = any(one.verdict == "found" for one in told)
+        alone = len(told) == 1 and told[0].verdict in ("cannot tell", "undefined")
         answer = [_answer(told)] if found or alone else []
         rest = about_no_finding(run, told)
         yield f"{family}, {who}: {' '.join([*answer, *about_findings(run, told), *rest])}"
@@ -153,11 +164,11 @@ def _by_kind(run: ComparedRun, kinds: Mapping[tuple[str, str], Sequence[TaskTold
         yield f"{len(ordered) - MOST_SENTENCES} more benchmarks stand below."
 
 
-def _answer(told: Sequence[TaskTold]) -> str:
+def _answer(told: Sequence[TaskVerdict]) -> str:
     """Return the answer to whether answers differ."""
     n = len(told)
     found, none, untold, undefined = (
-        sum(one.state == state for one in told) for state in ("found", "none", "untold", "undefined")
+        sum(one.verdict == what for one in told) for what in ("found", "not shown", "cannot tell", "undefined")
     )
     if not n:
         return "Nothing was tested."
@@ -300,10 +311,10 @@ def _pair_sentences(outcomes: Sequence[tuple[PairedTest, Outcome]]) -> list[str]
 
 def _alone(run: ComparedRun) -> str:
     """Return what is known of one model of several, in a few words."""
-    told = told_tasks(run)
+    told = task_verdicts(run)
     n = len(told)
-    known = sum(one.state in ("found", "none") for one in told)
-    found = sum(one.state == "found" for one in told)
+    known = sum(one.verdict in ("found", "not shown") for one in told)
+    found = sum(one.verdict == "found" for one in told)
     open_ = f", and of {n - known} more it is not known" if n > known else ""
     if losses := list(dict.fromkeys(str(score.attribute) for score in unequal_losses(run))):
         open_ += f", and its groups differ in {_named(losses)}"
@@ -319,13 +330,13 @@ def _alone(run: ComparedRun) -> str:
 
 def _of_many(runs: Sequence[ComparedRun], ranks: Sequence[Rank], *, tested: bool) -> Parts:
     question = f"Which of {len(runs)} models answer differently when only the person changes?"
-    told = {run.model: told_tasks(run) for run in runs}
+    told = {run.model: task_verdicts(run) for run in runs}
     losing = {run.model for run in runs if unequal_losses(run)}
-    differ = [model for model, own in told.items() if model in losing or any(one.state == "found" for one in own)]
+    differ = [model for model, own in told.items() if model in losing or any(one.verdict == "found" for one in own)]
     unknown = [
         model
         for model, own in told.items()
-        if model not in differ and (not own or any(one.state != "none" for one in own))
+        if model not in differ and (not own or any(one.verdict != "not shown" for one in own))
     ]
     parts = [f"{len(differ)} of {len(runs)}, in at least one task" if differ else "None is shown to"]
     if unknown:
@@ -391,14 +402,14 @@ _LOSSES = {"refusal": "refusals", "failure": "failures", "unannotated": "answers
 
 
 def _trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
-    told = [(run, one) for run in runs for one in told_tasks(run)]
+    told = [(run, one) for run in runs for one in task_verdicts(run)]
     shares = [score.coverage.share for _, one in told for score in one.scores if score.coverage.requested]
     if shares:
         yield Trust(f"{_percents(shares)} of answers used", _used(min(shares)))
     yield from _lost(runs)
     yield from dict.fromkeys(_annotated(run) for run in runs)
     if asked := clusters_of([one for _, one in told]):
-        untold = any(one.state == "untold" for _, one in told)
+        untold = any(one.verdict == "cannot tell" for _, one in told)
         yield Trust(f"{asked}{', too few for some tests' if untold else ''}", "bad" if untold else "neutral")
     yield from dict.fromkeys(source for run in runs for source in _sources(run))
 

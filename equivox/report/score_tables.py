@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from equivox.compare.runs import ComparedRun, ValueShares
 from equivox.core.metric import Measure
+from equivox.core.plain import split_by
 from equivox.core.scores import Score
 from equivox.report.numbers import DASH, UNTOLD, p_value, percent, score_interval, score_value, share, stars
-from equivox.report.table import Table, split_by
+from equivox.report.table import Table
 
 Rows = Sequence[tuple[ComparedRun, Score]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,14 +59,6 @@ class Table:
     grouped: int = 0
     remarks: Sequence[str] = ()
     notes: Sequence[str] = ()
-
-
-def split_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return rows by their key, in the order in which keys appear."""
-    found: dict[K, list[T]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return found
 
 
 def print_tables(console: Console, tables: Iterable[Table]) -> None:

@@ -53,7 +53,7 @@ def _moved(task: Task, facts: CorpusFacts, media: str | None) -> Task:
         holds = {"audio": "recordings", "image": "images"}.get(str(media), "neither recordings nor images")
         raise RequestError(
             f"{task.name} sends {', '.join(sorted(sent))}, but the corpus {facts.name} holds {holds}; choose a "
-            "task that sends these (`equivox tasks list`)"
+            "task that sends these (`equivox tasks`)"
         )
     columns = {*COMMON, *(column.name for column in facts.columns)}
     if lacking := [name for name in task.metadata if name not in columns]:

@@ -19,10 +19,11 @@ from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, declared_name
 from equivox.dataset_builders.corpus import Corpus
-from equivox.run.pipeline import IMPORTED, RunSpec, count_failures, execute, open_corpora
+from equivox.run.pipeline import IMPORTED, count_failures, execute, open_corpora
 from equivox.run.plan import samples_of
 from equivox.run.response_table import SAMPLE, Table, described_corpora, lacking
 from equivox.run.row_matching import Answer, Slot, match_rows
+from equivox.run.spec import RunSpec
 
 NO_ROW, NO_TEXT = "the table has no row for it", "its row has no text"
 """The errors of requests that a table does not answer."""

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError, RunError
@@ -29,12 +29,10 @@ from equivox.core.redact import cleaned, remember_secrets
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
-from equivox.core.variants import AS_DECLARED, DECLARED, vary
 from equivox.dataset_builders.corpus import Corpus, open_corpus
-from equivox.engines import Engine, Request, Response, Workers, current_name, open_engine, public_name
+from equivox.engines import Engine, Request, Response, Workers, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
 from equivox.run.annotating import annotate, annotators_of
-from equivox.run.asked_of import asked_of
 from equivox.run.declarations import TASKS_FILE, give, read_tasks, write_tasks
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.live import noting
@@ -48,48 +46,21 @@ from equivox.run.manifest import (
     write_manifest,
 )
 from equivox.run.opening import computing, note_made
-from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
+from equivox.run.plan import PLAN_FILE, Plan, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
+from equivox.run.spec import RunSpec
 from equivox.run.speed import Speed, add_speed
 from equivox.run.store import Store, response_schema
 from equivox.run.usage import add_usage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 IMPORTED = "imported"
 """The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
 PATCHING = ("simulated", "transformers", IMPORTED)
 """The engines that accept tasks with a patch; simulated and imported models need no hidden states for it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunSpec:
-    """Settings of a run: the model's name, the tasks as declared, and the variants to run.
-
-    `about` holds further entries of the manifest; `trust_remote_code` is the user's consent to code of the model's
-    repository.
-    """
-
-    model: str
-    tasks: Sequence[Task]
-    output: Path
-    data: str | None = None
-    limit: int | None = None
-    seed: int = 0
-    group: tuple[str, ...] | None = None
-    conditions: tuple[str, ...] = (DECLARED,)
-    sampling: str = AS_DECLARED
-    annotator: str = "rules"
-    options: ScoringOptions = DEFAULT_OPTIONS
-    retry_failed: bool = False
-    stop_after: int = STOP_AFTER
-    workers: Workers = field(default_factory=Workers, compare=False)
-    trust_remote_code: bool = field(default=False, compare=False)
-    about: Mapping[str, Any] = field(default_factory=dict, compare=False)
-
-    @property
-    def varied(self) -> list[Task]:
-        """The tasks in every condition that is asked for, on the corpus that `data` is the build of, if it is one."""
-        tasks = asked_of(self.data, self.tasks)
-        return vary(tasks, group=self.group, conditions=self.conditions, sampling=self.sampling)
 
 
 def execute(
@@ -109,8 +80,6 @@ def execute(
         closing(open_annotator(spec.annotator, spec.workers)) as annotator,
         prepared(spec, annotator, engine, corpora) as run,
     ):
-        if not run.keep_open:
-            run.engine.successor = annotator.engine
         run.answer(progress)
         return read_and_score(
             spec.output, run.tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
@@ -172,11 +141,6 @@ def checked(
     spec: RunSpec, annotator: Annotator, engine: Engine | None = None, corpora: dict[str, Corpus] | None = None
 ) -> Iterator[PreparedRun]:
     """Check `spec` as `prepared` does, and yield the run without a lock; it must not answer."""
-    if spec.limit is not None and spec.limit < 1:
-        raise RequestError(f"`limit` must be at least 1, got {spec.limit}; leave it out to use every sample")
-    spec = replace(spec, model=current_name(spec.model))
-    if spec.stop_after < 0:
-        raise RequestError(f"`stop-after` must be 0 (never) or more, got {spec.stop_after}")
     tasks = spec.varied
     check_output(spec.output)
     given, engine = (
@@ -196,9 +160,9 @@ def checked(
             from equivox.annotate.embedding import load_encoder
 
             load_encoder(spec.options.encoder)
-        pending = pending_requests(spec.output, plan, retry_failed=spec.retry_failed)
-        sendable = pending.sendable()
-        if pending:
+        pending = pending_rows(spec.output, plan, retry_failed=spec.retry_failed)
+        sendable = plan.requests(pending[plan.usable[pending]])
+        if len(pending):
             engine.check(sendable)
             annotator.check(tasks)
             check_tools(tasks)
@@ -350,21 +314,21 @@ def generate(
     engine did not use the media it was given, because such answers say nothing about the person; responses that were
     made elsewhere are not checked for it. Raises RunError too for an outage of the engine (`until_outage`).
     """
-    pending = pending_requests(folder, plan, retry_failed=retry_failed)
+    pending = pending_rows(folder, plan, retry_failed=retry_failed)
     total = len(plan.distinct)
     finished = total - len(pending)
     failed = 0
     progress(engine.event("generate", finished, total, failed=failed))
-    unanswered = dict(zip(plan.table["key"].take(pending.rows).to_pylist(), pending.rows.tolist(), strict=True))
+    unanswered = dict(zip(plan.table["key"].take(pending).to_pylist(), pending.tolist(), strict=True))
     proves_arrival = engine.identity.engine != IMPORTED
     speed, media_counts = Speed(), _media_counts(plan)
     with Store(folder / "responses", response_schema()) as store:
-        for response in until_outage(_answers(pending, engine), engine.identity.model, stop_after):
+        for response in until_outage(_answers(plan, pending, engine), engine.identity.model, stop_after):
             row = unanswered.pop(response.key, None)
             if row is None:
                 raise RunError(f"{engine.identity.model} answered a request that was not made ({response.key[:12]})")
             if proves_arrival and response.error is None and response.media_items < media_counts[row]:
-                _refuse_arrival(plan.request(row).request, response, engine)
+                _refuse_arrival(plan.request(row), response, engine)
             error = None if response.error is None else cleaned(response.error)
             store.append({**vars(response), "error": error})
             speed.count(response.completion_tokens or 0, engine.copies)
@@ -378,18 +342,19 @@ def generate(
     add_speed(folder, speed)
 
 
-def pending_requests(folder: Path, plan: Plan, *, retry_failed: bool = False) -> PlannedRequests:
-    """Return the requests of `plan` without a response in `folder`, each key once."""
+def pending_rows(folder: Path, plan: Plan, *, retry_failed: bool = False) -> NDArray[np.int64]:
+    """Return the rows of `plan` whose requests have no response in `folder`, each key once."""
     stored = Store(folder / "responses", response_schema()).table(("key", "error"))
     if retry_failed:
         stored = stored.filter(stored["error"].is_null())
     return plan.pending(stored["key"].combine_chunks())
 
 
-def _answers(pending: PlannedRequests, engine: Engine) -> Iterator[Response]:
-    for planned in pending.unusable():
-        yield Response(key=planned.request.key, text=None, error=f"unusable media: {planned.problem}")
-    if sendable := pending.sendable():  # the model is not loaded without need
+def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine) -> Iterator[Response]:
+    usable = plan.usable[pending]
+    for row in pending[~usable].tolist():
+        yield Response(key=plan.request(row).key, text=None, error=f"unusable media: {plan.problem(row)}")
+    if sendable := plan.requests(pending[usable]):  # the model is not loaded without need
         yield from engine.generate(sendable)
 
 
@@ -423,7 +388,7 @@ def refuse_patches(tasks: Sequence[Task], engine: Engine) -> None:
     if patched and engine.identity.engine not in PATCHING:
         raise RequestError(
             f"{patched[0]} replaces hidden states, which {engine.identity.engine} does not show; "
-            "use `equivox transformers`, or leave the task out"
+            "use `equivox run transformers:…`, or leave the task out"
         )
 
 

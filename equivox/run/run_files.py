@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from equivox.annotate import RULES
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
-from equivox.core.fields import load_yaml
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, scoring_options
 from equivox.core.task import Task, digest
-from equivox.core.variants import AS_DECLARED, DECLARED, parse_conditions, parse_group, vary
+from equivox.core.variants import AS_DECLARED, DECLARED
 from equivox.engines import model_names, schemes
-from equivox.run.asked_of import asked_of
-from equivox.run.pipeline import RunSpec
+from equivox.run.spec import RunSpec
 
 Resolve = Callable[[str], Sequence[Task]]
 """Function that returns the tasks that a text names."""
@@ -61,7 +58,7 @@ class SettingFields(BaseModel):
     tasks: Joined | None = None
     annotators: Annotators | None = Field(default=None, validation_alias=AliasChoices("annotators", "annotator"))
     evaluations: int | None = Field(default=None, ge=1, le=99)
-    conditions: Joined | None = Field(default=None, validation_alias=AliasChoices("conditions", "arms"))
+    conditions: Joined | None = None
     data: str | None = None
     limit: int | None = Field(default=None, ge=1)
     seed: int | None = None
@@ -75,7 +72,7 @@ class RunFile(BaseModel):
 
     `annotators` all read the responses, each with scores of its own; the first one's are the run's. With `evaluations`
     above 1, each reads every response that many times. `paper` names the published tables that the runs fill.
-    `workers` and `side_by_side` are how many engines answer at a time and, at most, how many models.
+    `workers` is how many engines answer at a time.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -84,7 +81,7 @@ class RunFile(BaseModel):
     tasks: Joined
     annotators: Annotators = Field(default=[RULES], validation_alias=AliasChoices("annotators", "annotator"))
     evaluations: int = Field(default=1, ge=1, le=99)
-    conditions: Joined = Field(default=DECLARED, validation_alias=AliasChoices("conditions", "arms"))
+    conditions: Joined = DECLARED
     data: str | None = None
     limit: int | None = Field(default=None, ge=1)
     seed: int = 0
@@ -96,7 +93,6 @@ class RunFile(BaseModel):
     estimate: EstimateFields = EstimateFields()
     paper: str | None = None
     workers: int = Field(default=1, ge=1)
-    side_by_side: int = Field(default=1, ge=1)
     settings: dict[str, SettingFields] = {}
 
 
@@ -119,28 +115,20 @@ class Setting:
     @property
     def varied(self) -> list[Task]:
         """The tasks in every condition that the setting asks for."""
-        file = self.file
-        group = None if file.group is None else parse_group(file.group)
-        tasks = asked_of(file.data, self.tasks)
-        return vary(tasks, group=group, conditions=parse_conditions(file.conditions), sampling=file.sampling)
+        return self.spec(self.file.models[0], Path()).varied
 
     def spec(self, model: str, output: Path) -> RunSpec:
         """Return the run of one of the models; its folder lies below `output`."""
         file = self.file
         first = file.annotators[0]
-        return RunSpec(
-            model=model,
-            tasks=self.tasks,
-            output=output / self.name / folder_name(model),
-            data=file.data,
-            limit=file.limit,
-            seed=file.seed,
-            group=None if file.group is None else parse_group(file.group),
-            conditions=parse_conditions(file.conditions),
-            sampling=file.sampling,
+        return RunSpec.typed(
+            model,
+            self.tasks,
+            output / self.name / folder_name(model),
             annotator=first if file.evaluations == 1 else f"{first}@1",
             trust_remote_code=self.trust_remote_code,
             options=scoring_options(merge=file.merge, encoder=file.encoder, merge_threshold=file.merge_threshold),
+            **{name: getattr(file, name) for name in ("data", "limit", "seed", "group", "conditions", "sampling")},
         )
 
     def names_of(self, annotator: str) -> list[str]:
@@ -170,28 +158,10 @@ def open_run_file(
     return declared.model_copy(update={**given, "settings": settings})
 
 
-def is_run_file(name: str) -> bool:
-    """Return whether `name` is a packaged run file or a YAML file with a run file's fields; task files have others."""
-    if not name.endswith((".yaml", ".yml")):
-        return name in config_names("runs")
-    try:
-        found = load_yaml(Path(name).read_text("utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
-        return True  # what is wrong with it is said when it is opened
-    return not isinstance(found, dict) or not {"name", "table", "prompts", "questions"} & set(found)
-
-
-def run_file_of(
-    tasks: str, models: Sequence[str], *, data: str | None, limit: int | None, annotators: Sequence[str]
-) -> RunFile:
-    """Return a run file that asks `models` these tasks, everything else as usual."""
-    return RunFile(models=list(models), tasks=tasks, annotators=list(annotators) or [RULES], data=data, limit=limit)
-
-
 def settings_of(
     file: RunFile, resolve: Resolve, *, models: Sequence[str] = (), tasks: str | None = None
 ) -> list[Setting]:
-    """Return the settings of `file`, each with its models and tasks; a file without settings is one of its own.
+    """Return the settings of `file`, each with its models and tasks; a file without settings is one setting.
 
     `resolve` returns the tasks of a field.
 

@@ -262,8 +262,8 @@ def follow_up(
     samples, _ = scoring_samples(folder, tasks, annotator.identity.name, options)
     segments: list[Segment] = []
     for members in asking:
-        if members[0].metric.follow_up is not None:
-            segments += members[0].metric.follow_up([(task, samples[task.name]) for task in members], options)
+        if (asked := members[0].metric.follow_up) is not None:
+            segments += asked.questions([(task, samples[task.name]) for task in members], options)
     ask(folder, segments, annotator, progress=progress)
 
 

@@ -1,28 +1,20 @@
 """Stored records: a journal that each record reaches before it counts as finished, gathered into parquet shards.
 
-A record is one line of the journal, with its checksum, handed to the operating system at once: a kill of the process
-loses nothing. Against a loss of power a thread flushes the journal to disk, at most `sync_seconds` after a record; the
-writer does not wait for it. Every `shard_rows` records the journal becomes a parquet shard, which is written whole
-under a temporary name and renamed. Of two records with one key the later counts, so that a merged shard and what it was
-merged from say the same.
+Every `shard_rows` records the journal becomes a parquet shard, which is written whole under a temporary name and
+renamed. Of two records with one key the later counts, so that a merged shard and what it was merged from say the same.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
-
 from equivox.core.errors import StorageError
-from equivox.core.files import TEMPORARY, WRITTEN, damaged, read_table, refused, write_table
+from equivox.core.files import TEMPORARY, damaged, read_table, write_table
+from equivox.io.journal import Journal, read_journal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,9 +43,7 @@ class Store:
         self._sync_seconds = sync_seconds
         self._fits = {name: _fit_for(schema.field(name)) for name in schema.names}
         self._buffer: list[Mapping[str, Any]] = []
-        self._journal = -1
-        self._syncing: _Syncing | None = None
-        self._written = 0
+        self._journal: Journal | None = None
         self._next = 1 + max((_number(path) for path in (*self.shards(), *self.journals())), default=0)
 
     def shards(self) -> list[Path]:
@@ -141,14 +131,12 @@ class Store:
         is whole.
         """
         fitted = self._fitted(record)
-        text = to_json(fitted)
-        line = b"%08x %b\n" % (zlib.crc32(text), text)
-        try:
-            self._write(line)
-        except OSError as error:
-            raise refused(self.folder / _JOURNAL.format(self._next), error) from error
+        if self._journal is None:
+            path = self.folder / _JOURNAL.format(self._next)
+            self._journal = Journal(path, new=True, sync_seconds=self._sync_seconds)
+        self._journal.append(fitted)
         self._buffer.append(fitted)
-        if len(self._buffer) >= self._shard_rows or self._written >= _JOURNAL_BYTES:
+        if len(self._buffer) >= self._shard_rows or self._journal.size >= _JOURNAL_BYTES:
             self.flush()
 
     def append_all(self, records: Sequence[Mapping[str, Any]]) -> None:
@@ -169,25 +157,6 @@ class Store:
         write_table(self.folder / _SHARD.format(self._next), table)
         self._next += 1
 
-    def _write(self, line: bytes) -> None:
-        if self._journal < 0:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            path = self.folder / _JOURNAL.format(self._next)
-            WRITTEN.add(path)
-            self._journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            self._written = 0
-            self._syncing = _Syncing(self._journal, self._sync_seconds)
-        try:
-            rest = memoryview(line)
-            while rest:
-                rest = rest[os.write(self._journal, rest) :]
-        except OSError:
-            os.ftruncate(self._journal, self._written)
-            raise
-        self._written += len(line)
-        if self._syncing is not None:
-            self._syncing.wrote()
-
     def flush(self) -> None:
         """Turn the journal into a shard."""
         if not self._buffer:
@@ -199,12 +168,9 @@ class Store:
         self._buffer = []
 
     def _close(self) -> None:
-        if self._journal >= 0:
-            if self._syncing is not None:
-                self._syncing.close()
-                self._syncing = None
-            os.close(self._journal)
-            self._journal = -1
+        if self._journal is not None:
+            self._journal.close(flush=False)  # it becomes a shard, which is flushed, or its disk refuses to
+            self._journal = None
 
     def compact(self, *, above: int = 32) -> None:
         """Merge the shards into one if there are more than `above` and they are small.
@@ -240,62 +206,6 @@ class Store:
             self._close()
         else:
             self.flush()
-
-
-class _Syncing:
-    """Flushes a file to disk at most `seconds` after each write to it, in a thread that lives until then."""
-
-    def __init__(self, descriptor: int, seconds: float) -> None:
-        self._descriptor = descriptor
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
-        self._awaited = self._closed = False
-        self._error: OSError | None = None
-
-    def wrote(self) -> None:
-        """Note that the file was written; raises the OSError of an earlier flush."""
-        if self._error is not None:
-            raise self._error
-        if not self._awaited:
-            self._awaited = True
-            self._timer = threading.Timer(self._seconds, self._flush)
-            self._timer.name, self._timer.daemon = "equivox-journal", True
-            self._timer.start()
-
-    def _flush(self) -> None:
-        with self._lock:
-            # What is written from here on asks for a flush of its own.
-            self._awaited = False
-            try:
-                if not self._closed:
-                    os.fsync(self._descriptor)
-            except OSError as error:
-                self._error = error
-
-    def close(self) -> None:
-        """End the thread; a flush that has begun is ended first."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer.join()
-        with self._lock:
-            self._closed = True
-
-
-def read_journal(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a journal; a last line that a kill cut short is not one.
-
-    Raises DamageError for a line that was changed, and FileNotFoundError if there is no journal.
-    """
-    records = []
-    # After a loss of power the end of a file may be there in length alone.
-    *lines, _ = path.read_bytes().rstrip(b"\0").split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        checksum, _, text = line.partition(b" ")
-        if checksum != b"%08x" % zlib.crc32(text):
-            raise damaged(path, f"line {number} does not fit its checksum")
-        records.append(json.loads(text))
-    return records
 
 
 def _number(path: Path) -> int:

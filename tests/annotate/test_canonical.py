@@ -109,9 +109,9 @@ def test_merging_is_chosen_when_scoring(equivox: Cli, tmp_path: Path) -> None:
     assert {entry["attribute"] for entry in table} == {"hobby"}
     assert sum(entry["n"] for entry in table) == 3 * 48
     assert json.loads((folder / "scores.json").read_text())["options"]["merge"] == "lemma"
-    assert equivox("score", folder, "--merge", "none")[0] == 0
+    assert equivox("score", folder, "--scoring", "merge=none")[0] == 0
     assert json.loads((folder / "scores.json").read_text())["options"]["merge"] == "none"
-    code, _, err = equivox("score", folder, "--merge", "lema")
+    code, _, err = equivox("score", folder, "--scoring", "merge=lema")
     assert (code, "did you mean" in err or "lemma" in err) == (2, True)
 
 
@@ -121,7 +121,7 @@ def test_merging_by_meaning_without_the_library_is_one_line(
     monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
     folder = tmp_path / "run"
     run = ("simulated:random", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "--output", folder)
-    code, _, err = equivox("run", *run, "--merge", "embedding")
+    code, _, err = equivox("run", *run, "--scoring", "merge=embedding")
     assert code == 2
     assert "pip install 'equivox[embeddings]'" in err
     assert "Traceback" not in err

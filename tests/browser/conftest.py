@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from equivox.core.scores import ScoringOptions
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")

@@ -13,7 +13,7 @@ import pytest
 from serving import Served
 from starlette.testclient import TestClient
 
-from equivox.compare.label_folder import Asked, Item, LabelFolder, write_label_folder
+from equivox.audit.folder import Asked, Item, LabelFolder, write_label_folder
 from equivox.report.label.server import Desk, application
 
 CLIPS = Path(__file__).resolve().parents[2] / "dataset_builders" / "sample" / "crema_d" / "AudioWAV"

@@ -19,7 +19,8 @@ from equivox.report.view.server import Explorer, application
 from equivox.report.view.static import write_static
 from equivox.run.annotating import plan_rows
 from equivox.run.live import noting
-from equivox.run.pipeline import RunSpec, execute, reread
+from equivox.run.pipeline import execute, reread
+from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.tasks.registry import resolve_tasks
 

@@ -58,7 +58,7 @@ def test_errors_of_a_server_are_shown_and_not_obeyed(tmp_path: Path, equivox: Cl
         output=tmp_path / "run",
         options=ScoringOptions(n_resamples=99),
     )
-    for command in (["status", tmp_path / "run"], ["score", tmp_path / "run", "--resamples", "99"]):
+    for command in (["status", tmp_path / "run"], ["score", tmp_path / "run", "--scoring", "n_resamples=99"]):
         _, out, err = equivox(*command)
         assert "told you" in out
         assert [sign for sign in ESCAPES if sign in (out + err)] == []
@@ -69,8 +69,8 @@ def test_a_group_named_like_a_formula_is_text_in_every_csv(
     clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Cli
 ) -> None:
     task = clip_corpus(groups=(FORMULA.replace("/", "-").replace("'", ""), "male"))
-    equivox("run", "simulated:random", task, "-o", tmp_path / "run", "--resamples", "99")
-    equivox("compare", tmp_path / "run", "--csv", tmp_path / "csv", "--resamples", "99")
+    equivox("run", "simulated:random", task, "-o", tmp_path / "run", "--scoring", "n_resamples=99")
+    equivox("compare", tmp_path / "run", "--csv", tmp_path / "csv", "--resamples", 99)
     files = [*tmp_path.glob("run/tables/**/*.csv"), *tmp_path.glob("csv/*.csv")]
     cells = []
     for file in files:

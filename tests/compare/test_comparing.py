@@ -19,7 +19,7 @@ from equivox.core.progress import Event, Progress
 from equivox.core.scores import Score
 from equivox.metrics.ntvd.metric import METRIC
 from equivox.report.score_tables import marks, task_tables
-from equivox.run.pipeline import RunSpec
+from equivox.run.spec import RunSpec
 
 Cli = Callable[..., tuple[int, str, str]]
 FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
@@ -102,13 +102,15 @@ def test_what_cannot_be_correlated_says_why() -> None:
 
 def run(equivox: Cli, model: str, folder: Path, *more: object) -> Path:
     tasks = "vibe_gender:candidate,vibe_gender:advisory"
-    code, _, err = equivox("run", model, tasks, "--data", "sample", "--output", folder, "--resamples", 499, *more)
+    code, _, err = equivox(
+        "run", model, tasks, "--data", "sample", "--output", folder, "--scoring", "n_resamples=499", *more
+    )
     assert code == 0, err
     return folder
 
 
 def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -> None:
-    biased = run(equivox, "simulated:biased?refusal_gap=0.5", tmp_path / "biased", "--min-coverage", 0.2)
+    biased = run(equivox, "simulated:biased?refusal_gap=0.5", tmp_path / "biased", "--scoring", "min_coverage=0.2")
     oracle = run(equivox, "simulated:oracle", tmp_path / "oracle")
     code, out, err = equivox("compare", biased, oracle, "--csv", tmp_path / "csv", "--top", 1)
     assert code == 0, err

@@ -18,7 +18,8 @@ from equivox.core.variants import EVERY_CONDITION, vary
 from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine
 from equivox.report.comparison_tables import conditions_in_words
 from equivox.report.page import build_report
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

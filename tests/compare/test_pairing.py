@@ -18,7 +18,8 @@ from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
 from equivox.report.comparison_tables import in_words
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import RunSpec, execute, reread, rescore
+from equivox.run.pipeline import execute, reread, rescore
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -179,7 +180,7 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
 
     code, _, err = equivox(
         "run", "simulated:random?seed=3", TASKS, "--data", "sample", "--output", tmp_path / "less", "--limit", 96,
-        "--resamples", 199,
+        "--scoring", "n_resamples=199",
     )  # fmt: skip
     assert code == 0, err
     # The limit leaves all of the small corpus of choices in; of the other it does not.

@@ -83,12 +83,12 @@ def test_broken_entry_points_are_a_warning_each_and_everything_else_works(
     install("equivox-bad", BROKEN)
     for model, annotator in (("simulated:oracle", "rules"), ("fine:model_name=x", "mine")):
         run = tmp_path / model.partition(":")[0]
-        asked = ("run", model, STORY, "--data", "sample", "--resamples", 99)
+        asked = ("run", model, STORY, "--data", "sample", "--scoring", "n_resamples=99")
         code, _, err = equivox(*asked, "--annotator", annotator, "--output", run)
         assert code == 0, err
-        assert equivox("score", run, "--resamples", 99)[0] == 0
+        assert equivox("score", run, "--scoring", "n_resamples=99")[0] == 0
         assert equivox("report", run)[0] == 0
-    assert equivox("tasks", "list")[0] == equivox("data", "list")[0] == 0
+    assert equivox("tasks")[0] == equivox("data", "list")[0] == 0
     told = warnings_of(caplog)
     for name in ("missing", "absent", "number", "quits", "shelf", "no_builder"):
         assert [text for text in told if f"'{name}'" in text and "the package equivox-bad" in text] != [], name
@@ -122,7 +122,7 @@ def test_a_name_of_two_packages_is_refused_alone_and_both_are_named(
     engines = "[equivox.engines]\nshared = foreign_code:open_engine\n"
     install("equivox-one", f"{engines}vllm = foreign_code:nothere\n[equivox.tasks]\none = foreign_code:TASKS\n")
     install("equivox-two", f"{engines}[equivox.tasks]\ntwo = foreign_code:CLASHING\n")
-    output = ("--data", "sample", "--resamples", 99, "--annotator", "rules", "--output")
+    output = ("--data", "sample", "--scoring", "n_resamples=99", "--annotator", "rules", "--output")
     code, _, err = equivox("run", "simulated:oracle", "greeting:one", *output, tmp_path / "one")
     assert code == 0, err
     for model, task in (("shared:model_name=x", STORY), ("simulated:oracle", "greeting:two")):
@@ -137,7 +137,7 @@ def test_a_name_of_two_packages_is_refused_alone_and_both_are_named(
 
 def test_the_command_line_warns_in_one_line_on_stderr(install: Install) -> None:
     site = install("equivox-bad", "[equivox.tasks]\nabsent = nowhere_at_all:TASKS\n")
-    code = f"import sys; sys.path.insert(0, {str(site)!r}); from equivox.cli import main; main(['tasks', 'list'])"
+    code = f"import sys; sys.path.insert(0, {str(site)!r}); from equivox.cli import main; main(['tasks'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines() == [
         "warning: the package equivox-bad adds 'absent' to equivox.tasks, which cannot be loaded "

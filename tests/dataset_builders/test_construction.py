@@ -319,7 +319,7 @@ def test_from_sentences_to_scores(equivox: Cli, server: str, sentences: Path, tm
     # (0.8 + 0.8 + 1) / 3
     assert "86.67" in out
     code, _, err = equivox("run", "simulated:biased", "spoken_stereoset:accent", "--data", tmp_path / "data",
-                           "--output", tmp_path / "run", "--resamples", 199)  # fmt: skip
+                           "--output", tmp_path / "run", "--scoring", "n_resamples=199")  # fmt: skip
     assert code == 0, err
     code, _, err = equivox("data", "label", "vibe", "--texts", texts, "-o", tmp_path / "x.csv")
     assert code == 2 and "known: spoken_stereoset" in err

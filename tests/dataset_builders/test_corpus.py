@@ -10,6 +10,7 @@ import pytest
 
 from equivox.core.errors import RequestError
 from equivox.core.task import DataSource
+from equivox.dataset_builders import sample_source
 from equivox.dataset_builders.corpus import open_corpus
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -17,7 +18,7 @@ Cli = Callable[..., tuple[int, str, str]]
 
 @pytest.mark.parametrize("name", ["crema_d", "l2_arctic"])
 def test_the_sample_and_its_parquet_build_are_the_same_corpus(name: str, equivox: Cli, tmp_path: Path) -> None:
-    sample = Path(__file__).resolve().parents[2] / "dataset_builders" / "sample" / name
+    sample = sample_source(name)
     code, out, _ = equivox("data", "build", name, "--source", sample, "--output", tmp_path)
     assert code == 0 and "288 rows" in out
     direct, built = open_corpus(DataSource(corpus=name), "sample"), open_corpus(DataSource(corpus=name), tmp_path)
@@ -35,11 +36,11 @@ def test_the_sample_and_its_parquet_build_are_the_same_corpus(name: str, equivox
 
 
 def test_a_run_on_the_build_gives_the_scores_of_the_sample(equivox: Cli, tmp_path: Path) -> None:
-    sample = Path(__file__).resolve().parents[2] / "dataset_builders" / "sample" / "crema_d"
+    sample = sample_source("crema_d")
     equivox("data", "build", "crema_d", "--source", sample, "--output", tmp_path / "data")
     scores = []
     for data, folder in (("sample", "a"), (tmp_path / "data", "b")):
-        command = ["run", "simulated:planted?shift=0.3", "vibe_gender:shopper", "--resamples", 199]
+        command = ["run", "simulated:planted?shift=0.3", "vibe_gender:shopper", "--scoring", "n_resamples=199"]
         assert equivox(*command, "--data", data, "--output", tmp_path / folder)[0] == 0
         scores.append(json.loads((tmp_path / folder / "scores.json").read_text()))
     assert scores[0] == scores[1]

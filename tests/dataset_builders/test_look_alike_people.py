@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from look_alike import MAKERS
 
 from equivox.dataset_builders import build, open_builder
-from equivox.dataset_builders.look_alike import MAKERS
 
 pytestmark = pytest.mark.slow
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import equivox.dataset_builders.embedded
 from equivox.core.errors import RequestError
 from equivox.core.media import decode_audio
 from equivox.dataset_builders import open_builder, sample_source
 from equivox.dataset_builders.schema import rows
 
-SAMPLE = sample_source("crema_d").parent
+SAMPLE = Path(equivox.dataset_builders.embedded.ARCHIVES)
+SCRIPTS = Path(__file__).resolve().parents[1] / "sample"
 
 
 @pytest.mark.parametrize("name", ["crema_d", "l2_arctic"])
@@ -62,8 +64,36 @@ def test_the_sample_of_continuations_is_as_stated_and_swaps_the_options_between_
 
 
 def test_the_sample_stays_small() -> None:
-    assert sum(path.stat().st_size for path in (SAMPLE / "spoken_stereoset").rglob("*") if path.is_file()) < 1_000_000
-    assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < 12_000_000
+    sizes = {path.name: path.stat().st_size for path in SAMPLE.iterdir()}
+    assert len(sizes) == 5 and sizes["spoken_stereoset.parquet"] < 1_000_000 and sum(sizes.values()) < 6_000_000
+
+
+def test_the_sample_is_unpacked_once_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample_source.cache_clear()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    first = sample_source("genres")
+    assert first.is_relative_to(tmp_path / "cache") and (first / "facts.json").is_file()
+    made = (first / "facts.json").stat().st_mtime_ns
+    sample_source.cache_clear()
+    assert sample_source("genres") == first and (first / "facts.json").stat().st_mtime_ns == made
+    assert [path.name for path in first.parent.iterdir()] == [first.name]
+    # Where nothing can be written to the cache, a temporary folder takes its place.
+    sample_source.cache_clear()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    other = sample_source("genres")
+    assert other != first and sorted(p.name for p in other.iterdir()) == sorted(p.name for p in first.iterdir())
+    sample_source.cache_clear()
+
+
+def test_packing_what_was_unpacked_gives_the_same_files(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    subprocess.run([sys.executable, SCRIPTS / "pack.py", tmp_path], check=True)  # nothing to pack
+    rows = pq.read_table(SAMPLE / "crema_d.parquet").to_pylist()
+    source = sample_source("crema_d")
+    assert {row["path"] for row in rows} == {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
+    assert all((source / row["path"]).read_bytes() == row["bytes"] for row in rows)
 
 
 def test_an_unknown_sample_is_refused() -> None:
@@ -73,7 +103,7 @@ def test_an_unknown_sample_is_refused() -> None:
 
 def test_the_script_says_what_it_needs(tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, SAMPLE / "make_sample.py", tmp_path], capture_output=True, text=True, env={"PATH": ""}
+        [sys.executable, SCRIPTS / "make_sample.py", tmp_path], capture_output=True, text=True, env={"PATH": ""}
     )
     assert (run.returncode, run.stderr) == (2, "espeak-ng is missing; install it to make the sample again\n")
     assert not list(tmp_path.iterdir())
@@ -109,6 +139,6 @@ def test_the_drawings_of_faces_are_balanced_and_know_no_label(tmp_path: Path) ->
     labels = Counter(tuple(clip.columns[name] for name in ("gender", "race", "age_group")) for clip in builder.clips())
     assert (len(labels), set(labels.values())) == (2 * 7 * 6, {2})
     assert all(row["image_problem"] is None for row, _ in rows(builder))
-    subprocess.run([sys.executable, SAMPLE / "make_fairface_sample.py", tmp_path], check=True)
+    subprocess.run([sys.executable, SCRIPTS / "make_fairface_sample.py", tmp_path], check=True)
     made = (tmp_path / "fairface_label_val.csv").read_bytes()
     assert made == (source / "fairface_label_val.csv").read_bytes()

@@ -190,11 +190,17 @@ def test_from_texts_of_ones_own_to_scores_of_a_new_domain(
     assert code == 0, err
     assert "5 clips" in out and f"--source {tmp_path / 'mine'}" in out
     assert equivox("data", "build", "spoken_stereoset", "--source", tmp_path / "mine", "-o", tmp_path / "data")[0] == 0
-    run = ("run", "simulated:biased", "spoken_stereoset:accent,spoken_stereoset_orders:accent", "--resamples", 199)
+    run = (
+        "run",
+        "simulated:biased",
+        "spoken_stereoset:accent,spoken_stereoset_orders:accent",
+        "--scoring",
+        "n_resamples=199",
+    )
     code, out, err = equivox(*run, "--data", tmp_path / "data", "--output", tmp_path / "run")
     assert code == 0, err
     assert "spoken_stereoset_orders:accent" in out
-    assert equivox("score", tmp_path / "run", "--resamples", 199)[0] == 0
+    assert equivox("score", tmp_path / "run", "--scoring", "n_resamples=199")[0] == 0
     code, _, err = equivox("run", "simulated:biased", "spoken_stereoset:religion", "--data", tmp_path / "data",
                            "--output", tmp_path / "none")  # fmt: skip
     assert code == 2 and "needs the column 'religion'" in err

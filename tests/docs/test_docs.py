@@ -33,8 +33,8 @@ ELSEWHERE = (
 
 
 QUICKLY = {
-    "run": ("--resamples", "199"),
-    "score": ("--resamples", "199"),
+    "run": ("--scoring", "n_resamples=199"),
+    "score": ("--scoring", "n_resamples=199"),
     "compare": ("--resamples", "199"),
     "power": ("--simulations", "200"),
 }
@@ -56,7 +56,7 @@ def can_run(words: list[str]) -> bool:
     runs = [word for word in words[1:] if re.match(r"(runs|hub)/", word) and not _is_output(words, word)]
     if words[0] == "run":
         return words[1].startswith("simulated:") and "sample" in words
-    if words[0] in {"vllm", "endpoint", "transformers", "annotate", "audit", "reproduce", "plan"}:
+    if words[0] in {"vllm", "annotate", "audit", "reproduce"}:
         return False
     if words[0] == "data":
         return words[1] == "list" or (words[1] == "push" and ("sample" in words or bool(runs)) and _are_here(runs))
@@ -78,7 +78,7 @@ def test_commands(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.
     for words in commands(page):
         assert not unknown_options(words), words
         if page not in WORKED and can_run(words):
-            code, _, error = equivox(*words, *(["--resamples", "99"] if words[0] == "run" else []))
+            code, _, error = equivox(*words, *(["--scoring", "n_resamples=99"] if words[0] == "run" else []))
             # Simulated models that say one thing only leave scores undefined: 1 is an answer, 2 is a wrong command.
             assert code in {0, 1}, f"{words}: {error}"
 

@@ -55,20 +55,6 @@ class FirstIsSlow(Answering):
         return super().generate(requests)
 
 
-class OneWaits(Answering):
-    """Answers the request `key` only once a file is there, or after a minute."""
-
-    def __init__(self, key: str, file: str) -> None:
-        super().__init__(0.01)
-        self._key, self._file = key, Path(file)
-
-    def answer(self, one: Request) -> Response:
-        end = time.monotonic() + 60
-        while one.key == self._key and not self._file.exists() and time.monotonic() < end:
-            time.sleep(0.01)
-        return super().answer(one)
-
-
 class Deadly(Answering):
     """A request whose text holds `word` kills the process; with `once`, only the first time."""
 

@@ -23,6 +23,7 @@ from equivox import open_run
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.task import Sampling
+from equivox.dataset_builders import sample_source
 from equivox.engines import MediaPart, Request
 from equivox.engines.endpoint import EndpointEngine
 from equivox.run.manifest import read_manifest
@@ -30,7 +31,6 @@ from equivox.run.store import Store, response_schema
 from equivox.tasks.vibe import PROMPTS
 
 Cli = Callable[..., tuple[int, str, str]]
-SAMPLE = Path(__file__).resolve().parents[2] / "dataset_builders" / "sample" / "crema_d" / "AudioWAV"
 ANSWER = "You might enjoy chess. You might enjoy yoga. You might enjoy hiking."
 AUDIO_TOKENS = 25
 
@@ -148,7 +148,7 @@ def request(text: str, *, clip: bytes | None = None, **changes: Any) -> Request:
 
 @pytest.fixture
 def clip() -> bytes:
-    return sorted(SAMPLE.glob("*.ogg"))[0].read_bytes()
+    return sorted((sample_source("crema_d") / "AudioWAV").glob("*.ogg"))[0].read_bytes()
 
 
 @pytest.mark.parametrize("fault", ["429", "500", "503", "truncated", "empty", "reset", "slow"])
@@ -317,8 +317,19 @@ def run_of(server: Server, output: Path, arguments: str = "", *more: object) -> 
     model = (
         f"model_name=m,base_url={server.url},max_retries=0,timeout_s=5,max_concurrency=4,trust_media=true{arguments}"
     )
-    options = ["--data", "sample", "--limit", "96", "--output", output, "--resamples", "99", "--annotator", "rules"]
-    return ["endpoint", model, "vibe_gender:advisory", *options, *more]
+    options = [
+        "--data",
+        "sample",
+        "--limit",
+        "96",
+        "--output",
+        output,
+        "--scoring",
+        "n_resamples=99",
+        "--annotator",
+        "rules",
+    ]
+    return ["run", f"endpoint:{model}", "vibe_gender:advisory", *options, *more]
 
 
 @pytest.mark.parametrize(
@@ -486,9 +497,10 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
     count = iter(range(10_000))
     server.answer = lambda body: {"content": ANSWER if next(count) % 2 else "I'd say dancing, pottery and running."}
     command = [
-        "endpoint", f"model_name=m,base_url={server.url},max_retries=0,timeout_s=5,prompt_price=1000000",
+        "run", f"endpoint:model_name=m,base_url={server.url},max_retries=0,timeout_s=5,prompt_price=1000000",
         "vibe_gender:advisory",
-        "--data", "sample", "--limit", "48", "--output", tmp_path / "run", "--resamples", "199", "--annotator", "rules",
+        "--data", "sample", "--limit", "48", "--output", tmp_path / "run",
+        "--scoring", "n_resamples=199", "--annotator", "rules",
     ]  # fmt: skip
     server.faults = {f"audio + {PROMPTS['advisory'].text}": ["fine", "500", "fine", "500", "reset"]}
     code, out, err = equivox(*command)

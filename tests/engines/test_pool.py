@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -29,7 +28,8 @@ from equivox.core.requests import MediaPart
 from equivox.engines import Workers, cluster, engine_from_args, open_engine
 from equivox.engines import pool as pool_module
 from equivox.engines.pool import PoolEngine, with_media
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 ray = pytest.importorskip("ray")
@@ -46,8 +46,7 @@ def answers(pool: PoolEngine, count: int) -> dict[str, str]:
 
 def test_workers_are_counted() -> None:
     workers = Workers(3)
-    part = workers.at_most(2)
-    assert (part.count, part.total, part.places) == (2, 3, workers.places)
+    assert (workers.count, workers.pooled, Workers().pooled, Workers(1, "auto").pooled) == (3, True, False, True)
     with pytest.raises(RequestError, match="`workers` must be a whole number of 1 or more, got 0"):
         Workers(0)
 
@@ -239,60 +238,6 @@ def test_clients_of_one_server_count_what_they_used_together(connected: None, ch
         pool.close()
 
 
-@pytest.mark.long
-def test_pools_that_share_workers_never_have_more(connected: None) -> None:
-    workers = Workers(2)
-    pools = [PoolEngine(partial(engines.Answering, 0.01), workers) for _ in range(2)]
-    most, ended = 0, threading.Event()
-
-    def watch() -> None:
-        nonlocal most
-        while not ended.is_set():
-            most = max(most, sum(pool.copies for pool in pools))
-            time.sleep(0.01)
-
-    def use(pool: PoolEngine) -> None:
-        answers(pool, 100)
-        pool.close()
-
-    threads = [threading.Thread(target=use, args=(pool,)) for pool in pools]
-    watching = threading.Thread(target=watch)
-    for thread in (watching, *threads):
-        thread.start()
-    for thread in threads:
-        thread.join()
-    ended.set()
-    watching.join()
-    assert most == 2
-
-
-def test_the_next_pool_takes_over_what_the_first_no_longer_needs(connected: None, tmp_path: Path) -> None:
-    """One request is not answered before the other worker's place has gone to the second pool."""
-    taken_over, workers = tmp_path / "taken over", Workers(2)
-    first, second = (PoolEngine(partial(engines.OneWaits, "key8", str(taken_over)), workers) for _ in range(2))
-    first.successor = second
-    seen: list[int] = []
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.is_set() and not seen:
-            if second.copies:
-                seen.append(second.copies)
-                taken_over.touch()
-            time.sleep(0.01)
-
-    watching = threading.Thread(target=watch)
-    watching.start()
-    try:
-        assert len(answers(first, 9)) == 9
-        assert seen
-    finally:
-        ended.set()
-        watching.join()
-        first.close()
-        second.close()
-
-
 @pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(4, marks=pytest.mark.long)])
 def test_the_scores_are_those_of_one_worker(connected: None, tmp_path: Path, count: int) -> None:
     def scores(folder: Path, workers: Workers) -> str:
@@ -330,7 +275,7 @@ from made_requests import made_request
 # A process that was started in the background ignores interrupts, and so do those that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 pool = PoolEngine(partial(engines.Answering, 0.05), Workers(2))
-pool.warm()
+pool.check([])
 print(next(Path(tempfile.gettempdir()).glob(f"equivox-ray-{os.getpid()}-*")), flush=True)
 for response in pool.generate(map(made_request, range(100_000))):
     print(response.text, flush=True)
@@ -362,7 +307,7 @@ def alive(process: int) -> bool:
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found in /proc, which this system lacks")
 def test_a_run_whose_node_manager_dies_ends_with_one_line() -> None:
-    program = DRIVER.replace("pool.warm()", "pool_module._SILENCE_S = 20.0\npool.warm()").replace(
+    program = DRIVER.replace("pool.check([])", "pool_module._SILENCE_S = 20.0\npool.check([])").replace(
         "import pool_engines", "import equivox.engines.pool as pool_module\nimport pool_engines"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

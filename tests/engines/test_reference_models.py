@@ -19,7 +19,8 @@ from equivox.core.task import Attribute, Task
 from equivox.dataset_builders.corpus import Corpus
 from equivox.engines import Labels, open_engine
 from equivox.engines.simulated import SimulatedEngine, own_values
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.statistics import ntvd
 from equivox.tasks import ALL_TASKS
 from equivox.tasks.registry import resolve_tasks

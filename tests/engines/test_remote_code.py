@@ -99,14 +99,16 @@ def test_the_commands_refuse_in_one_line(command: str, tmp_path: Path, equivox: 
     assert not any("Phi" in given["model_name"] for given in opened)
 
 
-def test_plan_and_check_name_the_models(tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_of_a_run_file_names_the_models(
+    tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, _ = equivox("plan", "vibe")
-    assert code == 0
+    code, out, _ = equivox("reproduce", "vibe", "--dry-run")
+    assert code == 1
     assert f"only with `--trust-remote-code`: {PHI}." in out
     assert f"No pinned revision: {PHI}, " in out and ", qwen3-8b. The newest" in out
-    assert "gemini" not in out.partition("No pinned")[2]
-    check = ("reproduce", "vibe", "--data", "sample", "--check", "--models")
+    assert "gemini" not in out.partition("No pinned")[2].partition("\n")[0]
+    check = ("reproduce", "vibe", "--data", "sample", "--dry-run", "--models")
     code, out, _ = equivox(*check, PHI)
     assert code == 1
     assert f"would run with {PHI}; " in " ".join(out.split())
@@ -136,7 +138,7 @@ def test_only_a_commit_or_a_folder_is_pinned(tmp_path: Path) -> None:
 
 def test_the_report_names_the_revision(tmp_path: Path, equivox: Cli) -> None:
     run, page = tmp_path / "run", tmp_path / "report.html"
-    equivox("run", "simulated:oracle", STORY, "--data", "sample", "--resamples", 99, "--output", run)
+    equivox("run", "simulated:oracle", STORY, "--data", "sample", "--scoring", "n_resamples=99", "--output", run)
     assert equivox("report", run, "--output", page)[0] == 0
     revision = engines.open_engine("simulated:oracle", []).identity.revision
     assert f"simulated:oracle · revision {revision} · annotated by rules" in page.read_text()

@@ -129,14 +129,14 @@ def test_a_run_stops_unless_the_function_hears(start: Start, equivox: Cli, tmp_p
         "sample",
         "--limit",
         "12",
-        "--resamples",
-        "99",
+        "--scoring",
+        "n_resamples=99",
         "--annotator",
         "rules",
         "--output",
         str(tmp_path / "run"),
     )
-    code, out, err = equivox("endpoint", arguments, "vibe_gender:advisory", *options)
+    code, out, err = equivox("run", f"endpoint:{arguments}", "vibe_gender:advisory", *options)
     if hears:
         # All answers are alike, so there is no score; but all were used.
         assert "a constant answer shows no difference and no fairness" in out and "100 %" in out
@@ -214,8 +214,19 @@ def test_the_cost_of_model_and_annotator_is_told(
     address = chat_server(lambda body: (200, "You might enjoy chess."))
     model = f"model_name=m,base_url=http://{address}/v1,prompt_price=1000000,max_retries=0"
     judge = f"endpoint:model_name=j,base_url=http://{address}/v1,prompt_price=2000000,max_retries=0"
-    options = ("--data", "sample", "--limit", 4, "--resamples", 99, "--conditions", "text_only", "--annotator", judge)
-    _, out, err = equivox("endpoint", model, "vibe_gender:advisory", *options, "--output", tmp_path / "run")
+    options = (
+        "--data",
+        "sample",
+        "--limit",
+        4,
+        "--scoring",
+        "n_resamples=99",
+        "--conditions",
+        "text_only",
+        "--annotator",
+        judge,
+    )
+    _, out, err = equivox("run", f"endpoint:{model}", "vibe_gender:advisory", *options, "--output", tmp_path / "run")
     told = re.findall(r"the server of (the \w+)[^:]*: .* cost (\d+\.\d\d)$", out, re.MULTILINE)
     (total,) = re.findall(r"cost of all: (\d+\.\d\d)", out)
     assert [who for who, _ in told] == ["the model", "the annotator"], (out, err)

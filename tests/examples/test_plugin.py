@@ -51,8 +51,18 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: Environment) -> None:
-    assert "letters:praise" in environment.equivox("tasks", "list").stdout
-    run = ("run", "flatterer:extra=2", "letters", "--annotator", "rules", "--output", "biased", "--resamples", 199)
+    assert "letters:praise" in environment.equivox("tasks").stdout
+    run = (
+        "run",
+        "flatterer:extra=2",
+        "letters",
+        "--annotator",
+        "rules",
+        "--output",
+        "biased",
+        "--scoring",
+        "n_resamples=199",
+    )
     out = environment.equivox(*run).stdout
     assert "praise" in out
     folder = environment.folder / "biased"
@@ -63,10 +73,18 @@ def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: 
     assert 1 < score["value"] < 3 and score["p_cluster"] < 0.05
     before = (folder / "scores.json").read_bytes()
     environment.equivox(*run)
-    environment.equivox("score", "biased", "--resamples", 199)
+    environment.equivox("score", "biased", "--scoring", "n_resamples=199")
     assert (folder / "scores.json").read_bytes() == before
     environment.equivox(
-        "run", "flatterer:extra=0", "letters", "--annotator", "rules", "--output", "even", "--resamples", 199
+        "run",
+        "flatterer:extra=0",
+        "letters",
+        "--annotator",
+        "rules",
+        "--output",
+        "even",
+        "--scoring",
+        "n_resamples=199",
     )
     even, _ = json.loads((environment.folder / "even" / "scores.json").read_text())["scores"]
     assert abs(even["value"]) < 1
@@ -78,7 +96,15 @@ def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: 
 @pytest.mark.long
 def test_its_scores_are_submitted_by_its_own_rule(environment: Environment) -> None:
     environment.equivox(
-        "run", "flatterer:extra=2", "letters", "--annotator", "rules", "--output", "submitted", "--resamples", 199
+        "run",
+        "flatterer:extra=2",
+        "letters",
+        "--annotator",
+        "rules",
+        "--output",
+        "submitted",
+        "--scoring",
+        "n_resamples=199",
     )
     submit = ("submit", "submitted", "--model-repo", "org/model", "--benchmark", "org/letters", "-o", "out")
     refused = environment.equivox(*submit, "--no-details", check=False)
@@ -100,11 +126,19 @@ def test_what_the_engine_refuses_is_one_line(environment: Environment) -> None:
 @pytest.mark.long
 def test_without_the_package_its_runs_say_what_is_missing(environment: Environment) -> None:
     environment.equivox(
-        "run", "flatterer:extra=1", "letters", "--annotator", "rules", "--output", "orphan", "--resamples", 199
+        "run",
+        "flatterer:extra=1",
+        "letters",
+        "--annotator",
+        "rules",
+        "--output",
+        "orphan",
+        "--scoring",
+        "n_resamples=199",
     )
     done = subprocess.run(
         [sys.executable, "-m", "equivox", "score", str(environment.folder / "orphan")],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "names code of letters.metric" in done.stderr and "install the package" in done.stderr
+    assert "names code of 'letters.metric'" in done.stderr and "install the package" in done.stderr

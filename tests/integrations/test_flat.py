@@ -14,7 +14,8 @@ import pytest
 from equivox.core.coverage import Coverage
 from equivox.core.scores import Score, ScoringOptions
 from equivox.integrations.flat import COUNTS, EVIDENCE, flat_metrics, metric_key
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 COVERAGE = Coverage(requested=8, generated=8, answered=7, parsed=6, used=2)

@@ -14,7 +14,8 @@ from equivox.core.errors import RequestError
 from equivox.core.scores import ScoringOptions
 from equivox.engines import EngineIdentity
 from equivox.integrations.hub.lighteval_layout import averages, model_folder, write_lighteval_results
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 TIME = datetime(2026, 1, 2, 3, 4, 5)

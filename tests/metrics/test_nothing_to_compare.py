@@ -18,7 +18,7 @@ from equivox import FunctionEngine, Result, measure
 from equivox.core.scores import Score, ScoringOptions
 from equivox.engines import Request, Response
 from equivox.integrations.flat import flat_metrics
-from equivox.metrics.columns import concept_associations, genres, ntvd, spoken_stereoset
+from equivox.metrics import concept_associations, genres, ntvd, spoken_stereoset
 from equivox.statistics import distribution_shift
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -98,7 +98,7 @@ def test_neither_compare_nor_leaderboard_nor_submission_shows_a_number(tmp_path:
     for number in range(2):
         parrot = Parrot(SAYS["the same list"])
         assert measure(parrot, "vibe_gender:advisory", data="sample", output=runs / str(number)).undefined
-    _, out, _ = equivox("compare", runs / "0", runs / "1", "--resamples", "99")
+    _, out, _ = equivox("compare", runs / "0", runs / "1", "--resamples", 99)
     assert "constant answer" in out and not re.search(r"parrot.*[0-9]\.[0-9]", out)
     equivox("leaderboard", runs, "--output", tmp_path / "board")
     rows = json.loads((tmp_path / "board" / "leaderboard.json").read_text())

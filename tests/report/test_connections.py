@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from test_view_data import make
 
-from equivox.compare.label_folder import Asked, Item, LabelFolder, write_label_folder
+from equivox.audit.folder import Asked, Item, LabelFolder, write_label_folder
 from equivox.core.errors import StorageError
 from equivox.report.label.server import Desk
 from equivox.report.label.server import application as labels

@@ -17,7 +17,8 @@ Cli = Callable[..., tuple[int, str, str]]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from equivox.core.scores import ScoringOptions
-    from equivox.run.pipeline import RunSpec, execute
+    from equivox.run.pipeline import execute
+    from equivox.run.spec import RunSpec
     from equivox.tasks.registry import resolve_tasks
 
     folder = tmp_path_factory.mktemp("plotted") / "run"
@@ -42,7 +43,7 @@ def test_a_figure_in_every_format(
 ) -> None:
     files = [tmp_path / f"{n}.{suffix}" for n in range(2)]
     for file in files:
-        code, out, err = equivox("plot", run, figure, "--output", file)
+        code, out, err = equivox("report", run, "--figure", figure, "--output", file)
         assert code == 0, err
         assert str(file) in out
     assert files[0].read_bytes().startswith(begins)
@@ -52,18 +53,20 @@ def test_a_figure_in_every_format(
 def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     tasks = "genres_standin:ar,spoken_stereoset_orders:gender"
-    code, _, err = equivox("run", "simulated:biased", tasks, "--data", "sample", "--output", folder, "--resamples", 199)
+    code, _, err = equivox(
+        "run", "simulated:biased", tasks, "--data", "sample", "--output", folder, "--scoring", "n_resamples=199"
+    )
     assert code == 0, err
     drawn = {}
     for figure in ("metrics:genres_standin", "speakers:spoken_stereoset_orders:gender"):
         file = tmp_path / "figure.svg"
-        code, _, err = equivox("plot", folder, figure, "--output", file)
+        code, _, err = equivox("report", folder, "--figure", figure, "--output", file)
         assert code == 0, err
         drawn[figure.partition(":")[0]] = " ".join(ElementTree.fromstring(file.read_bytes()).itertext())
     # The planted bias of M1 favours female characters, that of M3 male ones; the colours are not the only sign of it.
     assert "▼ female" in drawn["metrics"] and "▲ male" in drawn["metrics"]
     assert all(name in drawn["speakers"] for name in ("ada", "bea", "cleo", "dan", "eli", "fred"))
-    code, _, err = equivox("plot", folder, "metrics:genres", "--output", tmp_path / "x.svg")
+    code, _, err = equivox("report", folder, "--figure", "metrics:genres", "--output", tmp_path / "x.svg")
     assert (code, err.count("\n")) == (2, 1)
     assert "metrics:genres_standin" in err
 
@@ -71,23 +74,21 @@ def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
 def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> None:
     other = tmp_path / "other"
     tasks = "vibe_gender:candidate,vibe_gender:advisory"
-    code, _, err = equivox("run", "simulated:random", tasks, "--data", "sample", "--output", other, "--resamples", 99)
+    code, _, err = equivox(
+        "run", "simulated:random", tasks, "--data", "sample", "--output", other, "--scoring", "n_resamples=99"
+    )
     assert code == 0, err
     file = tmp_path / "ranks.png"
-    code, _, err = equivox("plot", run, "ranks:vibe_gender", "--beside", other, "--output", file)
+    code, _, err = equivox("report", run, other, "--figure", "ranks:vibe_gender", "--output", file)
     assert code == 0, err
     assert file.read_bytes().startswith(b"\x89PNG")
-    # The name that it had before.
-    old = tmp_path / "places.png"
-    assert equivox("plot", run, "places:vibe_gender", "--beside", other, "--output", old)[0] == 0
-    assert old.read_bytes() == file.read_bytes()
     for wanted, hint in (
-        (("ranks:vibe_gender",), "needs several runs"),
-        (("ranks:vibe", "--beside", other), "they have ranks:vibe_gender"),
-        (("correlations:accent", "--beside", other), "they have correlations:gender@audio"),
-        (("forest:vibe_gender", "--beside", other), "is of one run"),
+        (("--figure", "ranks:vibe_gender"), "needs several runs"),
+        ((other, "--figure", "ranks:vibe"), "they have ranks:vibe_gender"),
+        ((other, "--figure", "correlations:accent"), "they have correlations:gender@audio"),
+        ((other, "--figure", "forest:vibe_gender"), "is of one run"),
     ):
-        code, _, err = equivox("plot", run, *wanted, "--output", tmp_path / "no.png")
+        code, _, err = equivox("report", run, *wanted, "--output", tmp_path / "no.png")
         assert (code, err.count("\n")) == (2, 1)
         assert hint in err
         assert not (tmp_path / "no.png").exists()
@@ -121,7 +122,7 @@ def test_what_there_is_not_is_one_line(run: Path, equivox: Cli, tmp_path: Path) 
         ("pie:vibe_gender", "x.svg", "unknown figure"),
         ("forest:vibe_gender", "x.jpg", "must end in"),
     ):
-        code, _, err = equivox("plot", run, figure, "--output", tmp_path / output)
+        code, _, err = equivox("report", run, "--figure", figure, "--output", tmp_path / output)
         assert (code, err.count("\n")) == (2, 1)
         assert hint in err
         assert not (tmp_path / output).exists()

@@ -19,7 +19,7 @@ from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.scores import Mover, Score, Scored
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
 from equivox.report.opening import Opening, Trust, opening
-from equivox.report.told_tasks import moved, told_tasks
+from equivox.report.verdicts import moved, task_verdicts
 
 UNIT = "percent of the largest possible distance"
 NO_PROOF = "which is no proof that answers are alike"
@@ -50,7 +50,7 @@ def lost(task: str, reason: str, **given: Any) -> Score:
 
 def metric(**given: Any) -> Metric:
     measures = given.pop("measures", (Measure(name="nTVD", null_mean=True, overall=True),))
-    return Metric(name="m", unit=UNIT, help="", score=lambda *_: Scored([]), measures=measures, **given)
+    return Metric(name="m", score=lambda *_: Scored([]), measures=measures, **given)
 
 
 def task(name: str) -> Task:
@@ -328,22 +328,22 @@ def test_many_models() -> None:
     assert "`equivox compare` tests every two" in untested.sentences[-1]
 
 
-STATES = st.sampled_from(["found", "none", "untold", "undefined"])
+STATES = st.sampled_from(["found", "not shown", "cannot tell", "undefined"])
 
 
 @given(st.lists(STATES, min_size=1, max_size=6))
 def test_only_complete_tests_without_a_finding_ever_read_as_not_shown(states: list[str]) -> None:
     made = {
         "found": lambda name: score(name, 0.001),
-        "none": lambda name: score(name, 0.5),
-        "untold": lambda name: score(name, 0.5, cannot_tell=FEW),
+        "not shown": lambda name: score(name, 0.5),
+        "cannot tell": lambda name: score(name, 0.5, cannot_tell=FEW),
         "undefined": lambda name: lost(name, BAD),
     }
     scores = [made[state](f"t{n}") for n, state in enumerate(states)]
     found = one(*scores)
-    assert [told.state for told in told_tasks(run(scores))] == states
+    assert [told.verdict for told in task_verdicts(run(scores))] == states
     assert found.answer.startswith("Yes") == ("found" in states)
-    assert found.answer.startswith("Not shown") == (set(states) == {"none"})
+    assert found.answer.startswith("Not shown") == (set(states) == {"not shown"})
     assert not found.answer.startswith("No,")
     assert any(BAD[5:] in text for text in found.sentences) == ("undefined" in states)
-    assert any(FEW in text for text in found.sentences) == ("untold" in states)
+    assert any(FEW in text for text in found.sentences) == ("cannot tell" in states)

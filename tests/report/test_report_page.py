@@ -24,7 +24,7 @@ def every_condition(equivox: Cli, tmp_path: Path) -> Path:
         "--conditions",
         "all",
     )
-    code, _, err = equivox(*command, "--resamples", 99, "--output", tmp_path / "run")
+    code, _, err = equivox(*command, "--scoring", "n_resamples=99", "--output", tmp_path / "run")
     assert code in {0, 1}, err
     return tmp_path / "run"
 
@@ -38,7 +38,19 @@ def test_a_single_task_in_every_condition(equivox: Cli, every_condition: Path, t
     shown = set(re.findall(r'<article data-model="[^"]*" data-task="([^"]*)"', page))
     assert shown == {f"vibe_gender:candidate{condition}" for condition in ("", "@silence", "@text_only")}
     assert "Models side by side" not in page
-    code, _, err = equivox("audit", "export", every_condition, "--n", 1, "--no-media", "--output", tmp_path / "sheet")
+    code, _, err = equivox(
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        every_condition,
+        "--n",
+        1,
+        "--no-media",
+        "--output",
+        tmp_path / "sheet",
+    )
     assert code == 0, err
 
 
@@ -56,7 +68,7 @@ def test_arms_are_tested_each_with_its_own(equivox: Cli, every_condition: Path, 
         "--conditions",
         "all",
     )
-    equivox(*command, "--resamples", 99, "--output", tmp_path / "other")
+    equivox(*command, "--scoring", "n_resamples=99", "--output", tmp_path / "other")
     folders = (every_condition, tmp_path / "other")
     code, _, err = equivox("compare", *folders, "--csv", tmp_path / "csv", "--resamples", 99)
     assert code == 0, err

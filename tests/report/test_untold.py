@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from equivox.compare.runs import ComparedRun, shown_together
 from equivox.core.coverage import Coverage
 from equivox.core.metric import Measure, Metric
-from equivox.core.scores import Score, Scored
+from equivox.core.scores import Score, Scored, verdict
 from equivox.report.figures import draw_forest, told_forest
-from equivox.report.page import _verdict
+from equivox.report.opening import family_summary
 from equivox.report.score_tables import grid, task_tables
 from equivox.report.table import Table, as_html
 
@@ -24,9 +27,7 @@ FEW = "20 permutations: no p below 0.1"
 
 
 def metric(**measure: Any) -> Metric:
-    return Metric(
-        name="m", unit="percent", help="", score=lambda *_: Scored([]), measures=(Measure(name="n", **measure),)
-    )
+    return Metric(name="m", score=lambda *_: Scored([]), measures=(Measure(name="n", **measure),))
 
 
 def run(scores: list[Score], **measure: Any) -> ComparedRun:
@@ -69,14 +70,31 @@ def test_stars_follow_q_and_not_p() -> None:
 
 def test_the_summary_never_says_no_difference_of_a_design_that_cannot_tell() -> None:
     alone = replace(SMALL, scores=SMALL.scores[:1])
-    verdict = _verdict(alone, alone.scores)
-    assert (verdict.state, verdict.text) == ("untold", f"This design cannot tell: {FEW}.")
-    both = _verdict(SMALL, SMALL.scores)
-    assert both.state == "found" and f"For 1 of 2 tested scores this design cannot tell: {FEW}." in both.text
+    assert family_summary(alone, "f") == ("cannot tell", f"This design cannot tell. {FEW}.")
+    known, text = family_summary(SMALL, "f")
+    assert (
+        known == "found" and text.startswith("Yes, in 1 of 2 tasks.") and f"t: this design cannot tell: {FEW}." in text
+    )
     fair = run([score(0.1, p_least=0.1, cannot_tell=FEW), score(0.4, task="f:u", p_least=0.0001)])
-    verdict = _verdict(fair, fair.scores)
-    # What could be told is told apart from what could not, and the mark is not that of "nothing differs".
-    assert verdict.state == "untold" and "None of 1 differs" in verdict.text and FEW in verdict.text
+    known, text = family_summary(fair, "f")
+    # What could be told is told apart from what could not, and the verdict is not that nothing differs.
+    assert known == "cannot tell" and "No difference shown: u" in text and FEW in text
+
+
+@pytest.mark.parametrize(
+    ("scores", "known"),
+    [
+        ([], "undefined"),
+        ([score(math.nan)], "undefined"),
+        ([score(0.5)], "not shown"),
+        ([score(0.5), score(math.nan, undefined="no answer")], "undefined"),
+        ([score(0.5), score(0.5, cannot_tell=FEW)], "cannot tell"),
+        ([score(0.001), score(math.nan, undefined="no answer")], "found"),
+        ([score(0.5, cannot_tell=FEW), score(math.nan, undefined="no answer")], "undefined"),
+    ],
+)
+def test_one_function_decides(scores: list[Score], known: str) -> None:
+    assert verdict(run(scores).scores if scores else []) == known
 
 
 def test_the_figure_marks_it_too_and_says_so_in_words() -> None:
@@ -95,10 +113,9 @@ def test_two_p_values_stand_beside_each_other_and_say_what_they_speak_of() -> No
     assert (row["p stories (these names)"], row["p names (new names)"]) == ("<0.001", "0.062")
     assert row["value"] == "40.00**" and "p names: …" in table.notes
     found = run([names], **labels)
-    told = _verdict(found, found.scores).text
-    assert told.startswith("1 of 1 tested scores differs from no bias beyond chance, for these names. It is n of t")
+    assert "This is shown for these names alone." in family_summary(found, "f")[1]
     mixed = run([names, score(0.001, task="f:u")], **labels)
-    assert "beyond chance, 1 of them for these names." in _verdict(mixed, mixed.scores).text
+    assert "Some of it is shown for these names alone." in family_summary(mixed, "f")[1]
 
 
 def test_a_submission_says_it_in_its_notes() -> None:
@@ -139,10 +156,10 @@ def test_three_speakers_a_group_from_the_run_to_the_report(
     )
     assert equivox("report", folder, "--output", tmp_path / "report.html")[0] == 0
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert f"This design cannot tell: {FEW}." in page and 'class="untold"' in page
-    assert "does not differ from no bias" not in page and "differs from no bias beyond chance, which" not in page
+    assert f"this design cannot tell: {FEW}" in page and 'class="cannot-tell"' in page
+    assert "Not shown" not in page and "No difference shown" not in page
     assert equivox("leaderboard", tmp_path / "runs", "--output", tmp_path / "board")[0] == 0
     board = (tmp_path / "board" / "index.html").read_text("utf-8")
-    assert "100.00?" in board and f"this design cannot tell: {FEW}" in board
+    assert "100.00?" in board and f"cannot tell: {FEW}" in board
     records = json.loads(next((tmp_path / "board").glob("*.json")).read_text("utf-8"))["rows"]
     assert {record["cannot_tell"] for record in records} == {FEW}

@@ -18,7 +18,8 @@ from equivox.report.view.pairs import paired
 from equivox.report.view.static import write_static
 from equivox.run.file_hashes import hashes_of
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import RunSpec, execute, run_tasks
+from equivox.run.pipeline import execute, run_tasks
+from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
 from equivox.tasks.registry import resolve_tasks
 

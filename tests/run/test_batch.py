@@ -33,8 +33,8 @@ def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
     hours = {m.model: m.gpu_hours for m in counted["open_ended"]}
     assert hours["qwen2-audio-7b-instruct"] == pytest.approx(per_model * 300 / 2500 / 3600)
     assert hours["gemini-2.5-flash"] == 0
-    code, out, _ = equivox("plan", "configs/runs/vibe.yaml")
-    assert code == 0
+    code, out, _ = equivox("reproduce", "configs/runs/vibe.yaml", "--dry-run")
+    assert code == 1 and "missing" in out
     assert f"{11 * (per_model + choices):,}" in out
     assert "7,442 samples as published" in out
 
@@ -82,10 +82,10 @@ def test_a_model_that_cannot_be_run_stops_no_other_and_shows(equivox: Cli, tmp_p
 def test_a_wrong_run_file_is_one_line(old: str, new: str, hint: str, equivox: Cli, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(RUN_FILE.replace(old, new))
-    code, _, err = equivox("plan", file)
+    code, _, err = equivox("reproduce", file, "--dry-run")
     assert (code, err.count("\n")) == (2, 1)
     assert hint in err
-    code, _, err = equivox("plan", "vibr")
+    code, _, err = equivox("reproduce", "vibr")
     assert (code, "did you mean" in err) == (2, True)
 
 
@@ -101,7 +101,7 @@ def test_a_plan_takes_the_speed_of_runs_and_marks_guesses(equivox: Cli, tmp_path
     (setting,) = settings_of(open_run_file(str(file)), resolve_tasks)
     (guess,) = estimate([setting], tmp_path / "runs").models
     assert (guess.target.tokens_per_second, guess.target.measured) == (2500, False)
-    assert "2,500?" in equivox("plan", file, "--output", tmp_path / "runs")[1]
+    assert "2,500?" in equivox("reproduce", file, "--dry-run", "--output", tmp_path / "runs")[1]
     folder = setting.spec(model, tmp_path / "runs").output
     # Two starts of 40 and 60 responses, 10,000 tokens in 50 seconds: 200 a second, 100 a response.
     add_speed(folder, Speed(responses=40, tokens=6_000, seconds=20.0))

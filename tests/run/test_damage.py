@@ -17,9 +17,10 @@ from equivox.core.scores import ScoringOptions
 from equivox.run.annotating import samples_path, stored_annotations, stored_annotator
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
 from equivox.run.plan import read_plan
 from equivox.run.scoring import read_records, read_scores
+from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
 from equivox.run.usage import read_usage
 from equivox.tasks.registry import resolve_tasks

@@ -11,8 +11,8 @@ import pytest
 from equivox.core.files import write_document
 from equivox.run.cost import annotator_effort, estimate, target_effort
 from equivox.run.dry_run import MEDIA_TOKENS, dry_run
-from equivox.run.pipeline import RunSpec
 from equivox.run.run_files import open_run_file, settings_of
+from equivox.run.spec import RunSpec
 from equivox.run.speed import Speed, add_speed, read_speed
 from equivox.tasks.registry import resolve_tasks
 
@@ -25,7 +25,7 @@ def test_nothing_is_written_and_the_requests_are_counted(equivox: Cli, tmp_path:
     assert (code, err) == (0, "")
     assert "Nothing was written. 1 tasks, 24 requests\n" in out
     assert not (tmp_path / "a").exists()
-    assert equivox(*run, tmp_path / "a", "--resamples", 99)[0] in {0, 1}
+    assert equivox(*run, tmp_path / "a", "--scoring", "n_resamples=99")[0] in {0, 1}
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")}
     assert "24 requests, of which 24 have a response" in equivox(*run, tmp_path / "a", "--dry-run")[1]
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")} == before
@@ -133,7 +133,7 @@ def test_a_plan_names_the_hours_and_the_prices(equivox: Cli, tmp_path: Path) -> 
     assert on_gpu.hours == pytest.approx(on_gpu.gpu_hours / 4)
     assert math.isnan(on_gpu.cost)
     assert on_server.cost == pytest.approx(288 * (500 * 1 + 100 * 4) / 1e6)
-    out = equivox("plan", file)[1]
+    out = equivox("reproduce", file, "--dry-run")[1]
     assert "hours on 4 workers" in out and "0.26" in out
-    assert "hours on 8 workers" in equivox("plan", file, "--workers", 8)[1]
-    assert "hours on" not in equivox("plan", file, "--workers", 1)[1]
+    assert "hours on 8 workers" in equivox("reproduce", file, "--dry-run", "--workers", 8)[1]
+    assert "hours on" not in equivox("reproduce", file, "--dry-run", "--workers", 1)[1]

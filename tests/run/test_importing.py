@@ -62,15 +62,15 @@ def test_by_one_command_from_any_format(ending: str, tmp_path: Path, equivox: Cl
     else:
         frame.to_json(path, orient="records", lines=True)
     code, out, _ = equivox(
-        "import", path, "vibe_gender:advisory", "-o", tmp_path / "run", "--column", "response=answer", "--min-count", 1,
-        "--resamples", 99, "-q",
+        "import", path, "vibe_gender:advisory", "-o", tmp_path / "run", "--column", "response=answer",
+        "--scoring", "min_count=1,n_resamples=99", "-q",
     )  # fmt: skip
     assert code == 0
     assert "imported:answers" in out and "50.00" in out
     assert f"8 responses of answers{ending}, the rows describe their samples." in out
     assert "Whether the media reached the model cannot be known" in out
     assert equivox("status", tmp_path / "run")[0] == 0
-    assert equivox("score", tmp_path / "run", "--min-count", 1, "--resamples", 99, "-q")[0] == 0
+    assert equivox("score", tmp_path / "run", "--scoring", "min_count=1,n_resamples=99", "-q")[0] == 0
 
 
 @pytest.mark.parametrize(("task", "data"), [("spoken_stereoset:gender", "sample"), ("genres_standin:ar", None)])

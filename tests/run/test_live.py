@@ -15,7 +15,8 @@ from equivox.core.progress import Event, no_progress
 from equivox.core.requests import Request
 from equivox.engines.function import FunctionEngine
 from equivox.run.live import LIVE_FILE, noting, read_live
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 

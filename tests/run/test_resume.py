@@ -21,12 +21,13 @@ from equivox.engines import Request, Response
 from equivox.engines.function import FunctionEngine
 from equivox.run import pipeline
 from equivox.run.file_hashes import hashes_of
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.tasks.registry import resolve_tasks
 
 ARGUMENTS = ["simulated:random?refusal=0.05&fail=0.02", "vibe_gender:advisory,vibe_gender:casting"]
-OPTIONS = ["--data", "sample", "--limit", "96", "--resamples", "99"]
+OPTIONS = ["--data", "sample", "--limit", "96", "--scoring", "n_resamples=99"]
 
 CONTEXT = multiprocessing.get_context("forkserver")
 # What every run imports is imported once.

@@ -15,9 +15,10 @@ from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.annotating import annotate
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import RunSpec, execute, generate, reread, rescore
+from equivox.run.pipeline import execute, generate, reread, rescore
 from equivox.run.plan import make_plan
 from equivox.run.scoring import sample_rows
+from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
 from equivox.tasks import ALL_TASKS
 from equivox.tasks.registry import resolve_tasks

@@ -255,7 +255,7 @@ def test_what_is_missing_is_one_list(
     fields = {"models": ["simulated:oracle", str(model), str(far)], "tasks": ["vibe_gender:story", "vibe_accent:story"]}
     file = tmp_path / "mine.yaml"
     file.write_text(json.dumps({**fields, "data": str(tmp_path / "nowhere")}))
-    code, out, _ = equivox("reproduce", file, "--check")
+    code, out, _ = equivox("reproduce", file, "--dry-run")
     flat = " ".join(out.split())
     assert code == 1
     assert "5 missing" in flat
@@ -264,8 +264,8 @@ def test_what_is_missing_is_one_list(
     assert "SOME_KEY is not set: put the key of far.invalid into it" in flat
     assert not (tmp_path / "runs").exists()
     file.write_text(json.dumps({**fields, "data": "sample", "models": ["simulated:oracle"]}))
-    code, out, _ = equivox("reproduce", file, "--check")
-    assert (code, out.strip()) == (0, "Nothing is missing.")
+    code, out, _ = equivox("reproduce", file, "--dry-run")
+    assert code == 0 and out.endswith("Nothing is missing.\n")
 
 
 def test_a_model_that_the_gpu_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -497,7 +497,7 @@ def test_a_stopped_run_states_no_hashes(run: Path) -> None:
 
 def test_a_run_with_another_annotator_of_its_own_is_verified(run: Path, equivox: Cli) -> None:
     _annotated_like_rules(run, "judge")
-    assert equivox("score", run, "--use", "judge", "--resamples", 99, "--quiet")[0] == 0
+    assert equivox("score", run, "--use", "judge", "--scoring", "n_resamples=99", "--quiet")[0] == 0
     assert read_manifest(run)["files"] == hashes_of(run)
     found = verify(run)
     assert found.outcome == "verified", (found.problems, found.differences[:3], found.not_verified)

@@ -10,7 +10,8 @@ import pytest
 
 from equivox.core.variants import conditions_of
 from equivox.dataset_builders.corpus import Corpus, open_corpus
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks import vibe
 from equivox.tasks.vibe_face import FAIRFACE, TASKS
 

@@ -13,7 +13,8 @@ import pytest
 
 from equivox.core.scores import Score, ScoringOptions
 from equivox.dataset_builders.corpus import Corpus, open_corpus
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import CREMA_D, L2_ARCTIC, TASKS
 

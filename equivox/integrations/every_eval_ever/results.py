@@ -18,8 +18,8 @@ from typing import Any
 from equivox.annotate import AnnotatorIdentity
 from equivox.annotate.model import asked_prompts
 from equivox.annotate.rules import FOR_SIMULATED
+from equivox.audit.stored import StoredAudit, stored_audits
 from equivox.compare.runs import misread_by_rules
-from equivox.compare.stored_audits import StoredAudit, stored_audits
 from equivox.core.files import read_document
 from equivox.core.hashing import digest
 from equivox.core.redact import without_places
@@ -123,7 +123,9 @@ class ScoredRun(StoredRun):
         measure = task.metric.by_name[score.name]
         scoring = self._judging(task)
         return {
-            "evaluation_description": " ".join(text for text in (measure.help, task.metric.help) if text),
+            "evaluation_description": " ".join(
+                filter(None, [measure.help, *(text for _, text in task.metric.glossary)])
+            ),
             "metric_id": f"equivox.{task.metric.name}.{metric_key(score)}",
             "metric_name": " ".join(text for text in (score.name, measure.title) if text),
             "metric_kind": f"equivox.{task.metric.name}",

@@ -9,7 +9,7 @@ from typing import Any
 from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value, annotation_key
 from equivox.core.annotation import grouped
 from equivox.core.hashing import digest
-from equivox.core.progress import Progress, no_progress
+from equivox.core.progress import no_progress
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import UNANNOTATED
 from equivox.core.scores import Score
@@ -18,7 +18,8 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus
 from equivox.integrations.inspect.asking import sample_id
 from equivox.run.annotating import TOOLS, annotations_folder
-from equivox.run.pipeline import IMPORTED, PreparedRun, RunSpec, prepared, read_and_score
+from equivox.run.pipeline import IMPORTED, PreparedRun, prepared, read_and_score
+from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
 
 NO_SAMPLE = "the log has no answer to it"
@@ -66,25 +67,20 @@ Answers = Mapping[tuple[str, str], Answer]
 def score_recorded(
     spec: RunSpec,
     answers: Answers,
-    annotator: Annotator | AnnotatorIdentity,
+    annotator: AnnotatorIdentity,
     *,
     corpora: Mapping[str, Corpus],
-    follow_up: Sequence[Mapping[str, Any]] = (),
-    progress: Progress = no_progress,
 ) -> list[Score]:
     """Make the run `spec` of recorded answers and return its scores.
 
-    An `Annotator` annotates the answers anew; an identity stands for the annotator whose recorded annotations count.
-    `follow_up` holds its recorded answers to questions about findings. A request without an answer is a failed one.
+    `annotator` is the one whose recorded annotations count. A request without an answer is a failed one.
     """
-    known = isinstance(annotator, AnnotatorIdentity)
-    reader: Annotator = _Recorded(annotator) if isinstance(annotator, AnnotatorIdentity) else annotator
+    reader = _Recorded(annotator)
     engine = _Answers(spec.model.removeprefix(f"{IMPORTED}:"), answers)
     with prepared(spec, reader, engine, dict(corpora)) as run:
-        run.answer(progress)
-        if known:
-            _store_annotations(run, answers, reader.identity, follow_up)
-        return read_and_score(spec.output, run.tasks, reader, spec.options, progress=progress)
+        run.answer(no_progress)
+        _store_annotations(run, answers, annotator)
+        return read_and_score(spec.output, run.tasks, reader, spec.options)
 
 
 def annotate_response(
@@ -170,17 +166,15 @@ class _Recorded(Annotator):
             yield job.annotated("failed", output=NOT_THERE, attempts=0)
 
 
-def _store_annotations(
-    run: PreparedRun, answers: Answers, identity: AnnotatorIdentity, follow_up: Sequence[Mapping[str, Any]]
-) -> None:
+def _store_annotations(run: PreparedRun, answers: Answers, identity: AnnotatorIdentity) -> None:
     """Store the recorded annotations of a run, where its annotate stage looks for them."""
     tasks = {task.name: task for task in run.tasks}
     folder = run.spec.output
     own = Store(annotations_folder(folder, identity.name), annotation_schema())
     shared = Store(annotations_folder(folder, TOOLS), annotation_schema())
     with own, shared:
-        for planned in run.plan.requests:
-            request, task = planned.request, tasks[planned.task]
+        for row, request in run.plan.described():
+            task = tasks[row["task"]]
             answer = answers.get((task.name, sample_id(request)))
             if answer is None or answer.text is None:
                 continue
@@ -188,8 +182,6 @@ def _store_annotations(
             found = annotate_response(task, request.labels.metadata, answer.text, request.key, identity, read)
             for segment, annotation in found.values():
                 (shared if segment.alone else own).append(annotation.as_record())
-        for record in follow_up:
-            own.append(record)
 
 
 def _reader(segments: Mapping[str, Mapping[str, Any]]) -> Read:

@@ -29,17 +29,17 @@ from equivox.integrations.lighteval.settings import DATA, Settings
 from equivox.run.annotating import stored_responses
 from equivox.run.manifest import run_identity
 from equivox.run.pipeline import (
-    RunSpec,
     begin,
     generate,
     open_corpora,
-    pending_requests,
+    pending_rows,
     read_and_score,
     refuse_patches,
     writing,
 )
 from equivox.run.plan import Plan, make_plan
 from equivox.run.run_files import folder_name
+from equivox.run.spec import RunSpec
 from equivox.run.usage import add_usage
 
 _LOG = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class Runs:
             annotator.check([task])
         check_tools([task])
         plan = self._plan([task], _NOBODY)
-        rows = [document_row(number, planned) for number, planned in enumerate(plan.requests)]
+        rows = [document_row(n, row["group"], request) for n, (row, request) in enumerate(plan.described())]
         name = f"{task.name.replace(':', '-')}-{digest([task.fingerprint, rows])[:16]}"
         folder = cache_folder("lighteval") / name
         file = folder / "test-00000-of-00001.parquet"
@@ -190,8 +190,8 @@ class Runs:
             seed=settings.seed,
             sampling=sampling,
         )
-        if pending := pending_requests(spec.output, plan):
-            engine.check(pending.sendable())
+        if len(pending := pending_rows(spec.output, plan)):
+            engine.check(plan.requests(pending[plan.usable[pending]]))
         with closing(open_annotator(settings.annotator)) as annotator:
             name = annotator.identity.name
         with writing(spec.output):
@@ -221,7 +221,7 @@ def _once_if_greedy(task: Task, plan: Plan, answers: Mapping[int, str]) -> list[
     """Return the positions that count: one per sample if all repeats of every sample have the same answer."""
     same: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place in answers:
-        request = plan.requests[place].request
+        request = plan.request(place)
         same[request.sample_id, request.text].append(place)
     # Failed requests are equal too, but say nothing about the decoding of the others.
     answered = {item: [place for place in places if answers[place].strip()] for item, places in same.items()}

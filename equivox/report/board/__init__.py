@@ -16,12 +16,12 @@ from typing import Any
 
 from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.errors import RequestError
-from equivox.core.scores import Score
+from equivox.core.scores import Score, Verdict, verdict
 from equivox.core.version import __version__
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import marked
-from equivox.report.told_tasks import lost_shares, unequal_losses
+from equivox.report.verdicts import lost_shares, unequal_losses
 from equivox.run.manifest import read_manifest
 
 
@@ -29,10 +29,10 @@ from equivox.run.manifest import read_manifest
 class Row:
     """One score of one run. `distance` is the estimated distance from "no bias"; None if it is undefined.
 
-    `cannot_tell` says why the design could not have found anything, whatever the answers; None if it could, or if
-    something was found. `lost` says which answers the groups lose unequally, with the largest and the smallest share;
-    it is empty if none are. `data` and `task_version` are the beginnings of content hashes of corpus and task; rows in
-    which they differ cannot be compared.
+    `verdict` says whether a difference was found; `cannot_tell` says why the design could not have found anything,
+    whatever the answers; None if it could, or if something was found. `lost` says which answers the groups lose
+    unequally, with the largest and the smallest share; it is empty if none are. `data` and `task_version` are the
+    beginnings of content hashes of corpus and task; rows in which they differ cannot be compared.
     """
 
     model: str
@@ -54,6 +54,7 @@ class Row:
     made_with: str
     run: str
     holds_for: str
+    verdict: Verdict
     cannot_tell: str | None
     undefined: str | None
     shown: dict[str, str]
@@ -94,6 +95,7 @@ def _row(run: ComparedRun, score: Score, folder: Path) -> Row:
             for name in ("value", "ci_low", "ci_high", "p_cluster", "p_these", "q", "holds_for", "undefined")
         },
         distance=distance,
+        verdict=verdict([score]),
         cannot_tell=score.untold,
         used=used,
         lost="; ".join(

@@ -19,9 +19,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from equivox.compare.label_folder import LabelFolder
+from equivox.audit.folder import LabelFolder
+from equivox.audit.media import ENDINGS
 from equivox.core.errors import EquivoxError, RequestError, StorageError
-from equivox.report.blind_sheet import ENDINGS
 from equivox.report.view.server import TYPES, guarded, listen, page_files, serve_until_ended
 
 SHARED = ("dom.js", "icon.svg", "view.css")

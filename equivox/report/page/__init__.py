@@ -9,9 +9,9 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,22 +20,31 @@ from equivox.compare.impact import impacts
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.errors import RequestError
 from equivox.core.metric import Panel
+from equivox.core.plain import split_by
 from equivox.core.samples import Row
-from equivox.core.scores import Score, family_of
+from equivox.core.scores import Score, Verdict, family_of
 from equivox.core.segments import WHOLE
 from equivox.core.version import __version__
 from equivox.report.impact_files import HOW, NOT_AN_AUDIT, side_by_side_tables
-from equivox.report.numbers import UNTOLD, how_many, interval, p_value, percent, score_interval, score_value, share
-from equivox.report.opening import opening_of
+from equivox.report.numbers import (
+    DASH,
+    UNTOLD,
+    how_many,
+    interval,
+    p_value,
+    percent,
+    score_value,
+    share,
+)
+from equivox.report.opening import family_summary, opening_of
 from equivox.report.page.compared import conditions, favour_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import BY_PEOPLE, by_people, evidence, evidence_columns, marked, marks, p_headings
-from equivox.report.table import Table, as_html, split_by
-from equivox.report.told_tasks import about_losses
+from equivox.report.table import Table, as_html
 from equivox.run.manifest import public_manifest, read_manifest
 
 if TYPE_CHECKING:
-    from equivox.report.blind_sheet import Drawn
+    from equivox.audit.drawing import Drawn
 
 METHODS = (
     ("favourable answers", f"{HOW[:1].upper()}{HOW[1:]}"),
@@ -159,21 +168,7 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Summary of one model's scores in one family of tasks, in plain words."""
-
-    model: str
-    state: str
-    text: str
-
-    @property
-    def mark(self) -> str:
-        """Return the sign of the state, as the page shows it."""
-        return MARKS[self.state]
-
-
-MARKS = {"found": "●", "none": "○", "untold": UNTOLD, "undefined": "—"}
+SIGNS: Mapping[Verdict, str] = {"found": "●", "not shown": "○", "cannot tell": UNTOLD, "undefined": DASH}
 
 
 def _cards(comparison: Comparison) -> Iterator[dict[str, Any]]:
@@ -188,9 +183,9 @@ def _cards(comparison: Comparison) -> Iterator[dict[str, Any]]:
             "anchor": f"family-{number}",
             "question": question_[:1].upper() + question_[1:],
             "verdicts": [
-                _verdict(run, own)
+                _summary(run, family)
                 for run in comparison.runs
-                if (own := [s for s in run.scores if s.is_whole and s.family == family])
+                if any(score.is_whole and score.family == family for score in run.scores)
             ],
         }
 
@@ -199,67 +194,10 @@ def _families(comparison: Comparison) -> list[str]:
     return list(dict.fromkeys(score.family for _, score in comparison.scores() if score.is_whole))
 
 
-def _verdict(run: ComparedRun, scores: Sequence[Score]) -> Verdict:
-    """Return the summary of the scores of one model in one family."""
-    measures = [run.measure(score) for score in scores]
-    counted = [score for score, measure in zip(scores, measures, strict=True) if measure is None or measure.in_verdict]
-    tested = [score for score in counted if score.defined and math.isfinite(score.p)]
-    undefined = [score for score in counted if not score.defined]
-    found = [score for score in tested if score.found]
-    untold = [score for score in tested if score.untold is not None]
-    told = [score for score in tested if score.untold is None]
-    parts = []
-    if lost := about_losses(run, scores[0].family):
-        told_losses = "; ".join(lost)
-        parts.append(f"{told_losses[0].upper()}{told_losses[1:]}. Of the answers that are left:")
-    if found:
-        differ = "differs" if len(found) == 1 else "differ"
-        parts.append(f"{len(found)} of {len(tested)} tested scores {differ} from no bias beyond chance{_only(found)}.")
-        parts.append(_furthest(found))
-    elif told:
-        which = "the score that was tested does not differ" if len(tested) == 1 else f"none of {len(told)} differs"
-        parts.append(f"{which[0].upper()}{which[1:]} from no bias beyond chance, which is no proof of fairness.")
-        parts += _below(told)
-    elif not undefined and not untold:
-        parts.append("Nothing was tested.")
-    if untold:
-        some = f"For {len(untold)} of {len(tested)} tested scores this" if len(untold) < len(tested) else "This"
-        parts.append(f"{some} design cannot tell: {untold[0].untold}.")
-    if undefined:
-        are = "is" if len(undefined) == 1 else "are"
-        parts.append(f"{len(undefined)} of {len(counted)} scores {are} undefined: {undefined[0].undefined}.")
-    state = "found" if found or lost else "undefined" if undefined or not tested else "untold" if untold else "none"
-    return Verdict(run.model, state, " ".join(parts))
-
-
-def _below(scores: Sequence[Score]) -> list[str]:
-    """Return below which number all estimates lie by their intervals; empty where a score has none."""
-    if not all(math.isfinite(score.estimate) and math.isfinite(score.ci_high) for score in scores):
-        return []
-    most = max(scores, key=lambda score: score.ci_high)
-    each = "The distance lies" if len(scores) == 1 else "Each distance lies"
-    return [f"{each} below {score_value(most.ci_high, most.unit)} by its 95 % interval."]
-
-
-def _only(found: Sequence[Score]) -> str:
-    """Return what the findings hold for, if they do not hold for clusters that nobody asked about."""
-    limits = dict.fromkeys(score.holds_for for score in found if score.holds_for)
-    if not limits:
-        return ""
-    n = sum(bool(score.holds_for) for score in found)
-    return f", for {', '.join(limits)}" if n == len(found) else f", {n} of them for {', '.join(limits)}"
-
-
-def _furthest(found: Sequence[Score]) -> str:
-    """Return the largest of scores in one unit; for several metrics without a common scale, only their names."""
-    names = list(dict.fromkeys(score.name for score in found))
-    if len(names) > 1:
-        return f"They are {', '.join(names[:-1])} and {names[-1]}."
-    most = max(found, key=lambda score: score.distance)
-    known = math.isfinite(most.ci_low) and math.isfinite(most.ci_high)
-    within = f" (95 % interval {score_interval(most.ci_low, most.ci_high, most.unit)})" if known else ""
-    what = f"{most.name} of {most.task.partition(':')[2] or most.task}, {score_value(most.headline, most.unit)}{within}"
-    return f"It is {what}." if len(found) == 1 else f"The furthest: {what}."
+def _summary(run: ComparedRun, family: str) -> dict[str, str]:
+    """Return what is known of a family of tasks of one run: the verdict, its sign, and the sentences."""
+    known, text = family_summary(run, family)
+    return {"model": run.model, "state": known.replace(" ", "-"), "sign": SIGNS[known], "text": text}
 
 
 def _sections(comparison: Comparison) -> Iterator[dict[str, Any]]:
@@ -481,7 +419,8 @@ def _manifests(comparison: Comparison) -> Iterator[dict[str, str]]:
 
 
 def _examples(comparison: Comparison, wanted: int, data: str | None) -> Iterator[dict[str, Any]]:
-    from equivox.report.blind_sheet import draw, media_of
+    from equivox.audit.drawing import draw
+    from equivox.audit.media import media_of
 
     called = {run.folder: run for run in comparison.runs}
     drawn = draw(list(called), n=wanted, per=("model", "task", "group"))

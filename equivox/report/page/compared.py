@@ -9,6 +9,7 @@ from typing import Any
 from equivox.compare.pairs import untested_measures
 from equivox.compare.ranking import Judged, missing_cohorts
 from equivox.compare.runs import Comparison
+from equivox.core.plain import split_by
 from equivox.core.scores import Score
 from equivox.report.comparison_tables import (
     cohort_tables,
@@ -21,7 +22,7 @@ from equivox.report.comparison_tables import (
 )
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.report.score_tables import marked, untold_lines
-from equivox.report.table import Cell, Table, as_html, split_by
+from equivox.report.table import Cell, Table, as_html
 
 SHADES = 4
 """Number of colour steps in the panel of signed measures; the page's style has a class for each step and direction."""

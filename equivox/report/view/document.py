@@ -14,7 +14,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import read_table
 from equivox.core.plain import as_plain
 from equivox.core.redact import redacted_text, without_places
-from equivox.core.scores import Score
+from equivox.core.scores import Score, verdict
 from equivox.core.task import Task
 from equivox.report.numbers import p_value, score_interval, score_value, share
 from equivox.report.score_tables import marked
@@ -68,9 +68,8 @@ def _score(run: ComparedRun, score: Score) -> dict[str, Any]:
         "by_people": _by_people(run, score),
         "q": p_value(score.q),
         "used": share(score.coverage.used, score.coverage.requested),
-        "undefined": score.undefined,
-        "cannot_tell": score.untold,
-        "found": score.found,
+        "verdict": verdict([score]),
+        "why": score.undefined or score.untold,
         "zero_means": score.zero_means,
         "counts": measure is None or measure.in_verdict,
         "percent": score.unit.startswith("percent"),

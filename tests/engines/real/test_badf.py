@@ -28,8 +28,9 @@ from equivox.metrics.badf.annotation.scheme import STAGES
 from equivox.metrics.badf.associations import unify_phrases
 from equivox.metrics.badf.documents import Document
 from equivox.run.annotating import stored_annotations, stored_responses
-from equivox.run.pipeline import RunSpec, execute, rescore
+from equivox.run.pipeline import execute, rescore
 from equivox.run.plan import make_plan
+from equivox.run.spec import RunSpec
 from equivox.tasks.badf import OPEN_BOX
 from equivox.tasks.registry import resolve_tasks
 
@@ -44,7 +45,7 @@ def opened(model: Callable[[str], str], **arguments: Any) -> TransformersEngine:
 def stories(engine: TransformersEngine, n: int = 3, **sampling: Any) -> list[Request]:
     (task,) = resolve_tasks("badf_openbox:gender")
     plan = make_plan([task], {"badf": open_corpus(task.data, None)}, engine.identity)
-    chosen = [planned.request for planned in plan.requests[::20]][:: 87 // n][:n]
+    chosen = list(plan.requests()[::20])[:: 87 // n][:n]
     return [
         replace(entry, sampling=replace(entry.sampling, **({"max_new_tokens": 16, "temperature": 0.0} | sampling)))
         for entry in chosen
@@ -131,7 +132,7 @@ def test_what_cannot_be_patched_is_said_before_the_run(model: Callable[[str], st
     with pytest.raises(RequestError, match="holds no word 'X'"):
         wordless = opened(model, patch={"target": "Write a story"})
         wordless.check(stories(wordless))
-    with pytest.raises(RequestError, match="replaces hidden states, which vllm does not show; use `equivox transf"):
+    with pytest.raises(RequestError, match="replaces hidden states, which vllm does not show; use `equivox run transf"):
         execute(
             RunSpec(
                 model=f"vllm:model_name={model('llama')}",

@@ -17,7 +17,8 @@ from asking import SMALL
 from equivox.core.scores import Score, ScoringOptions
 from equivox.dataset_builders import SpokenStereoSet, build
 from equivox.run.annotating import stored_annotations
-from equivox.run.pipeline import RunSpec, execute, reread, rescore
+from equivox.run.pipeline import execute, reread, rescore
+from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
 from equivox.tasks.registry import resolve_tasks
 

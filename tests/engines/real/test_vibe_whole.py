@@ -20,7 +20,8 @@ from test_vllm_run import name, responses
 
 from equivox.annotate.schema import response_form
 from equivox.run.annotating import plan_rows, stored_annotations
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 

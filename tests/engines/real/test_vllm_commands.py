@@ -38,7 +38,7 @@ def test_target_then_annotator_then_a_second_one_then_scores_without_any(
     run, first = tmp_path / "run", annotator(tmp_path, "first", model("llama_long"))
     command = [
         *("vllm", arguments(model("qwen2audio")), TASKS, "--data", "sample", "--limit", "6"),
-        *("--annotator", str(first), "--output", str(run), "--resamples", "199", "--min-coverage", "0"),
+        *("--annotator", str(first), "--output", str(run), "--scoring", "n_resamples=199,min_coverage=0"),
     ]
     assert cli.run(command) in (0, 1)
     out = capsys.readouterr().out
@@ -62,7 +62,7 @@ def test_target_then_annotator_then_a_second_one_then_scores_without_any(
 
     # Everything again from what is stored: nothing is loaded, and the same command asks nothing new.
     (run / "scores.json").unlink()
-    assert cli.run(["score", str(run), "--resamples", "199", "--min-coverage", "0"]) in (0, 1)
+    assert cli.run(["score", str(run), "--scoring", "n_resamples=199,min_coverage=0"]) in (0, 1)
     # The document now names the second annotator, which metrics could have used; the numbers are the same.
     assert json.loads((run / "scores.json").read_text())["scores"] == stated
     capsys.readouterr()

@@ -21,8 +21,9 @@ from asking import SMALL
 from equivox.core.errors import RequestError, RunError
 from equivox.engines import open_engine
 from equivox.run.annotating import plan_rows
-from equivox.run.pipeline import RunSpec, execute, generate
+from equivox.run.pipeline import execute, generate
 from equivox.run.plan import make_plan
+from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
 from equivox.tasks.registry import resolve_tasks
 
@@ -33,7 +34,8 @@ RUN = """
 import sys
 from pathlib import Path
 import equivox.run.store
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 equivox.run.store.Store.__init__.__kwdefaults__["shard_rows"] = 4
 if __name__ == "__main__":

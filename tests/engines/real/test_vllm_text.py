@@ -230,5 +230,7 @@ def test_an_architecture_that_vllm_lacks_names_the_engines_that_have_it(
     document = json.loads(config.read_text()) | {"architectures": ["JanusProForConditionalGeneration"]}
     config.write_text(json.dumps(document | {"model_type": "janus_pro"}))
     strange = VLLMEngine.from_args({"model_name": str(tmp_path / "strange")} | SMALL)
-    with pytest.raises(RequestError, match=r"does not serve JanusPro\w+ of strange; use `equivox transformers`, or"):
+    with pytest.raises(
+        RequestError, match=r"does not serve JanusPro\w+ of strange; use `equivox run transformers:…`, or"
+    ):
         strange.check([request(0)])

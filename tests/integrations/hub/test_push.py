@@ -311,7 +311,7 @@ def test_a_run_is_a_run_again(tmp_path: Path, equivox: Command) -> None:
     run, out = tmp_path / "run", tmp_path / "out"
     equivox(
         "run", "simulated:biased", "vibe_gender:story,badf_two:gender", "--data", "sample", "--limit", "24", "-o", run,
-        "--resamples", "99",
+        "--scoring", "n_resamples=99",
     )  # fmt: skip
     (run / "notes.html").write_text("mine")
     code, text, error = equivox("data", "push", run, "--repo", "org/run", "-o", out)
@@ -320,7 +320,7 @@ def test_a_run_is_a_run_again(tmp_path: Path, equivox: Command) -> None:
     assert f"responses: {planned:,} rows" in text
     assert not (out / ".lock").exists()
     before = json.loads((run / "scores.json").read_text("utf-8"))
-    equivox("score", out, "--resamples", "99")
+    equivox("score", out, "--scoring", "n_resamples=99")
     assert json.loads((out / "scores.json").read_text("utf-8")) == before
     for config in ("responses", "plan", "annotations-rules"):
         rows = datasets.load_dataset(str(out), config, split="test", cache_dir=str(tmp_path / "cache"))
@@ -335,7 +335,7 @@ def test_the_folder_of_the_corpus_stays_at_home(tmp_path: Path, equivox: Command
     equivox("data", "build", "crema_d", "--source", sample_source("crema_d"), "--output", tmp_path / "private data")
     equivox(
         "run", "simulated:biased", "vibe_gender:story", "--data", tmp_path / "private data", "--limit", "8",
-        "-o", tmp_path / "run", "--resamples", "99",
+        "-o", tmp_path / "run", "--scoring", "n_resamples=99",
     )  # fmt: skip
     equivox("data", "push", tmp_path / "run", "--repo", "org/run", "-o", tmp_path / "out")
     assert str(tmp_path) in (tmp_path / "run" / "manifest.json").read_text("utf-8")
@@ -399,7 +399,7 @@ def test_nothing_private_is_published_with_a_run(private_run: Path, tmp_path: Pa
     assert "https://host/v1" in published
     assert "template.jinja" in published
     before = json.loads((private_run / "scores.json").read_text("utf-8"))
-    equivox("score", tmp_path / "out", "--resamples", "99")
+    equivox("score", tmp_path / "out", "--scoring", "n_resamples=99")
     assert json.loads((tmp_path / "out" / "scores.json").read_text("utf-8")) == before
 
 
@@ -461,11 +461,14 @@ def test_a_task_file_says_nothing_of_where_things_lie(
     text = task_file.read_text("utf-8").replace("table: ", f"table: {task_file.parent}/")
     assert str(tmp_path) in text
     task_file.write_text(text, "utf-8")
-    assert equivox("run", "simulated:biased", task_file, "-o", tmp_path / "run", "--resamples", "99")[0] in {0, 1}
+    assert equivox("run", "simulated:biased", task_file, "-o", tmp_path / "run", "--scoring", "n_resamples=99")[0] in {
+        0,
+        1,
+    }
     code, _, error = equivox("data", "push", tmp_path / "run", "--repo", "org/run", "-o", tmp_path / "out")
     assert code == 0, error
     assert str(tmp_path) not in _all_text(tmp_path / "out")
-    assert equivox("score", tmp_path / "out", "--resamples", "99")[0] in {0, 1}
+    assert equivox("score", tmp_path / "out", "--scoring", "n_resamples=99")[0] in {0, 1}
     equivox("data", "push", task_file, "--repo", "org/mine", "-o", tmp_path / "corpus")
     assert str(tmp_path) not in _all_text(tmp_path / "corpus")
 

@@ -89,14 +89,14 @@ def test_no_secret_is_written_anywhere(
     judge.write_text(json.dumps({"engine": "endpoint", "attempts": 1, "model_parameters": arguments}))
     monkeypatch.chdir(tmp_path)
     said = []
-    common = ("vibe_gender:story", "--data", "sample", "--limit", 96, "--resamples", 99, "--min-coverage", 0.01)
+    common = ("vibe_gender:story", "--data", "sample", "--limit", 96, "--scoring", "n_resamples=99,min_coverage=0.01")
     said.append(equivox("run", model, *common, "--annotator", "rules", "-o", "runs/file"))
     inline = ",".join(
         f"{name}={json.dumps(value).replace(chr(34), '')}" for name, value in arguments.items() if name != "base_url"
     )
     address = server.replace(URL["password"], quote(URL["password"], safe=""))
     said.append(
-        equivox("endpoint", f"{inline},base_url={address}", *common, "--annotator", "rules", "-o", "runs/inline")
+        equivox("run", f"endpoint:{inline},base_url={address}", *common, "--annotator", "rules", "-o", "runs/inline")
     )
     said.append(equivox("annotate", "runs/file", "--annotator", judge))
     said.append(equivox("status", "runs/file"))
@@ -130,8 +130,8 @@ def test_arguments_that_are_not_written_down_still_tell_runs_apart(server: str, 
         address = server.replace(URL["password"], "pw")
         arguments = f"model_name=m,base_url={address},{body},max_retries=0,trust_media=true"
         return equivox(
-            "endpoint", arguments, "vibe_gender:story", "--data", "sample", "--limit", 8, "-o", tmp_path / "run",
-            "--annotator", "rules", "--resamples", 99, "--stop-after", 0,
+            "run", f"endpoint:{arguments}", "vibe_gender:story", "--data", "sample", "--limit", 8,
+            "-o", tmp_path / "run", "--annotator", "rules", "--scoring", "n_resamples=99", "--stop-after", 0,
         )  # fmt: skip
 
     assert run("fast")[0] == 1

@@ -330,7 +330,7 @@ def test_scoring_otherwise_is_named(run: Path, tmp_path: Path, submit: Command, 
 
     folder = tmp_path / "run"
     shutil.copytree(run, folder)
-    equivox("score", folder, "--resamples", "99", "--min-coverage", "0.5", "--min-count", "3")
+    equivox("score", folder, "--scoring", "n_resamples=99,min_coverage=0.5,min_count=3")
     code, out, error = submit("--mark", "modified-data", "--mark", "undefined", of=folder)
     assert code == 0, error
     assert "scored with min_count 3 (as declared: None); scored with min_coverage 0.5 (as declared: 0.8)" in out
@@ -370,7 +370,7 @@ def test_a_corpus_of_ones_own_is_named_by_its_folder(
     clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Command
 ) -> None:
     task_file = clip_corpus(extra="prompts: [story]\n")
-    equivox("run", "simulated:planted?shift=0.3", task_file, "-o", tmp_path / "run", "--resamples", "99")
+    equivox("run", "simulated:planted?shift=0.3", task_file, "-o", tmp_path / "run", "--scoring", "n_resamples=99")
     arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
     moved = tmp_path / "moved"
     moved.mkdir()

@@ -21,7 +21,8 @@ from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.metrics.badf.annotation.scheme import STAGES, phrases_of
 from equivox.metrics.badf.simulated import SimulatedStoryTool, phrases, signatures, told_of
 from equivox.run.annotating import TOOLS, stored_annotations
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.run.verifying import verify
 from equivox.tasks.registry import resolve_tasks
 
@@ -296,7 +297,7 @@ def test_every_prompt_of_the_stages_can_be_filled_in() -> None:
 def test_tables_and_terminal_name_the_stand_in_that_keeps_everything(equivox: Cli, tmp_path: Path) -> None:
     code, out, _ = equivox(
         *("run", "simulated:biased", "badf_two:gender", "--data", "sample", "--limit", 10),
-        *("--output", tmp_path / "run", "--resamples", 99),
+        *("--output", tmp_path / "run", "--scoring", "n_resamples=99"),
     )
     assert code == 0
     assert "exclusivity was not asked: rules keeps every association" in out

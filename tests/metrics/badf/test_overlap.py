@@ -45,7 +45,7 @@ def test_settings_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     for model in ("biased", "oracle"):
         code, _, err = equivox(
             *("run", f"simulated:{model}", "badf_two:gender,badf_negative:gender", "--data", "sample"),
-            *("--limit", 10, "--resamples", 99, "--output", tmp_path / model),
+            *("--limit", 10, "--scoring", "n_resamples=99", "--output", tmp_path / model),
         )
         assert code == 0, err
     code, out, err = equivox("compare", tmp_path / "biased", tmp_path / "oracle", "--csv", tmp_path / "csv")

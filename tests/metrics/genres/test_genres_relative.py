@@ -21,7 +21,8 @@ from equivox.metrics.genres.paired import aligned, value_of_sums
 from equivox.metrics.genres.simulated import PLANTED
 from equivox.report.figures import favoured
 from equivox.report.page.compared import favour_panels
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -21,7 +21,8 @@ from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.engines.simulated import SimulatedSettings
 from equivox.metrics.spoken_stereoset import SimulatedChoices, read_choice
 from equivox.run.annotating import stored_annotations
-from equivox.run.pipeline import RunSpec, execute
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
 from equivox.tasks.registry import resolve_tasks
 
@@ -162,7 +163,7 @@ def test_which_rule_decided_is_stored_with_the_words(tmp_path: Path) -> None:
 
 def test_greedy_is_another_task_by_name_and_sampling(equivox: Cli, tmp_path: Path) -> None:
     arguments = ("run", "simulated:random", "spoken_stereoset:gender,vibe_gender:candidate", "--data", "sample",
-                 "--output", tmp_path / "run", "--resamples", 199, "--limit", 24)  # fmt: skip
+                 "--output", tmp_path / "run", "--scoring", "n_resamples=199", "--limit", 24)  # fmt: skip
     code, out, err = equivox(*arguments, "--sampling", "greedy")
     assert code == 0, err
     assert "spoken_stereoset_greedy:gender" in out
@@ -170,7 +171,7 @@ def test_greedy_is_another_task_by_name_and_sampling(equivox: Cli, tmp_path: Pat
     # VIBE is greedy as declared: the same task under the same name.
     assert set(manifest["identity"]["tasks"]) == {"spoken_stereoset_greedy:gender", "vibe_gender:candidate"}
     assert manifest["command"]["sampling"] == "greedy"
-    assert equivox("score", tmp_path / "run", "--resamples", 199)[0] == 0
+    assert equivox("score", tmp_path / "run", "--scoring", "n_resamples=199")[0] == 0
     code, _, err = equivox(*arguments)
     assert code == 2 and "holds another run" in err
     code, _, err = equivox(*arguments, "--sampling", "gready")
@@ -234,7 +235,18 @@ def test_who_labels_by_hand_sees_the_options_and_not_which_is_the_stereotype(tmp
             options=FEW,
         )
     )
-    code, _, err = equivox("audit", "export", tmp_path / "run", "--n", 3, "--output", tmp_path / "audit")
+    code, _, err = equivox(
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        tmp_path / "run",
+        "--n",
+        3,
+        "--output",
+        tmp_path / "audit",
+    )
     assert code == 0, err
     sheet = (tmp_path / "audit" / "sheet.csv").read_text()
     assert "{option" not in sheet and "stereotypical" not in sheet
@@ -249,14 +261,15 @@ def test_the_real_instances_from_build_to_scores_and_the_same_from_score_alone(
     for model, slbs in (("oracle", 50), ("biased", 100)):
         folder = tmp_path / model
         code, out, err = equivox("run", f"simulated:{model}", "spoken_stereoset,spoken_stereoset_orders",
-                                 "--data", real_instances, "--output", folder, "--resamples", 199)  # fmt: skip
+                                 "--data", real_instances, "--output", folder,
+                                 "--scoring", "n_resamples=199")  # fmt: skip
         assert code == 0, err
         scores = [Score.from_dict(s) for s in json.loads((folder / "scores.json").read_text())["scores"]]
         for task in ("spoken_stereoset:gender", "spoken_stereoset:age", "spoken_stereoset_orders:gender"):
             found = whole(scores, task)
             assert [found[name] for name in ("slifs", "slms", "slbs")] == [100, 100, slbs]
         before = (folder / "scores.json").read_bytes()
-        code, again, _ = equivox("score", folder, "--resamples", 199)
+        code, again, _ = equivox("score", folder, "--scoring", "n_resamples=199")
         assert code == 0
         assert (folder / "scores.json").read_bytes() == before
         table = [line for line in out.splitlines() if "slbs" in line]

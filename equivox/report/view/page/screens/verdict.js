@@ -20,7 +20,7 @@ const line = (score, [from, to]) => {
     reach.style.width = `${place(high) - place(low)}%`;
     span.append(reach);
   }
-  const dot = el("i", { class: score.found ? "dot found" : "dot" });
+  const dot = el("i", { class: score.verdict === "found" ? "dot found" : "dot" });
   dot.style.left = `${place(at)}%`;
   span.append(dot);
   return span;
@@ -36,9 +36,9 @@ const scores = (app, family, own) => [...new Set(own.map((score) => score.name))
     const short = score.task.includes(":") ? score.task.slice(score.task.indexOf(":") + 1) : "all tasks";
     return [
       task ? el("a", { href: app.link("answers", { task: task.name }) }, short) : short,
-      score.undefined ? "—" : score.headline, line(score, scale), score.interval,
+      score.headline, line(score, scale), score.interval,
       ...(labelled ? [score.by_people || "—"] : []), score.q, score.used,
-      el("span", { class: "why" }, score.undefined ? `undefined: ${score.undefined}` : score.cannot_tell ? `this design cannot tell: ${score.cannot_tell}` : ""),
+      el("span", { class: "why" }, score.why ? `${score.verdict}: ${score.why}` : ""),
     ];
   }), labelled ? [1, 3, 4, 5, 6] : [1, 3, 4, 5]);
 });

@@ -1,0 +1,183 @@
+"""Word lists that metrics use: downloaded from their authors and checked, never shipped.
+
+`nrc`
+    NRC Word-Emotion Association Lexicon 0.92: ten categories, eight emotions and two sentiments.
+`sadcat`
+    The full stereotype content dictionaries: sociability and morality (warmth), ability and agency (competence), the
+    direction of each, and the valence of every word.
+
+Their licences allow research and forbid passing them on: `equivox data fetch nrc` downloads a list from its authors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from equivox.core.errors import RequestError, RunError, nearest
+from equivox.core.files import cache_folder
+
+LEXICA_FOLDER = "EQUIVOX_LEXICA"
+"""The environment variable that names the folder of the word lists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LexiconSource:
+    """Source of a word list: its web page, its licence and the checksum of the file.
+
+    `member` is the file inside the downloaded archive; empty if the download is the file itself.
+    """
+
+    name: str
+    title: str
+    home: str
+    url: str
+    licence: str
+    cite: str
+    file_name: str
+    sha256: str
+    megabytes: float
+    member: str = ""
+
+
+SOURCES: Mapping[str, LexiconSource] = {
+    "nrc": LexiconSource(
+        name="nrc",
+        title="NRC Word-Emotion Association Lexicon 0.92",
+        home="https://saifmohammad.com/WebPages/NRC-Emotion-Lexicon.htm",
+        url="https://saifmohammad.com/WebDocs/Lexicons/NRC-Emotion-Lexicon.zip",
+        licence="free for research and education, not for commerce, not to be passed on; (c) 2011 NRC Canada",
+        cite="Mohammad and Turney 2013, doi 10.1111/j.1467-8640.2012.00460.x",
+        file_name="NRC-Emotion-Lexicon-Wordlevel-v0.92.txt",
+        sha256="c3379cc3aba93500dfaea475aa76c1ef229ea175c035a5f428a682c1bb6c5be6",
+        megabytes=25,
+        member="NRC-Emotion-Lexicon-Wordlevel-v0.92.txt",
+    ),
+    "sadcat": LexiconSource(
+        name="sadcat",
+        title="Stereotype content dictionaries (SADCAT), full",
+        home="https://osf.io/yx45f/",
+        url="https://osf.io/download/m9nb5/",
+        licence="the authors state none for the file: ask them before passing it on",
+        cite="Nicolas, Bai and Fiske 2021, doi 10.1002/ejsp.2724",
+        file_name="Full Dictionaries.csv",
+        sha256="d05d7fdf07ccc20ad1673999c1693f401a5f48b9b18a4282944bb6eb0c94fc8b",
+        megabytes=2.2,
+    ),
+}
+
+
+def lexicon_source(name: str) -> LexiconSource:
+    """Return the source of the word list `name`; RequestError for another name."""
+    if name not in SOURCES:
+        raise RequestError(f"unknown word list {name!r}{nearest(name, SOURCES)}; known: {', '.join(SOURCES)}")
+    return SOURCES[name]
+
+
+def lexicon_folder() -> Path:
+    """Return the folder of fetched word lists: `$EQUIVOX_LEXICA`, else `equivox/lexica` in the user's cache."""
+    if folder := os.environ.get(LEXICA_FOLDER):
+        return Path(folder).expanduser()
+    return cache_folder("lexica")
+
+
+def fetch_lexicon(name: str, folder: Path | None = None, *, get: Callable[[str], bytes] | None = None) -> Path:
+    """Download a word list and return its path; a file with the right checksum is not fetched again.
+
+    Raises
+    ------
+    RequestError
+        Unknown name, a folder that cannot be written, or HF_HUB_OFFLINE is set.
+    RunError
+        The server does not answer, or the file has another checksum; nothing is kept then.
+    """
+    source = lexicon_source(name)
+    path = (folder or lexicon_folder()) / source.file_name
+    if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == source.sha256:
+        return path
+    if get is None:
+        if os.environ.get("HF_HUB_OFFLINE", "0").lower() in {"1", "true", "yes", "on"}:
+            raise RequestError(
+                f"HF_HUB_OFFLINE is set, so nothing is fetched; get {source.title} from {source.home} "
+                f"and put {source.file_name} into {path.parent}"
+            )
+        get = _get
+    try:
+        data = get(source.url)
+    except OSError as error:
+        raise RunError(f"{source.url} cannot be fetched ({error}); get it by hand from {source.home}") from error
+    content = _member(data, source)
+    _check(content, source.sha256, f"{source.url}", source)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+        partial.write_bytes(content)
+        partial.rename(path)
+    except OSError as error:
+        raise RequestError(f"cannot write {path} ({error.strerror or error}); name another folder") from error
+    return path
+
+
+def _get(url: str) -> bytes:
+    from urllib.request import Request, urlopen
+
+    with urlopen(Request(url, headers={"User-Agent": "equivox"}), timeout=120) as response:
+        return bytes(response.read())
+
+
+def _member(data: bytes, source: LexiconSource) -> bytes:
+    if not source.member:
+        return data
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = [name for name in archive.namelist() if name.rpartition("/")[2] == source.member]
+            if not names:
+                raise RunError(f"{source.url} holds no {source.member}; get it by hand from {source.home}")
+            return archive.read(min(names, key=len))
+    except zipfile.BadZipFile as error:
+        raise RunError(f"{source.url} is no zip archive ({error}); get it by hand from {source.home}") from error
+
+
+def _check(content: bytes, expected: str, where: str, source: LexiconSource) -> None:
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise RunError(
+            f"{where} is not the {source.title} that is expected: SHA-256 {found[:12]}…, expected {expected[:12]}…; "
+            f"compare it with {source.home}"
+        )
+
+
+def read_lexicon(name: str, path: Path | None = None, *, sha256: str | None = None) -> str:
+    """Return the text of a word list, checked against its checksum.
+
+    Parameters
+    ----------
+    path
+        The file; None: the file that `equivox data fetch` wrote.
+    sha256
+        Checksum of a custom file in the same layout; None: that of the published file.
+
+    Raises
+    ------
+    RequestError
+        The file does not exist, or its checksum differs.
+    """
+    source = lexicon_source(name)
+    path = (lexicon_folder() / source.file_name) if path is None else path
+    try:
+        content = path.read_bytes()
+    except OSError:
+        raise RequestError(
+            f"the word list {name!r} ({source.title}) is not at {path}; get it with `equivox data fetch {name}`"
+            f"{', install NRCLex, which carries it,' if name == 'nrc' else ''} or name its place in {LEXICA_FOLDER}"
+        ) from None
+    try:
+        _check(content, sha256 or source.sha256, str(path), source)
+    except RunError as error:
+        raise RequestError(str(error)) from None
+    return content.decode("utf-8-sig")

@@ -1,0 +1,167 @@
+"""Scores as people would have annotated the answers: the annotator's errors corrected by labels of some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from equivox.audit.labels import Label, Unit, comparable
+from equivox.audit.stored import AdjustedScore
+from equivox.core.encoded import EncodedValues
+from equivox.core.metric import Measure
+from equivox.core.samples import UNANSWERED, Samples
+from equivox.core.scores import Score
+from equivox.core.task import UNSTATED, Attribute, Task, digest
+from equivox.engines import model_label
+from equivox.run.manifest import read_manifest
+from equivox.run.pipeline import run_tasks
+from equivox.run.scoring import families, open_samples, read_records, read_scores
+
+MIN_LABELS = 5
+"""The number of labelled responses that every group of a task needs before its score is corrected."""
+
+
+def corrected_scores(by_attribute: Mapping[str, Sequence[Unit]], annotator: str | None) -> list[AdjustedScore]:
+    """Return every attribute score of the audited runs as people would have annotated it.
+
+    A score takes the labels of its own run, task and attribute, never those of another model or task.
+    """
+    found = []
+    for run in sorted({unit.run for units in by_attribute.values() for unit in units}):
+        manifest = read_manifest(run)
+        model = model_label(str(manifest["command"]["model"]))
+        scores = read_scores(run, annotator)
+        tasks = run_tasks(run)
+        samples = open_samples(run, tasks, annotator or str(manifest["command"]["annotator"]))
+        declared = {(task.name, attribute.name): attribute for task in tasks for attribute in task.attributes}
+        wording = _wordings(run, annotator)
+        own_found: list[AdjustedScore] = []
+        for score in scores:
+            attribute, measure = declared.get((score.task, score.attribute or "")), _measure(tasks, score)
+            if attribute is None or not score.defined or score.subset or measure is None or measure.corrected is None:
+                continue
+            # A response that several tasks share is on the sheet once, so that its label speaks for all of them.
+            units = [u for u in by_attribute.get(attribute.name, ()) if (u.run, u.attribute) == (run, attribute)]
+            plain = _as_stored(model, run, score)
+            own = samples[score.task]
+            if adjusted := _corrected(plain, own, attribute, units, wording, score.min_count, measure.corrected):
+                own_found.append(adjusted)
+        for score in scores:
+            measure = _measure(tasks, score)
+            if score.is_whole and score.defined and measure is not None and measure.corrected is not None:
+                parts = {one.attribute: one for one in own_found if one.task == score.task}
+                if score.parts and all(name in parts for name in score.parts):
+                    found.append(_whole(model, run, score, parts))
+        found += own_found
+    return found
+
+
+def _measure(tasks: Sequence[Task], score: Score) -> Measure | None:
+    """Return the measure of a score in its family's metric."""
+    members = families(tasks).get(score.family)
+    return None if members is None else members[0].metric.by_name.get(score.name)
+
+
+def _as_stored(model: str, run: Path, score: Score) -> AdjustedScore:
+    """Return a score that takes the annotator at its word, without a correction."""
+    return AdjustedScore(
+        model=model,
+        task=score.task,
+        attribute=score.attribute or "",
+        value=score.value,
+        estimate=score.estimate,
+        own_low=score.ci_low,
+        own_high=score.ci_high,
+        run=str(run),
+    )
+
+
+def _whole(model: str, run: Path, score: Score, parts: Mapping[str, AdjustedScore]) -> AdjustedScore:
+    """Return a task's score corrected by labels: the mean of its attributes, as its score is.
+
+    The attributes share their responses. The mean of the ends of their intervals holds whatever their errors have in
+    common; it is wider than needed where they have little.
+    """
+    plain = _as_stored(model, run, score)
+    own = [parts[name] for name in score.parts]
+    if reason := next((f"{one.attribute}: {one.undefined}" for one in own if one.undefined), None):
+        return replace(plain, undefined=reason)
+    to_halve = [one.labels_to_halve for one in own]
+    return replace(
+        plain,
+        # As in the task's own estimate, noise that lies below zero counts against noise above it.
+        corrected=max(0.0, fmean(one.unclipped for one in own)),
+        unclipped=fmean(one.unclipped for one in own),
+        ci_low=fmean(one.ci_low for one in own),
+        ci_high=fmean(one.ci_high for one in own),
+        labels={group: min(one.labels[group] for one in own) for group in own[0].labels},
+        labels_to_halve=None if None in to_halve else max(n for n in to_halve if n is not None),
+    )
+
+
+def _wordings(run: Path, annotator: str | None) -> dict[tuple[str, Label], str]:
+    """Return, for each open attribute and comparable label, the wording that the run's scores count it as."""
+    rows = read_records(run, "", "open_values", annotator) or []
+    return {(row["attribute"], comparable([row["value"]])): row["counts_as"] for row in rows}
+
+
+def _corrected(
+    score: AdjustedScore,
+    samples: Samples,
+    attribute: Attribute,
+    units: Sequence[Unit],
+    wording: Mapping[tuple[str, Label], str],
+    min_count: int,
+    correct: Callable[..., Any],
+) -> AdjustedScore | None:
+    """Return the score corrected by the labels of its responses; None if none of them is labelled.
+
+    All answered responses count, those that the annotator could not parse as well: people may find a value there.
+    """
+    import numpy as np
+
+    def one(value: str) -> str:
+        if attribute.options:
+            return value
+        (plain,) = comparable([value])
+        return wording.get((attribute.name, (plain,)), plain)
+
+    answered = ~samples.has_status(*UNANSWERED, "empty")
+    keys = [key for key, has in zip(samples.keys, answered.tolist(), strict=True) if has]
+    place = {key: number for number, key in enumerate(keys)}
+    known = [unit for unit in units if unit.response in place]
+    settled = [(place[u.response], u.agreed, u.weight) for u in known if u.agreed is not None]
+    if not settled:
+        return None
+    values = samples.values(attribute.name)
+    values = values.renamed([one(name) for name in values.names])
+    if attribute.role != "refusal":  # As the score does: a response that declines has no other value.
+        parsed = samples.has_status("parsed")[values.rows]
+        values = EncodedValues(values.rows[parsed], values.codes[parsed], values.names, values.n_rows)
+    found = correct(
+        values.take(answered),
+        samples.groups.take(answered),
+        clusters=samples.clusters.take(answered),
+        blocks=samples.blocks.take(answered) if samples.blocks else None,
+        labelled_rows=[row for row, _, _ in settled],
+        labels=[sorted({one(value) for value in label if value != UNSTATED}) for _, label, _ in settled],
+        weights=[weight for _, _, weight in settled],
+        min_count=min_count,
+        min_labels=MIN_LABELS,
+        rng=np.random.default_rng(int(digest([score.task, score.attribute])[:16], 16)),
+    )
+    split = len(known) - len(settled)
+    return replace(
+        score,
+        corrected=found.estimate,
+        unclipped=found.estimate_unclipped,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        labels=dict(zip(found.groups, found.labels, strict=True)),
+        labels_to_halve=found.labels_to_halve,
+        undefined=found.undefined,
+        notes=[*found.notes, *([f"{split} responses on which people are split are left out"] if split else [])],
+    )

@@ -1,0 +1,273 @@
+"""Which answers people label: drawn evenly from runs, shown without the group, the speaker, or the annotation."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from equivox.annotate.model import prompt_text
+from equivox.core.errors import RequestError, nearest
+from equivox.core.samples import UNANSWERED, Row, Samples
+from equivox.core.segments import Segment
+from equivox.core.task import Attribute, Task, digest
+from equivox.core.variants import SHUFFLED
+from equivox.run.annotating import stored_texts
+from equivox.run.manifest import read_manifest
+from equivox.run.pipeline import run_tasks
+from equivox.run.scoring import open_samples
+from equivox.run.stages import SEEN, check_stage, questions_at, segments_at
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PER = ("model", "task", "condition", "group")
+"""The properties over which a sheet can be spread evenly."""
+
+_STATUS = "status."
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One response on a sheet, under a name without meaning; `weight` is the number of responses it was drawn for.
+
+    With `segment` it is what the annotator saw at one stage of the annotation: `text` is that, and `stage` its name.
+    With `judged` the annotator's lists stand below it, and people say how good they are.
+    """
+
+    item: str
+    run: Path
+    model: str
+    task: Task
+    row: Row
+    text: str = ""
+    weight: float = 1.0
+    segment: Segment | None = None
+    stage: str = ""
+    judged: bool = False
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The attributes to be labelled."""
+        if self.segment is None:
+            return self.task.attributes
+        return shares_of(self.segment.attributes) if self.judged else self.segment.attributes
+
+    @property
+    def prompt(self) -> str:
+        """The prompt, with the plan's metadata filled in: the options of a choice, in their order; none at a stage."""
+        if self.segment is not None:
+            return ""
+        metadata = self.row.metadata
+        return re.sub(r"\{([a-z_][a-z0-9_]*)\}", lambda match: metadata.get(match[1], match[0]), self.task.prompt.text)
+
+
+def shares_of(attributes: Sequence[Attribute]) -> tuple[Attribute, ...]:
+    """Return what people are asked about the annotator's lists: the precision and the recall of each, 0 to 1."""
+    return tuple(
+        Attribute(name=f"{attribute.name} {name}", asks=asks.format(attribute.asks))
+        for attribute in attributes
+        if attribute.is_list
+        for name, asks in (
+            ("precision", "of the listed {}: the share that the text bears out, 0 to 1"),
+            ("recall", "of all {} in the text: the share that is listed, 0 to 1"),
+        )
+    )
+
+
+def draw(
+    folders: Sequence[Path],
+    *,
+    n: int,
+    per: Sequence[str],
+    seed: int = 0,
+    annotator: str | None = None,
+    among: Callable[[Task, Samples], NDArray[np.bool_]] | None = None,
+) -> list[Drawn]:
+    """Return `n` answered responses of every combination of `per`, in random order.
+
+    `among` returns which samples of a task can be drawn; by default all that were answered. A response that several
+    tasks share is drawn once. The same runs, numbers and seed draw the same responses. RequestError for an unknown
+    `per`, and if there are no answers; with `among` there may be none.
+    """
+    for name in per:
+        if name not in PER:
+            raise RequestError(f"`per` names {', '.join(PER)}; got {name!r}{nearest(name, PER)}")
+    cells: dict[tuple[str, ...], list[_Ticket]] = {}
+    sizes: Counter[tuple[str, ...]] = Counter()
+    for folder in folders:
+        manifest = read_manifest(folder)
+        tasks = [task for task in run_tasks(folder) if task.condition != SHUFFLED]
+        opened = open_samples(folder, tasks, annotator or str(manifest["command"]["annotator"]))
+        model = str(manifest["command"]["model"])
+        seen: set[str] = set()
+        for task in tasks:
+            samples = opened[task.name]
+            answered = ~samples.has_status(*UNANSWERED, "empty")
+            if among is not None:
+                answered &= among(task, samples)
+            keys, groups = samples.keys, samples.groups.texts()
+            for number in answered.nonzero()[0].tolist():
+                key = keys[number]
+                if key in seen:
+                    continue
+                seen.add(key)
+                place = {
+                    "model": f"{model} {folder}",
+                    "task": task.name,
+                    "condition": task.condition,
+                    "group": groups[number],
+                }
+                item = digest([seed, "item", model, key])[:12]
+                named = tuple(place[name] for name in per)
+                sizes[named] += 1
+                cell = cells.setdefault(named, [])
+                cell.append(_Ticket(digest([seed, "draw", item]), item, folder, model, task, samples, number, key))
+                # A response that is not among the first n of its cell now can never enter them.
+                if len(cell) > 4 * n:
+                    cell[:] = sorted(cell)[:n]
+    weights = {named: sizes[named] / min(n, len(cell)) for named, cell in cells.items()}
+    chosen = [(weights[named], ticket) for named, cell in cells.items() for ticket in sorted(cell)[:n]]
+    tickets = [ticket for _, ticket in chosen]
+    if not tickets:
+        if among is not None:
+            return []
+        raise RequestError(f"no response of {', '.join(map(str, folders))} can be shown: none was answered")
+    texts = {folder: stored_texts(folder, [t.key for t in tickets if t.folder == folder]) for folder in folders}
+    drawn = []
+    for weight, ticket in chosen:
+        (row,) = ticket.samples.take([ticket.number]).rows()
+        text = texts[ticket.folder].get(ticket.key) or ""
+        drawn.append(Drawn(ticket.item, ticket.folder, ticket.model, ticket.task, row, text, weight))
+    return sorted(drawn, key=lambda one: one.item)
+
+
+@dataclass(frozen=True, order=True)
+class _Ticket:
+    """One candidate response; those with the smallest `order` of a cell are drawn."""
+
+    order: str
+    item: str = field(compare=False)
+    folder: Path = field(compare=False)
+    model: str = field(compare=False)
+    task: Task = field(compare=False)
+    samples: Samples = field(compare=False)
+    number: int = field(compare=False)
+    key: str = field(compare=False)
+
+
+def draw_sheet(
+    folders: Sequence[Path],
+    stage: str | None,
+    *,
+    n: int,
+    per: Sequence[str],
+    seed: int = 0,
+    annotator: str | None = None,
+    judge: bool = False,
+) -> list[Drawn]:
+    """Return responses as `draw` does, or what the annotator saw at a stage as `draw_stage` does."""
+    if stage is not None:
+        return draw_stage(folders, stage, n=n, per=per, seed=seed, annotator=annotator, judge=judge)
+    if judge:
+        raise RequestError("`--judge` is about one stage of an annotation; give `--stage`, or leave it out")
+    return draw(folders, n=n, per=per, seed=seed, annotator=annotator)
+
+
+def draw_stage(
+    folders: Sequence[Path],
+    stage: str,
+    *,
+    n: int,
+    per: Sequence[str],
+    seed: int = 0,
+    annotator: str | None = None,
+    judge: bool = False,
+) -> list[Drawn]:
+    """Return what the annotator saw at a stage for `n` responses of every combination of `per`, in random order.
+
+    A response with several segments at the stage, such as two profiles, is there once for each. Of questions about
+    findings `n` are drawn for every run, whatever `per` says: they belong to no response. With `judge` the annotator's
+    lists stand below, and people are asked for their precision and recall. RequestError for an unknown stage, if the
+    annotator answered nothing there, and for `judge` where it gave no lists.
+    """
+    drawn: list[Drawn] = []
+    of_responses: list[Path] = []
+    for folder in folders:
+        tasks = [task for task in run_tasks(folder) if task.condition != SHUFFLED]
+        check_stage(stage, tasks, folder)
+        if any(stage in task.annotation.stages() for task in tasks):
+            of_responses.append(folder)
+        if any(task.metric.follow_up and stage in task.metric.follow_up.stages for task in tasks):
+            drawn += _questions(folder, tasks, stage, n, seed, annotator)
+    if of_responses:
+        among = partial(_having, stage)
+        responses = draw(of_responses, n=n, per=per, seed=seed, annotator=annotator, among=among)
+        for folder in of_responses:
+            own = [one for one in responses if one.run == folder]
+            texts = stored_texts(folder, [one.row.key for one in own])
+            for one in own:
+                for segment in segments_at(one.task, one.row, texts[one.row.key] or "", stage):
+                    item = digest([seed, "item", one.item, segment.name])[:12]
+                    at = replace(one, item=item, text=prompt_text(segment), segment=segment, stage=stage)
+                    drawn.append(_judged(at, segment) if judge else at)
+    if judge:
+        drawn = [one for one in drawn if one.judged]
+        if not drawn:
+            raise RequestError(f"the annotator gives no lists at the stage {stage!r}, so leave `--judge` out")
+    if not drawn:
+        raise RequestError(
+            f"the annotator answered nothing at the stage {stage!r} of {', '.join(map(str, folders))}; name another "
+            "stage or `--annotator`"
+        )
+    return sorted(drawn, key=lambda one: one.item)
+
+
+def _judged(one: Drawn, segment: Segment) -> Drawn:
+    """Return a text with the annotator's lists below it; unchanged if there are none that could be read."""
+    answer = one.row.segments[segment.name]
+    lists = [attribute for attribute in segment.attributes if attribute.is_list]
+    if answer.status != "parsed" or not lists:
+        return one
+    listed = [f"- {a.name} ({a.asks}): {'; '.join(answer.values.get(a.name, ())) or 'nothing'}" for a in lists]
+    return replace(one, text="\n".join([one.text, "", "What was listed:", *listed]), judged=True)
+
+
+def _having(stage: str, task: Task, samples: Samples) -> NDArray[np.bool_]:
+    """Return which samples of a task have a segment at the stage that the annotator answered about."""
+    import numpy as np
+
+    found = np.zeros(len(samples), dtype=bool)
+    if stage in task.annotation.stages():
+        for column in samples.columns:
+            name = column.removeprefix(_STATUS)
+            if column != name and task.annotation.stage_of(name) == stage:
+                found |= samples.has_status(*SEEN, segment=name)
+    return found
+
+
+def _questions(
+    folder: Path, tasks: Sequence[Task], stage: str, n: int, seed: int, annotator: str | None
+) -> list[Drawn]:
+    manifest = read_manifest(folder)["command"]
+    asked = questions_at(folder, tasks, annotator or str(manifest["annotator"]), stage)
+    model = str(manifest["model"])
+    found = {
+        digest([seed, "item", model, str(folder), segment.digest])[:12]: (task, segment) for task, segment, _ in asked
+    }
+    chosen = sorted(found.items(), key=lambda entry: digest([seed, "draw", entry[0]]))[:n]
+    nobody = Row(group="", cluster="", stratum="", status="parsed")
+    return [
+        Drawn(item, folder, model, task, nobody, prompt_text(segment), len(found) / len(chosen), segment, stage)
+        for item, (task, segment) in chosen
+    ]
+
+
+def drawn_counts(drawn: Sequence[Drawn]) -> Counter[tuple[str, str]]:
+    """Count the responses on a sheet by model and group."""
+    return Counter((one.model, one.row.group) for one in drawn)

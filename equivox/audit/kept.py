@@ -1,0 +1,196 @@
+"""Audits of an annotator: labels are scored, kept with the runs that they are about, and computed again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from equivox.audit.agreement import Audit, attribute_audit, by_place, with_lists
+from equivox.audit.correction import corrected_scores
+from equivox.audit.folder import label_files, labels_csv
+from equivox.audit.labels import (
+    ADJUDICATED,
+    KEY_FILE,
+    Key,
+    asked_of,
+    by_person,
+    people_labels,
+    read_key,
+    units_of,
+)
+from equivox.audit.stored import ANSWERS, AUDIT_FILE, AUDIT_FOLDER, OF_THE_SCORE
+from equivox.core.errors import RequestError
+from equivox.core.files import read_document, write_document, write_text
+from equivox.core.plain import as_plain, split_by
+from equivox.core.scores import NAN
+from equivox.core.task import Attribute
+from equivox.run.differing import Compared
+from equivox.run.file_hashes import state_hashes
+from equivox.run.manifest import read_manifest
+from equivox.run.opening import open_run
+from equivox.run.pipeline import writing
+
+Rows = Sequence[tuple[str, str, str]]
+"""Item, attribute and label of each label."""
+
+
+def annotators_of(folder: Path, annotator: str | None) -> dict[Path, str]:
+    """Return the annotator that labels in `folder` check, for each run: `annotator`, or else the run's own."""
+    runs = {Path(entry["run"]) for entry in read_key(folder).values()}
+    for run in runs:
+        open_run(run)
+    return {run: annotator or str(read_manifest(run)["command"]["annotator"]) for run in sorted(runs)}
+
+
+def score_audit(folder: Path, files: Sequence[Path], annotator: str | None = None) -> Audit:
+    """Compare the annotator with the labels in `files` (one per person) of the sheet in `folder`.
+
+    What nobody labelled is counted as such, and what the annotator could not annotate as unread; neither is agreement.
+    Labels of whole answers correct the scores, those of one stage of the annotation do not. RequestError as in
+    `units_of`.
+    """
+    key = read_key(folder)
+    units, missing = units_of(folder, key, files, annotator)
+    by_attribute = split_by(units, lambda unit: unit.attribute.name)
+    raters = sorted({name for unit in units for name in unit.people})
+    stage = next((entry["stage"] for entry in key.values() if "stage" in entry), "")
+    if not stage:
+        return Audit(
+            raters=raters,
+            n_responses=len({unit.item for unit in units}),
+            attributes=[attribute_audit(name, members) for name, members in by_attribute.items()],
+            scores=corrected_scores(by_attribute, annotator),
+        )
+    return Audit(
+        raters=raters,
+        n_responses=len({(unit.run, unit.response or unit.item) for unit in units}),
+        attributes=[
+            replace(with_lists(attribute_audit(name, by_place(members)), members), unlabelled=missing[name])
+            for name, members in by_attribute.items()
+        ],
+        scores=(),
+        stage=stage,
+    )
+
+
+def is_judged(key: Key) -> bool:
+    """Return whether people judge the annotator's lists, rather than label what it labelled."""
+    return any(entry.get("judged") for entry in key.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedStage:
+    """The mean of labels of one stage of the annotation, shares from 0 to 1.
+
+    `n` counts labels, `low` to `high` is a 95 % interval over them: NaN if all labels are equal or there are fewer than
+    two.
+    """
+
+    name: str
+    value: float
+    n: int
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedStages:
+    """The stages that people judged; `left_out` counts what nobody judged, by folder."""
+
+    measures: Sequence[CheckedStage]
+    left_out: Mapping[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the stages as plain JSON values; NaN becomes None."""
+        return {"measures": as_plain([vars(measure) for measure in self.measures]), "left_out": dict(self.left_out)}
+
+
+def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> CheckedStages:
+    """Return the mean precision and recall of the annotator's lists as people judge them, 0 to 1, per attribute.
+
+    Each text counts once, with the mean of its judges; the interval is over texts. `left_out` counts what nobody
+    judged. RequestError as in `score_stage`, and for a label that is no number from 0 to 1.
+    """
+    import numpy as np
+
+    from equivox.statistics.bootstrap import mean_interval
+
+    asked = asked_of(key)
+    people = people_labels(folder, key, asked, files, _share)
+    by_name: dict[str, list[float]] = {}
+    for (_, name), given in people.items():
+        decided = given.get(ADJUDICATED)
+        by_name.setdefault(name, []).append(fmean(given.values()) if decided is None else decided)
+    (stage,) = {entry["stage"] for entry in key.values()}
+    measures = []
+    for name, values in by_name.items():
+        low, high = mean_interval(values, rng=np.random.default_rng(0))
+        measures.append(CheckedStage(name=f"{stage}: {name}", value=fmean(values), n=len(values), low=low, high=high))
+    missing = len(asked) - len(people)
+    return CheckedStages(measures=measures, left_out={folder.name: missing} if missing else {})
+
+
+def _share(text: str, attribute: Attribute, where: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = NAN
+    if not 0 <= share <= 1:
+        raise RequestError(f"{where}: {attribute.name} is a number from 0 to 1, got {text!r}")
+    return share
+
+
+def store_audit(folder: Path, files: Sequence[Path], audit: Audit, annotators: Mapping[Path, str]) -> list[Path]:
+    """Keep an audit with each of its runs, in place of an earlier one of the same name; return their folders.
+
+    `folder` is the label folder, `files` are its labels, and `annotators` holds the one that was checked in each run.
+    """
+    key, given_by = read_key(folder), by_person(files)
+    written = []
+    for run, annotator in annotators.items():
+        place = run / AUDIT_FOLDER / (audit.stage or ANSWERS)
+        own = {item: {**entry, "run": "../..", "model": ""} for item, entry in key.items() if Path(entry["run"]) == run}
+        people = {
+            name: [(item, attribute, label) for _, item, attribute, label in given if item in own]
+            for name, given in given_by.items()
+        }
+        labels = {name: rows for name, rows in people.items() if rows}
+        with writing(run):
+            _replace(place, folder, own, labels, _document(audit, run, annotator))
+            state_hashes(run)
+        written.append(place)
+    return written
+
+
+def compare_audits(run: Path, compared: Compared) -> None:
+    """Score the labels that are kept with a run again, and compare every number with those stated."""
+    for path in sorted((run / AUDIT_FOLDER).glob(f"*/{AUDIT_FILE}")):
+        stated, place = read_document(path), path.parent
+        again = score_audit(place, label_files(place), stated["annotator"])
+        plain = json.loads(json.dumps(_document(again, run.resolve(), stated["annotator"])))
+        where = path.relative_to(run).as_posix()
+        for name in dict.fromkeys((*stated, *plain)):
+            compared.values(where, name, stated.get(name), plain.get(name))
+
+
+def _document(audit: Audit, run: Path, annotator: str) -> dict[str, Any]:
+    document = audit.as_dict() | {"annotator": annotator, "raters": len(audit.raters)}
+    own = [one for one in document["scores"] if one["run"] == str(run)]
+    kept = [{name: value for name, value in one.items() if name not in ("run", "model", *OF_THE_SCORE)} for one in own]
+    return document | {"scores": kept}
+
+
+def _replace(place: Path, folder: Path, key: Key, labels: Mapping[str, Rows], document: Mapping[str, Any]) -> None:
+    if place.is_dir() and place.resolve() != folder.resolve():
+        shutil.rmtree(place)
+    write_document(place / KEY_FILE, key)
+    for number, (name, rows) in enumerate(labels.items(), 1):
+        # The names of those who labelled stay where they did.
+        file = f"{ADJUDICATED}.csv" if name == ADJUDICATED else f"labels-person-{number}.csv"
+        write_text(place / file, labels_csv(rows))
+    write_document(place / AUDIT_FILE, document)

@@ -1,0 +1,248 @@
+"""People's labels of answers, and what the annotator found in the same answers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from equivox.annotate.merging import lemmas
+from equivox.annotate.schema import canonical
+from equivox.core.errors import RequestError, nearest
+from equivox.core.files import CHECKSUM
+from equivox.core.samples import Row
+from equivox.core.segments import SegmentAnnotation
+from equivox.core.task import OTHER, UNSTATED, Attribute
+from equivox.run.manifest import read_manifest
+from equivox.run.pipeline import run_tasks
+from equivox.run.scoring import sample_rows
+from equivox.run.stages import questions_at
+
+KEY_FILE = "key.json"
+"""The file that maps the rows of a blind sheet to responses."""
+Key = Mapping[str, Mapping[str, Any]]
+"""The contents of this file, by item."""
+
+ADJUDICATED = "adjudicated"
+"""The name of the file, without its ending, with the decisions on what people say differently."""
+
+Label = tuple[str, ...]
+Given = TypeVar("Given")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """One attribute of one response: the annotator's value, and each person's value by name.
+
+    `response` is the response's key. `weight` is the number of responses for which it was drawn. `decided` is the value
+    that somebody settled on after people differed.
+    """
+
+    item: str
+    run: Path
+    model: str
+    task: str
+    attribute: Attribute
+    group: str
+    response: str
+    given: Label | None
+    people: Mapping[str, Label]
+    weight: float = 1.0
+    decided: Label | None = None
+
+    @property
+    def agreed(self) -> Label | None:
+        """The value that was decided, or else the one that most people give; None if they are split."""
+        if self.decided is not None:
+            return self.decided
+        ranked = Counter(self.people.values()).most_common(2)
+        if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
+            return None
+        return ranked[0][0] if ranked else None
+
+
+def read_key(folder: Path) -> Key:
+    """Return the key of the sheet in `folder`, with the runs' absolute paths; RequestError if it cannot be read."""
+    try:
+        found = json.loads((folder / KEY_FILE).read_text("utf-8"))
+        found.pop(CHECKSUM, None)  # of a key that is kept with a run
+        return {item: {**entry, "run": str((folder / entry["run"]).resolve())} for item, entry in found.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise RequestError(f"{folder} has no readable {KEY_FILE}; name the folder that `audit label` wrote") from None
+
+
+def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | None) -> tuple[list[Unit], Counter[str]]:
+    """Return every labelled attribute of every item beside what the annotator found, and how many lack a label.
+
+    The second counts, by attribute, what is asked and nobody labelled. RequestError, with the line, for an item or
+    attribute that is not on the sheet, for a value that a closed choice does not offer, and for a second label of one
+    person.
+    """
+    asked = asked_of(key)
+    people = people_labels(folder, key, asked, files, label_of)
+    answers = _answers(key, annotator)
+    units = [
+        _unit(item, key[item], asked[item, name], _annotated(answers[item], asked[item, name], key[item]), given)
+        for (item, name), given in people.items()
+    ]
+    return units, Counter(name for item, name in asked if (item, name) not in people)
+
+
+def people_labels(
+    folder: Path,
+    key: Key,
+    asked: Mapping[tuple[str, str], Attribute],
+    files: Sequence[Path],
+    read: Callable[[str, Attribute, str], Given],
+) -> dict[tuple[str, str], dict[str, Given]]:
+    """Return each person's label of what is `asked`, as `read` takes it, where there is one."""
+    people: dict[tuple[str, str], dict[str, Given]] = {}
+    for person, labels in by_person(files).items():
+        for where, item, name, text in labels:
+            if item not in key:
+                raise RequestError(f"{where}: nothing is called {item!r} on the sheet of {folder}")
+            if (item, name) not in asked:
+                known = [other for of_item, other in asked if of_item == item]
+                raise RequestError(f"{where}: {item} has no attribute {name!r}{nearest(name, known)}")
+            given = people.setdefault((item, name), {})
+            if person in given:
+                raise RequestError(f"{where}: {person} has labelled {name} of {item} already; remove one label")
+            given[person] = read(text, asked[item, name], where)
+    if not people:
+        raise RequestError(f"no label is filled in in {', '.join(map(str, files))}; fill in the column `label`")
+    return people
+
+
+def asked_of(key: Key) -> dict[tuple[str, str], Attribute]:
+    """Return what people are asked about each item: the attributes of its stage, else those of its task."""
+    tasks = {run: {task.name: task for task in run_tasks(run)} for run in {Path(e["run"]) for e in key.values()}}
+    asked: dict[tuple[str, str], Attribute] = {}
+    for item, entry in key.items():
+        declared = entry.get("attributes")
+        own = tasks[Path(entry["run"])][entry["task"]].attributes if declared is None else map(attribute_of, declared)
+        asked |= {(item, attribute.name): attribute for attribute in own}
+    return asked
+
+
+def attribute_of(fields: Mapping[str, Any]) -> Attribute:
+    """Return the attribute that a key holds as plain values."""
+    return Attribute(**{**fields, "options": tuple(fields["options"]), "words": (), "favourable": ()})
+
+
+def _unit(
+    item: str, entry: Mapping[str, Any], attribute: Attribute, given: Label | None, people: Mapping[str, Label]
+) -> Unit:
+    """Return one attribute of an entry of a key, with the annotator's value and the labels by person."""
+    return Unit(
+        item=item,
+        run=Path(entry["run"]),
+        model=entry["model"],
+        task=entry["task"],
+        attribute=attribute,
+        group=entry["group"],
+        response=entry["response"],
+        weight=float(entry.get("weight", 1.0)),
+        given=given,
+        decided=people.get(ADJUDICATED),
+        people={person: label for person, label in people.items() if person != ADJUDICATED},
+    )
+
+
+def by_person(files: Sequence[Path]) -> dict[str, list[tuple[str, str, str, str]]]:
+    """Return each person's labels by name: where it stands, the item, the attribute and the label.
+
+    A CSV holds the labels of one person, who is called after it; equal file names also get their folder. A JSON file is
+    an export of Label Studio with any number of people.
+    """
+    from equivox.audit.label_studio import exported_labels
+
+    tables = [file for file in files if file.suffix.casefold() != ".json"]
+    stems = Counter(file.stem for file in tables)
+    found: dict[str, list[tuple[str, str, str, str]]] = {}
+    for file in tables:
+        name = file.stem.removeprefix("labels-") if stems[file.stem] == 1 else f"{file.parent.name}/{file.stem}"
+        found[name] = [
+            (f"{file}, line {line}", item, attribute, label) for line, item, attribute, label in filled_in(file)
+        ]
+    for file in files:
+        if file not in tables:
+            for where, person, item, name, text in exported_labels(file):
+                found.setdefault(person, []).append((where, item, name, text))
+    return found
+
+
+def filled_in(file: Path) -> Iterable[tuple[int, str, str, str]]:
+    """Yield the line, item, attribute and label of each row of a sheet that has a label."""
+    try:
+        text = file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"labels {file} cannot be read ({error}); give CSV in UTF-8") from None
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    for name in ("item", "attribute", "label"):
+        if name not in (reader.fieldnames or ()):
+            raise RequestError(f"labels {file} lack the column {name!r}; keep the columns of the sheet")
+    for row in reader:
+        if (row["label"] or "").strip():
+            yield reader.line_num, row["item"].strip(), row["attribute"].strip(), row["label"].strip()
+
+
+def label_of(text: str, attribute: Attribute, where: str) -> Label:
+    """Return a person's label as a sorted set of values, for comparison."""
+    given = [part.strip() for part in text.split(";")] if attribute.is_list else [text]
+    if not attribute.options:
+        return comparable(given)
+    offered = {option.casefold(): option for option in (*attribute.options, OTHER, UNSTATED)}
+    for value in given:
+        if value.casefold() not in offered:
+            raise RequestError(
+                f"{where}: {attribute.name} is one of {', '.join(offered.values())}, got {value!r}"
+                f"{nearest(value, offered.values())}"
+            )
+    return tuple(sorted({offered[value.casefold()] for value in given}))
+
+
+def comparable(values: Iterable[str]) -> Label:
+    """Return open values as a sorted set of lemmas, so that wordings can be compared; `unstated` if there is none."""
+    said = {plain for value in values if (plain := canonical(value)) and plain != UNSTATED}
+    return tuple(sorted(set(map(lemmas, said)))) or (UNSTATED,)
+
+
+def _answers(key: Key, annotator: str | None) -> dict[str, Row | SegmentAnnotation | None]:
+    """Return what the annotator found for each item: the whole response, or a segment of it; None if there is none."""
+    found: dict[str, Row | SegmentAnnotation | None] = {}
+    for run in sorted({Path(entry["run"]) for entry in key.values()}):
+        own = {item: entry for item, entry in key.items() if Path(entry["run"]) == run}
+        name = annotator or str(read_manifest(run)["command"]["annotator"])
+        named = {entry["task"] for entry in own.values() if entry["response"]}
+        tasks = run_tasks(run)
+        read = sample_rows(run, [task for task in tasks if task.name in named], name) if named else {}
+        rows = {(task, row.key): row for task, of_task in read.items() for row in of_task}
+        questions: dict[str, SegmentAnnotation] = {}
+        if any(not entry["response"] for entry in own.values()):
+            (stage,) = {entry["stage"] for entry in own.values()}
+            questions = {segment.digest: answer for _, segment, answer in questions_at(run, tasks, name, stage)}
+        for item, entry in own.items():
+            row = rows.get((entry["task"], entry["response"]))
+            if not entry["response"]:
+                found[item] = questions.get(entry["question"])
+            elif row is None:
+                raise RequestError(f"{run} no longer holds response {entry['response'][:12]}; restore the run")
+            else:
+                found[item] = row.segments.get(entry["segment"]) if "stage" in entry else row
+    return found
+
+
+def _annotated(answer: Row | SegmentAnnotation | None, attribute: Attribute, entry: Mapping[str, Any]) -> Label | None:
+    """Return the annotator's values of an attribute as a label; None if it could not read the answer."""
+    readable = {"parsed"} if "stage" in entry else {"parsed", "refused"}
+    if answer is None or answer.status not in readable:
+        return None
+    values = answer.values.get(attribute.name, ())
+    if not values:
+        return (UNSTATED,)
+    return tuple(sorted(values)) if attribute.options else comparable(values)

@@ -1,0 +1,1 @@
+"""What is written to disk line by line, so that a kill loses nothing."""

@@ -1,0 +1,146 @@
+"""A journal: a file of JSON lines that grows at its end, each line with its checksum.
+
+A line is handed to the operating system at once: a kill of the process loses nothing. Against a loss of power a thread
+flushes the journal to disk, at most `sync_seconds` after a line; the writer does not wait for it. Runs store responses
+and annotations this way, and the construction of corpora what it asked of models.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_json
+
+from equivox.core.files import WRITTEN, damaged, refused
+
+
+class Journal:
+    """The end of a journal, where records are added; the file is made with the first record.
+
+    With `new` the file must not be there yet. Otherwise records follow those in it, and half a line that a kill left at
+    its end goes away. Only one process may append; any number may read meanwhile.
+    """
+
+    def __init__(self, path: Path, *, new: bool = False, sync_seconds: float = 1.0) -> None:
+        self.path = path
+        self.size = 0
+        """The size of the file in bytes, 0 before the first record."""
+        self._new = new
+        self._sync_seconds = sync_seconds
+        self._file = -1
+        self._syncing: _Syncing | None = None
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Store one record: a kill of the process after this returns does not lose it.
+
+        Raises StorageError when the disk refuses; what was stored before is whole.
+        """
+        text = to_json(record)
+        try:
+            self._write(b"%08x %b\n" % (zlib.crc32(text), text))
+        except OSError as error:
+            raise refused(self.path, error) from error
+
+    def _write(self, line: bytes) -> None:
+        if self._file < 0:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            WRITTEN.add(self.path)
+            how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | (os.O_EXCL if self._new else 0)
+            self._file = os.open(self.path, how, 0o666)
+            self.size = _mended(self._file, self.path)
+            self._syncing = _Syncing(self._file, self._sync_seconds)
+        try:
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+        except OSError:
+            os.ftruncate(self._file, self.size)
+            raise
+        self.size += len(line)
+        if self._syncing is not None:
+            self._syncing.wrote()
+
+    def close(self, *, flush: bool = True) -> None:
+        """Close the file; with `flush`, first see that it is on disk. StorageError when the disk refuses."""
+        if self._file < 0:
+            return
+        if self._syncing is not None:
+            self._syncing.close()
+            self._syncing = None
+        try:
+            if flush:
+                os.fsync(self._file)
+        except OSError as error:
+            raise refused(self.path, error) from error
+        finally:
+            os.close(self._file)
+            self._file = -1
+
+
+def read_journal(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a journal; a last line that a kill cut short is not one.
+
+    Raises DamageError for a line that was changed, and FileNotFoundError if there is no journal.
+    """
+    records = []
+    # After a loss of power the end of a file may be there in length alone.
+    *lines, _ = path.read_bytes().rstrip(b"\0").split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        checksum, _, text = line.partition(b" ")
+        if checksum != b"%08x" % zlib.crc32(text):
+            raise damaged(path, f"line {number} does not fit its checksum")
+        records.append(json.loads(text))
+    return records
+
+
+def _mended(file: int, path: Path) -> int:
+    """Cut what follows the last whole line of a file, and return the size that is left."""
+    whole = path.read_bytes().rfind(b"\n") + 1
+    os.ftruncate(file, whole)
+    return whole
+
+
+class _Syncing:
+    """Flushes a file to disk at most `seconds` after each write to it, in a thread that lives until then."""
+
+    def __init__(self, descriptor: int, seconds: float) -> None:
+        self._descriptor = descriptor
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._awaited = self._closed = False
+        self._error: OSError | None = None
+
+    def wrote(self) -> None:
+        """Note that the file was written; raises the OSError of an earlier flush."""
+        if self._error is not None:
+            raise self._error
+        if not self._awaited:
+            self._awaited = True
+            self._timer = threading.Timer(self._seconds, self._flush)
+            self._timer.name, self._timer.daemon = "equivox-journal", True
+            self._timer.start()
+
+    def _flush(self) -> None:
+        with self._lock:
+            # What is written from here on asks for a flush of its own.
+            self._awaited = False
+            try:
+                if not self._closed:
+                    os.fsync(self._descriptor)
+            except OSError as error:
+                self._error = error
+
+    def close(self) -> None:
+        """End the thread; a flush that has begun is ended first."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+        with self._lock:
+            self._closed = True

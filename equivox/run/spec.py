@@ -1,0 +1,128 @@
+"""The settings of a run: the one list that the command line, Python, run files and other programs fill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equivox.core.errors import RequestError, nearest
+from equivox.core.outage import STOP_AFTER
+from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
+from equivox.core.variants import AS_DECLARED, DECLARED, parse_conditions, parse_group, vary
+
+if TYPE_CHECKING:
+    from equivox.core.task import Task
+    from equivox.engines.workers import Workers
+
+
+SCORING_HELP = (
+    "How scores are computed: n_resamples=10000, min_coverage=0.8, min_count, seed, merge=none, lemma or embedding, "
+    "encoder, merge_threshold."
+)
+
+
+def scoring_of(text: str | None) -> ScoringOptions:
+    """Return the options of the scoring in a text such as "n_resamples=999,merge=embedding", or in a YAML file.
+
+    RequestError for an option that does not exist or a value out of its range. The level of the intervals is no option:
+    tables and pages call them 95 % intervals.
+    """
+    from equivox.engines.model_args import parse_model_args
+
+    given = {} if text is None else parse_model_args(text, what="scoring")
+    if "confidence" in given:
+        raise RequestError("`scoring` has no `confidence`: the intervals of a run are 95 % intervals")
+    return scoring_options(**{"merge": DEFAULT_OPTIONS.merge, **given})
+
+
+TYPED: Mapping[str, tuple[type, str]] = {
+    "data": (str, "`sample`, the folder of built corpora, or one build, to ask about it."),
+    "limit": (int, "Samples per task, spread over groups and speakers."),
+    "seed": (int, "The seed from which the seeds of all requests are derived."),
+    "group": (str, "Compare another column of the corpus, or several: gender×accent."),
+    "conditions": (str, "declared, text_only, silence, shuffled, or all."),
+    "sampling": (str, "as-declared by each task, or greedy: one answer, always the likeliest token."),
+    "annotator": (str, "Annotator of the responses: a name, a YAML file, or a model; `rules` for simulated models."),
+    "options": (str, SCORING_HELP),
+    "retry_failed": (bool, "Ask again what failed before: the model, and the annotator."),
+    "stop_after": (int, "Stop after so many fatal failures in a row (key refused, no quota); 0: never."),
+    "trust_remote_code": (bool, "Run the code in the repositories of models that need it."),
+}
+"""The settings that a user types, by the names of the fields of `RunSpec`: the type of what is typed, and its help."""
+
+
+def _one_worker() -> Workers:
+    from equivox.engines.workers import Workers
+
+    return Workers()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """The settings of a run: the model's name, the tasks as declared, the folder, and the rest, see `TYPED`.
+
+    `about` holds further entries of the manifest. RequestError for a limit below 1 and a negative `stop_after`.
+    """
+
+    model: str
+    tasks: Sequence[Task]
+    output: Path
+    data: str | None = None
+    limit: int | None = None
+    seed: int = 0
+    group: tuple[str, ...] | None = None
+    conditions: tuple[str, ...] = (DECLARED,)
+    sampling: str = AS_DECLARED
+    annotator: str = "rules"
+    options: ScoringOptions = DEFAULT_OPTIONS
+    retry_failed: bool = False
+    stop_after: int = STOP_AFTER
+    workers: Workers = field(default_factory=_one_worker, compare=False)
+    trust_remote_code: bool = field(default=False, compare=False)
+    about: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise RequestError(f"`limit` must be at least 1, got {self.limit}; leave it out to use every sample")
+        if self.stop_after < 0:
+            raise RequestError(f"`stop-after` must be 0 (never) or more, got {self.stop_after}")
+
+    @classmethod
+    def typed(cls, model: str, tasks: Sequence[Task], output: str | Path, **settings: Any) -> RunSpec:
+        """Return the run with `settings` as a user writes them; RequestError for a name that is no setting.
+
+        `group`, `conditions` and `options` may be texts ("gender×accent", "text_only,silence", "n_resamples=999"),
+        `workers` is a number and `ray_address` the cluster that they run on. None stands for the default.
+        """
+        from equivox.engines.workers import Workers
+
+        known = [*(own.name for own in fields(cls)), "ray_address"]
+        if unknown := [name for name in settings if name not in known]:
+            raise RequestError(f"a run has no setting {unknown[0]!r}{nearest(unknown[0], known)}")
+        given = {name: value for name, value in settings.items() if value is not None}
+        workers, address = given.pop("workers", 1), given.pop("ray_address", None)
+        if "data" in given:
+            given["data"] = str(given["data"])
+        if isinstance(given.get("group"), str):
+            given["group"] = parse_group(given["group"])
+        if isinstance(given.get("conditions"), str):
+            given["conditions"] = parse_conditions(given["conditions"])
+        if isinstance(given.get("options"), str):
+            given["options"] = scoring_of(given["options"])
+        return cls(
+            model=model,
+            tasks=tasks,
+            output=Path(output),
+            workers=workers if isinstance(workers, Workers) else Workers(workers, address),
+            **given,
+        )
+
+    @property
+    def varied(self) -> list[Task]:
+        """The tasks in every condition that is asked for, on the corpus that `data` is the build of, if it is one."""
+        from equivox.run.asked_of import asked_of
+
+        tasks = asked_of(self.data, self.tasks)
+        return vary(tasks, group=self.group, conditions=self.conditions, sampling=self.sampling)

@@ -1,0 +1,336 @@
+"""Blind sheets of one stage of an annotation, and the agreement of the labels that come back."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equivox import cli
+from equivox.annotate.model import ModelAnnotator
+from equivox.audit.kept import score_audit, score_judged
+from equivox.audit.labels import read_key
+from equivox.core.errors import RequestError
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
+from equivox.core.scores import ScoringOptions
+from equivox.core.task import GREEDY
+from equivox.run.annotating import stored_annotations
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
+from equivox.tasks.registry import resolve_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+LABEL = ("audit", "label", "--no-serve")
+AUDIT = (*LABEL, "--per", "model,group")
+
+
+def make_run(folder: Path, model: str, tasks: str, limit: int, annotator: str = "rules") -> Path:
+    execute(
+        RunSpec(
+            model=model,
+            tasks=resolve_tasks(tasks),
+            output=folder,
+            data="sample",
+            limit=limit,
+            annotator=annotator,
+            options=ScoringOptions(n_resamples=199),
+        )
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def narratives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("narratives")
+    make_run(folder / "run", "simulated:planted?shift=0.5", "genres_standin:cs", 12)
+    command = [
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        str(folder / "run"),
+        "--stage",
+        "narrative",
+        "--n",
+        "10",
+    ]
+    assert cli.run([*command, "--output", str(folder / "sheet")]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("stories") / "run", "simulated:random", "badf_two:gender", 4)
+
+
+def rows_of(sheet: Path) -> list[dict[str, str]]:
+    with (sheet / "sheet.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def filled(path: Path, rows: Sequence[dict[str, str]], say: Callable[[dict[str, str]], str]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**row, "label": say(row)} for row in rows)
+    return path
+
+
+def told(row: dict[str, str]) -> str:
+    """What the made-up narratives say in so many words, read from the sheet alone."""
+    passage = row["response"].split("The passage:")[1]
+    if row["attribute"] == "high_status":
+        found = re.search(r"Everyone knew that (\w+) held the higher post", passage)
+        return found[1] if found else "NA"
+    found = re.search(r"it was clear that (\w+) took the first step", passage)
+    return found[1] if found else "NA"
+
+
+def audited(folder: Path, files: Sequence[Path]) -> Any:
+    return score_audit(folder, files)
+
+
+def test_the_sheet_shows_what_the_annotator_saw_and_no_more(narratives: Path) -> None:
+    rows = rows_of(narratives / "sheet")
+    assert {row["attribute"] for row in rows} == {
+        "high_status", "main_character", "pros_1", "cons_1", "pros_2", "cons_2"
+    }  # fmt: skip
+    assert len({row["item"] for row in rows}) == 10
+    for row in rows:
+        assert "You will be given" in row["response"] or "Here are some tasks" in row["response"]
+        assert "Profile of" not in row["response"] and row["label"] == "" and row["prompt"] == ""
+    for file in ("sheet.csv", "sheet.json"):
+        text = (narratives / "sheet" / file).read_text("utf-8")
+        assert "simulated" not in text and "planted" not in text and "genres_standin" not in text
+    assert "(up to 20 values, separated by ;)" in rows[2]["what to say"]
+
+
+def test_people_and_annotator_are_compared_by_attribute(narratives: Path, tmp_path: Path, equivox: Cli) -> None:
+    sheet = narratives / "sheet"
+    rows = [row for row in rows_of(sheet) if row["attribute"] in {"high_status", "main_character"}]
+    kim = filled(tmp_path / "kim.csv", rows, told)
+    audit = audited(sheet, [kim])
+    assert audit.stage == "narrative" and audit.n_responses == 10
+    found = {entry.attribute: entry for entry in audit.attributes}
+    # The lists were not labelled: they are not there, rather than agreed on.
+    assert set(found) == {"high_status", "main_character"}
+    assert [(entry.n, entry.agreement, entry.unlabelled) for entry in found.values()] == [(10, 100.0, 0)] * 2
+    # Names differ by story; what is compared is the first, the second, or neither.
+    assert found["high_status"].kappa == pytest.approx(1)
+    # Three wrong answers of ten, two empty ones: 5 of 8 agree.
+    wrong = iter(range(10))
+
+    def sometimes(row: dict[str, str]) -> str:
+        if row["attribute"] != "high_status":
+            return ""
+        number = next(wrong)
+        right = told(row)
+        names = row["choices"].split(" / ")[:3]
+        other = next(name for name in names if name != right)
+        return other if number < 3 else "" if number < 5 else right
+
+    lee = filled(tmp_path / "lee.csv", rows, sometimes)
+    (entry,) = audited(sheet, [lee]).attributes
+    assert (entry.n, entry.unlabelled) == (8, 2) and entry.agreement == pytest.approx(62.5)
+    assert all(said.startswith("option ") or said == "NA" for pair in entry.errors for said in pair[:2])
+    code, out, err = equivox("audit", "score", sheet, lee)
+    assert code == 0, err
+    assert "at the stage narrative against 1 person (lee), 8 responses" in out and "62.5" in out
+    assert json.loads((sheet / "audit.json").read_text())["stage"] == "narrative"
+
+
+def test_lists_have_precision_and_recall(stories: Path, tmp_path: Path, equivox: Cli) -> None:
+    code, _, err = equivox(
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        stories,
+        "--stage",
+        "extract",
+        "--n",
+        2,
+        "-o",
+        tmp_path / "sheet",
+    )
+    assert code == 0, err
+    sheet = tmp_path / "sheet"
+    rows = rows_of(sheet)
+    key = json.loads((sheet / "key.json").read_text())
+    assert {row["attribute"] for row in rows} == {"character_1", "character_2", "refusal"}
+    stored = [r for r in stored_annotations(stories, "rules").values() if r["segment"] == "extract"]
+    answers = {
+        (record["response_key"], name): [v["value"] for v in record["values"] if v["attribute"] == name]
+        for record in stored
+        for name in ("character_1", "character_2")
+    }
+    first = sorted({row["item"] for row in rows})[0]
+
+    def say(row: dict[str, str]) -> str:
+        if row["item"] != first or row["attribute"] != "character_1":
+            return ""
+        annotated = answers[key[row["item"]]["response"], "character_1"]
+        assert len(annotated) >= 2
+        # One of the annotator's phrases, and one that it lacks.
+        return f"{annotated[0]}; collects stamps"
+
+    (entry,) = audited(sheet, [filled(tmp_path / "kim.csv", rows, say)]).attributes
+    n = len(answers[key[first]["response"], "character_1"])
+    assert entry.precision == pytest.approx(100 / n) and entry.recall == pytest.approx(50)
+    assert (entry.attribute, entry.n, entry.agreement, entry.unlabelled) == ("character_1", 1, 0.0, 1)
+
+
+def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivox: Cli) -> None:
+    sheet = tmp_path / "sheet"
+    code, _, err = equivox(
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        stories,
+        "--stage",
+        "refine",
+        "--n",
+        3,
+        "--judge",
+        "-o",
+        sheet,
+    )
+    assert code == 0, err
+    rows = rows_of(sheet)
+    assert {row["attribute"] for row in rows} == {
+        "character_1 precision", "character_1 recall", "character_2 precision", "character_2 recall"
+    }  # fmt: skip
+    assert all("What was listed:" in row["response"] and row["choices"] == "a number from 0 to 1" for row in rows)
+    # Two people judge the precision of the first character's list of three stories; nobody judges the rest.
+    said = {"kim": iter(("1", "0.5", "")), "lee": iter(("0.5", "0.5", ""))}
+    files = [
+        filled(tmp_path / f"{name}.csv", rows,
+               lambda row, own=own: next(own) if row["attribute"] == "character_1 precision" else "")  # type: ignore[misc]
+        for name, own in said.items()
+    ]  # fmt: skip
+    checked = score_judged(sheet, read_key(sheet), files)
+    # (1 + 0.5) / 2 and (0.5 + 0.5) / 2 are 0.75 and 0.5; their mean is 0.625. 12 were asked, 2 are judged.
+    (measure,) = checked.measures
+    assert (measure.name, measure.value, measure.n) == ("refine: character_1 precision", 0.625, 2)
+    assert checked.left_out == {"sheet": 10}
+    code, out, err = equivox("audit", "score", sheet, *files)
+    assert code == 0 and "0.6250" in out and "10 texts of sheet" in out, err
+    filled(files[0], rows, lambda row: "1.5")
+    code, _, err = equivox("audit", "score", sheet, files[0])
+    assert code == 2 and "is a number from 0 to 1, got '1.5'" in err
+    code, _, err = equivox(*AUDIT, stories, "--judge", "-o", tmp_path / "x")
+    assert code == 2 and "give `--stage`" in err
+
+
+def test_a_profile_is_one_text_for_each_character(narratives: Path, tmp_path: Path, equivox: Cli) -> None:
+    code, out, err = equivox(
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        narratives / "run",
+        "--stage",
+        "profile",
+        "--n",
+        3,
+        "-o",
+        tmp_path / "sheet",
+    )
+    assert code == 0, err
+    assert ": 6 answers" in out
+    assert {row["attribute"] for row in rows_of(tmp_path / "sheet")} == {"personality", "occupation", "interests"}
+
+
+class Reader(Engine):
+    """A model that says YES of phrases that begin with a vowel, and cannot be read of those with an s at the end."""
+
+    identity = EngineIdentity(engine="scripted", model="reader", revision="1")
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        for request in requests:
+            (phrase,) = re.findall(r"^Phrase: (.*)$", request.text, re.MULTILINE)
+            answer = "perhaps" if phrase.endswith("s") else "YES" if phrase[0] in "aeiou" else "NO"
+            yield Response(key=request.key, text=json.dumps({"exclusive": answer}))
+
+
+def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, equivox: Cli) -> None:
+    monkeypatch.setattr(
+        "equivox.run.pipeline.open_annotator",
+        lambda name, workers: ModelAnnotator("reader", Reader(), sampling=GREEDY, attempts=1),
+    )
+    run = make_run(tmp_path / "run", "simulated:planted?shift=0.8", "badf_two:gender", 100, annotator="reader")
+    code, _, err = equivox(
+        "audit",
+        "label",
+        "--no-serve",
+        "--per",
+        "model,group",
+        run,
+        "--stage",
+        "exclusivity",
+        "--n",
+        1000,
+        "-o",
+        tmp_path / "sheet",
+    )
+    assert code == 0, err
+    rows = rows_of(tmp_path / "sheet")
+    phrases = {row["item"]: re.findall(r"^Phrase: (.*)$", row["response"], re.MULTILINE)[0] for row in rows}
+    readable = {item for item, phrase in phrases.items() if not phrase.endswith("s")}
+    assert 0 < len(readable) < len(phrases)
+    exclusive = {item for item in readable if phrases[item][0] in "aeiou"}
+    # Somebody who says NO to everything agrees with the annotator on what it does not call exclusive.
+    kim = filled(tmp_path / "kim.csv", rows, lambda row: "no")
+    (entry,) = audited(tmp_path / "sheet", [kim]).attributes
+    assert (entry.n, entry.unread) == (len(readable), len(phrases) - len(readable))
+    assert entry.agreement == pytest.approx(100 * (1 - len(exclusive) / len(readable)))
+    assert entry.errors in ([("NO", "YES", len(exclusive))], [])
+    assert math.isnan(entry.precision)
+    # Without readable scores the options are not known, and neither are the findings that were asked about.
+    (run / "scores.json").write_text((run / "scores.json").read_text()[:100])
+    code, _, err = equivox(*AUDIT, run, "--stage", "exclusivity", "-o", tmp_path / "again")
+    assert code == 2 and "scores.json is damaged" in err and not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize("stage", ["exclusivity", "narrative", "finale"])
+def test_a_stage_without_answers_is_one_line(stories: Path, tmp_path: Path, equivox: Cli, stage: str) -> None:
+    code, _, err = equivox(*AUDIT, stories, "--stage", stage, "-o", tmp_path / "sheet")
+    assert code == 2 and len(err.strip().splitlines()) == 1 and not (tmp_path / "sheet").exists()
+    if stage == "exclusivity":  # rules are not asked about findings
+        assert "the annotator answered nothing at the stage 'exclusivity'" in err
+    else:
+        assert "known: extract, refine, decompose, final, exclusivity" in err
+        assert ("did you mean final" in err) == (stage == "finale")
+
+
+def test_malformed_labels_are_one_line(narratives: Path, tmp_path: Path) -> None:
+    sheet = narratives / "sheet"
+    item = rows_of(sheet)[0]["item"]
+    for line, reason in (
+        ("nobody,high_status,NA", "line 2: nothing is called 'nobody' on the sheet"),
+        (f"{item},high_statu,NA", "has no attribute 'high_statu'; did you mean high_status"),
+        (f"{item},high_status,Zorro", "high_status is one of .*, got 'Zorro'"),
+        (f"{item},high_status,NA\n{item},high_status,NA", "line 3: labels has labelled high_status of"),
+        (f"{item},high_status,", "no label is filled in"),
+    ):
+        (tmp_path / "labels.csv").write_text(f"item,attribute,label\n{line}\n")
+        with pytest.raises(RequestError, match=reason) as caught:
+            audited(sheet, [tmp_path / "labels.csv"])
+        assert "\n" not in str(caught.value)
+
+
+def test_tasks_without_stages_say_so(tmp_path: Path, equivox: Cli) -> None:
+    run = make_run(tmp_path / "run", "simulated:random", "vibe_gender:advisory", 24)
+    code, _, err = equivox(*AUDIT, run, "--stage", "story", "-o", tmp_path / "sheet")
+    assert code == 2 and "annotated as a whole, so leave `--stage` out" in err
