@@ -38,7 +38,7 @@ class Prompt:
 
 
 class DirectEngine(Engine):
-    """A calibration model as an engine that is none: every answer is drawn from the model's own probabilities."""
+    """The model alone, without an engine around it: every answer is drawn from its own probabilities."""
 
     modalities = frozenset({"text", *MARKS})
 

@@ -101,7 +101,7 @@ def _rules_if_they_can(model: str, tasks: "Sequence[Task]") -> str:
     from equivox.compare.runs import misread_by_rules
     from equivox.engines import engine_of, model_label
 
-    engine_of(model)  # a model that is none is told first
+    engine_of(model)  # an unknown model is the first thing to say
     if misread_by_rules(model, RULES, tasks):
         raise RequestError(
             f"`annotator` is missing: who reads the free answers of {model_label(model)}? Name a model, such as "

@@ -66,7 +66,7 @@ def annotate(
     from equivox.engines.workers import Workers
     from equivox.run.annotating import annotators_of
     from equivox.run.manifest import read_manifest
-    from equivox.run.pipeline import reread, run_tasks
+    from equivox.run.pipeline import annotate_run, run_tasks
 
     if (annotator is None) == (panel is None):
         raise RequestError("give `--annotator NAME`, or `--panel A,B,C` with annotators that the run has")
@@ -74,7 +74,7 @@ def annotate(
     if panel is not None:
         return _panel(run, names_in(panel), options)
     with progress_bars(quiet=quiet) as progress:
-        scores = reread(
+        scores = annotate_run(
             run, str(annotator), options,
             retry_failed=retry_failed, workers=Workers(workers, ray_address), progress=progress,
         )  # fmt: skip

@@ -38,9 +38,9 @@ from equivox.run.file_hashes import forget_hashes
 from equivox.run.live import noting
 from equivox.run.manifest import (
     MANIFEST_FILE,
+    answering_engine,
     differences,
     new_manifest,
-    read_as,
     read_manifest,
     run_identity,
     write_manifest,
@@ -81,7 +81,7 @@ def execute(
         prepared(spec, annotator, engine, corpora) as run,
     ):
         run.answer(progress)
-        return read_and_score(
+        return annotate_and_score(
             spec.output, run.tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
         )
 
@@ -172,7 +172,7 @@ def checked(
         )  # fmt: skip
 
 
-def read_and_score(
+def annotate_and_score(
     folder: Path,
     tasks: Sequence[Task],
     annotator: Annotator,
@@ -183,11 +183,11 @@ def read_and_score(
     progress: Progress = no_progress,
 ) -> list[Score]:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, then score its annotations."""
-    read_responses(folder, tasks, annotator, options, retry_failed=retry_failed, progress=progress)
+    annotate_responses(folder, tasks, annotator, options, retry_failed=retry_failed, progress=progress)
     return score(folder, tasks, annotator.identity.name, options, others=others, progress=progress)
 
 
-def read_responses(
+def annotate_responses(
     folder: Path,
     tasks: Sequence[Task],
     annotator: Annotator,
@@ -197,13 +197,13 @@ def read_responses(
     progress: Progress = no_progress,
 ) -> None:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings."""
-    engine = read_as(read_manifest(folder))
+    engine = answering_engine(read_manifest(folder))
     with noting(folder, progress) as noted:
         annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=noted)
         follow_up(folder, tasks, annotator, options, progress=noted)
 
 
-def reread(
+def annotate_run(
     folder: Path,
     annotator: str,
     options: ScoringOptions = DEFAULT_OPTIONS,
@@ -219,7 +219,7 @@ def reread(
         check_tools(tasks)
         with writing(folder):
             others = _others(folder, reader.identity.name)
-            return read_and_score(
+            return annotate_and_score(
                 folder, tasks, reader, options, others=others, retry_failed=retry_failed, progress=progress
             )
 

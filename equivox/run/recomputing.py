@@ -25,7 +25,7 @@ from equivox.core.segments import Value, check_tools
 from equivox.core.task import Task
 from equivox.run.annotating import annotate, stored_annotations
 from equivox.run.declarations import TASKS_FILE
-from equivox.run.manifest import MANIFEST_FILE, read_as, read_manifest
+from equivox.run.manifest import MANIFEST_FILE, answering_engine, read_manifest
 from equivox.run.panel import PANEL, combine
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import follow_up
@@ -96,7 +96,7 @@ def annotate_again(
     rules = open_annotator(RULES)
     replayed = Replayed(identity, stored_annotations(run, identity.name))
     annotator = rules if rules.identity == identity else replayed
-    annotate(folder, tasks, annotator, engine=read_as(read_manifest(folder)), progress=progress)
+    annotate(folder, tasks, annotator, engine=answering_engine(read_manifest(folder)), progress=progress)
     follow_up(folder, tasks, annotator, options)
     if annotator is rules:
         return ""

@@ -316,7 +316,7 @@ def _tested_score(found: Found) -> Score:
 
 
 def _for_these_names(null: Null) -> float:
-    """Return the p that decides for these names: p over stories if no other permutation of the names is further out.
+    """Return the p-value that decides for these names: that over stories, if no permutation of names is more extreme.
 
     Otherwise the names differ among themselves as much as the identities do, and the larger p decides. Names that
     differ for reasons of their own thus pass for an identity in 1 of 16 cases (five pairs), not always.

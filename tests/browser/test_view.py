@@ -19,7 +19,7 @@ from equivox.report.view.server import Explorer, application
 from equivox.report.view.static import write_static
 from equivox.run.annotating import plan_rows
 from equivox.run.live import noting
-from equivox.run.pipeline import execute, reread
+from equivox.run.pipeline import annotate_run, execute
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.tasks.registry import resolve_tasks
@@ -51,7 +51,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         records = [one for one in store.records() if one["key"] in asked]
         record = next(one for one in records if one["text"] and "I'm sorry" not in one["text"])
         store.append({**record, "text": HOSTILE})
-    reread(first, annotator="rules", options=ScoringOptions(n_resamples=99))
+    annotate_run(first, annotator="rules", options=ScoringOptions(n_resamples=99))
     with Store(first / "annotations" / "rules", annotation_schema()) as store:
         refused = (one for one in store.records() if one["status"] == "refused" and one["response_key"] in asked)
         found = next(refused)

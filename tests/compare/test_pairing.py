@@ -18,7 +18,7 @@ from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
 from equivox.report.comparison_tables import in_words
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import execute, reread, rescore
+from equivox.run.pipeline import annotate_run, execute, rescore
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
@@ -168,7 +168,7 @@ def test_items_that_one_lacks_count_for_neither(runs: Sequence[Path], tmp_path: 
             row["text"], row["error"] = None, "out of memory"
 
     part = rewritten(runs[2], tmp_path / "part", "responses/*.parquet", lose)
-    reread(part, "rules", ScoringOptions(n_resamples=199))
+    annotate_run(part, "rules", ScoringOptions(n_resamples=199))
     (found,) = [t for t in compared(runs[1], part) if t.task == "vibe_gender:advisory"]
     assert found.undefined is None
     assert 200 < found.n_samples < 288

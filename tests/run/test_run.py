@@ -15,7 +15,7 @@ from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.annotating import annotate
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import execute, generate, reread, rescore
+from equivox.run.pipeline import annotate_run, execute, generate, rescore
 from equivox.run.plan import make_plan
 from equivox.run.scoring import sample_rows
 from equivox.run.spec import RunSpec
@@ -102,7 +102,7 @@ def test_annotations_by_another_scheme_are_stale_and_are_made_again(
     monkeypatch.setattr(AnnotationScheme, "identity", property(lambda self: version))
     with pytest.raises(RequestError, match=r"annotations of vibe_gender:advisory by rules are stale.*annotate again"):
         rescore(tmp_path)
-    reread(tmp_path, "rules")
+    annotate_run(tmp_path, "rules")
     assert [score.as_dict() for score in rescore(tmp_path)] == [score.as_dict() for score in before]
 
 

@@ -225,10 +225,10 @@ def test_what_cannot_be_known_is_said(run: Path) -> None:
 
 
 def test_missing_answers_that_are_annotated_and_scored_anew_are_seen(run: Path) -> None:
-    from equivox.run.pipeline import reread, rescore
+    from equivox.run.pipeline import annotate_run, rescore
 
     drop_response(run)
-    reread(run, "rules")
+    annotate_run(run, "rules")
     rescore(run)
     assert any(problem.startswith("1 planned request(s) without a response") for problem in verify(run).problems)
 
@@ -376,9 +376,9 @@ def test_a_plan_that_the_data_do_not_give_is_found_with_the_data(run: Path) -> N
     other = {"female": "male", "male": "female"}
     groups = pa.array([other[group] for group in table["group"].to_pylist()]).dictionary_encode()
     write_table(run / "plan.parquet", table.set_column(table.schema.get_field_index("group"), "group", groups))
-    from equivox.run.pipeline import reread
+    from equivox.run.pipeline import annotate_run
 
-    reread(run, "rules", FEW)
+    annotate_run(run, "rules", FEW)
     found = verify(run)
     assert found.outcome == "verified"
     assert any("not checked against the data" in line for line in found.remarks)

@@ -18,7 +18,7 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus
 from equivox.integrations.inspect.asking import sample_id
 from equivox.run.annotating import TOOLS, annotations_folder
-from equivox.run.pipeline import IMPORTED, PreparedRun, prepared, read_and_score
+from equivox.run.pipeline import IMPORTED, PreparedRun, annotate_and_score, prepared
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
 
@@ -80,7 +80,7 @@ def score_recorded(
     with prepared(spec, reader, engine, dict(corpora)) as run:
         run.answer(no_progress)
         _store_annotations(run, answers, annotator)
-        return read_and_score(spec.output, run.tasks, reader, spec.options)
+        return annotate_and_score(spec.output, run.tasks, reader, spec.options)
 
 
 def annotate_response(

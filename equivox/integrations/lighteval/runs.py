@@ -29,11 +29,11 @@ from equivox.integrations.lighteval.settings import DATA, Settings
 from equivox.run.annotating import stored_responses
 from equivox.run.manifest import run_identity
 from equivox.run.pipeline import (
+    annotate_and_score,
     begin,
     generate,
     open_corpora,
     pending_rows,
-    read_and_score,
     refuse_patches,
     writing,
 )
@@ -139,7 +139,7 @@ class Runs:
     def scores(self, folder: Path, tasks: Sequence[Task], *, progress: Progress = no_progress) -> list[Score]:
         """Annotate and score the run in `folder` exactly as `equivox run` does, and return its scores."""
         with closing(open_annotator(self.settings.annotator)) as annotator, writing(folder):
-            return read_and_score(folder, tasks, annotator, DEFAULT_OPTIONS, progress=progress)
+            return annotate_and_score(folder, tasks, annotator, DEFAULT_OPTIONS, progress=progress)
 
     def _plan(self, tasks: Sequence[Task], identity: EngineIdentity) -> Plan:
         try:
