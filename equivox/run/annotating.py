@@ -346,27 +346,21 @@ def _stored_segment(record: Mapping[str, Any]) -> SegmentAnnotation:
     return SegmentAnnotation(record["status"], values_by_attribute(record["values"]))
 
 
-class FollowUps:
-    """The annotator's answers to follow-up questions, which are about findings instead of one response."""
+def stored_follow_ups(folder: Path, annotator: str) -> dict[str, SegmentAnnotation]:
+    """Return an annotator's answers to follow-up questions by key; those that it failed on are left out.
 
-    def __init__(self, folder: Path, identity: AnnotatorIdentity) -> None:
-        self._identity = identity
-        answers = Store(annotations_folder(folder, identity.name), annotation_schema()).where("response_key", [""])
-        self._records = {record["key"]: record for record in answers.to_pylist()}
-
-    def to(self, segment: Segment) -> SegmentAnnotation | None:
-        """Return the answer to `segment`; None where it has not been asked or the annotator failed."""
-        record = self._records.get(annotation_key(self._identity, segment, ""))
-        return None if record is None or record["status"] == "failed" else _stored_segment(record)
+    Such a question is about a finding instead of one response.
+    """
+    answers = Store(annotations_folder(folder, annotator), annotation_schema()).where("response_key", [""])
+    return {r["key"]: _stored_segment(r) for r in answers.to_pylist() if r["status"] != "failed"}
 
 
 def ask(folder: Path, segments: Sequence[Segment], annotator: Annotator, *, progress: Progress = no_progress) -> None:
     """Ask `annotator` each question in `segments` that it has not answered yet; every answer is stored at once."""
-    answers = FollowUps(folder, annotator.identity)
+    answers = stored_follow_ups(folder, annotator.identity.name)
     jobs: dict[str, Job] = {}
     for segment in segments:
-        if answers.to(segment) is None:
-            key = annotation_key(annotator.identity, segment, "")
+        if (key := annotation_key(annotator.identity, segment, "")) not in answers:
             jobs.setdefault(key, Job(key=key, response_key="", task=segment.name, segment=segment))
     progress(Event(FOLLOW_UP, 0, len(jobs)))
     place = annotations_folder(folder, annotator.identity.name)

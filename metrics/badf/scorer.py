@@ -187,7 +187,7 @@ def score_setting(members: Members, options: ScoringOptions) -> Scored:
         records["top_of_all"] += tables_of.top_of_all_rows(one)
         records["exemplars"] += tables_of.exemplar_rows(one)
         records["unified"] += tables_of.unified_rows(one)
-    return Scored(scores, dict(records))
+    return Scored(scores, dict(records), quoted={"exemplars": "story"})
 
 
 def _found(dimension: Dimension) -> Found:
@@ -366,4 +366,5 @@ def _mean_scores(found: Found, identity: str) -> list[Score]:
 
 
 def _by_whom(found: Found) -> str:
-    return f"exclusivity was not asked: {found.dimension.samples.annotator or 'nobody'} keeps every association"
+    annotator = found.dimension.samples.annotator
+    return f"exclusivity was not asked: {annotator.name if annotator else 'nobody'} keeps every association"
