@@ -17,7 +17,6 @@ def compare(
     runs: Annotated[list[Path], runs_argument("Folders of runs, one model each.")],
     csv: Annotated[Path | None, typer.Option(help="Write every number to CSV files in this folder too.")] = None,
     latex: Annotated[Path | None, typer.Option(help="Write tables for a paper to .tex files in this folder.")] = None,
-    top: Annotated[int, typer.Option(min=0, help="How many attributes of each model to show value by value.")] = 3,
     resamples: Annotated[
         int,
         typer.Option(min=FEWEST_RESAMPLES, max=MOST_RESAMPLES, help="Swaps drawn for each test between two models."),
@@ -75,7 +74,7 @@ def compare(
         for name, text in {**latex_tables(comparison, judged), **impact_latex}.items():
             write_text(latex / f"{name}.tex", text)
     show_opening(console(), opening_of(comparison, judged))
-    shown = [*comparison_tables(comparison, attributes=top), *verdict_tables(comparison, judged)]
+    shown = [*comparison_tables(comparison), *verdict_tables(comparison, judged)]
     for tables in [*shown, impact_shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
         print_tables(console(), tables)
     lacking = any(model in own.totals.undefined for own in beside for model in own.models)

@@ -250,7 +250,7 @@ def test_untested_is_not_called_alike() -> None:
 
 def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
     code, out, err = equivox(
-        "compare", *runs[:3], "--csv", tmp_path / "csv", "--latex", tmp_path / "tex", "--top", 0, "--resamples", 199
+        "compare", *runs[:3], "--csv", tmp_path / "csv", "--latex", tmp_path / "tex", "--resamples", 199
     )
     assert code == 0, err
     for told in ("pairs of models", "rank interval", "not told apart", "position bias: no paired test"):

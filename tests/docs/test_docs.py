@@ -36,7 +36,7 @@ QUICKLY = {
     "run": ("--scoring", "n_resamples=199"),
     "score": ("--scoring", "n_resamples=199"),
     "compare": ("--resamples", "199"),
-    "power": ("--simulations", "200"),
+    "power": ("--design", "simulations=200"),
 }
 
 
