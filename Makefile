@@ -127,7 +127,7 @@ test-long: $(VENV)/.installed-dev $(ENGINE)/.installed
 # The table of docs/validity.md, in hours; CALIBRATION="--seeds 2" makes it shorter.
 calibration: $(ENGINE)/.installed
 	$(ENGINE)/bin/python -m pytest tests/engines/real/test_calibration*.py -W ignore
-	$(ENGINE)/bin/python -m benchmarks.calibration $(CALIBRATION)
+	$(ENGINE)/bin/python -m validity.calibration $(CALIBRATION)
 
 $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engines/real/cpu_torch_extras.py
 	$(PYTHON) -m venv $(ENGINE)

@@ -11,7 +11,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -28,10 +28,8 @@ LENGTH = 400
 """Characters of an answer."""
 
 
-class Waiting:
+class Waiting(Engine):
     """Answers one request after the other, each after a while."""
-
-    modalities = frozenset({"text"})
 
     def __init__(self, delay: float) -> None:
         self._delay = delay
@@ -44,12 +42,6 @@ class Waiting:
             if self._delay:
                 time.sleep(self._delay)
             yield Response(key=first.key, text="x" * LENGTH, finish_reason="stop", completion_tokens=100)
-
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept all requests."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def requests(count: int) -> Iterator[Request]:
@@ -85,8 +77,7 @@ def seconds(engine: Engine, count: int, store: Path | None = None) -> float:
 
 def loaded(pool: PoolEngine, count: int) -> PoolEngine:
     """Return `pool` once all of its workers have answered, so that their start is not timed."""
-    pool.warm()
-    while pool.standing.loaded < count:
+    while pool.copies < count:
         seconds(pool, 8 * count)
     return pool
 
@@ -131,7 +122,7 @@ def say(what: str, value: str) -> None:
 
 
 if __name__ == "__main__":
-    cluster.enter(None, 4)
+    cluster.start(None, 4)
     latency()
     driver()
-    cluster.leave()
+    cluster.end()

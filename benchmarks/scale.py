@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.cli import ENVIRONMENT
+from equivox.core.progress import Event
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus, Sample
@@ -85,8 +86,8 @@ def run(benchmark: str, size: int, folder: Path) -> dict[str, Any]:
     stages: dict[str, float] = {}
     start = time.perf_counter()
 
-    def progress(stage: str, done: int, total: int) -> None:
-        stages.setdefault(stage, time.perf_counter() - start)
+    def progress(event: Event) -> None:
+        stages.setdefault(event.stage, time.perf_counter() - start)
 
     tasks, corpora = asked(benchmark, size)
     spec = RunSpec(model="simulated:planted?shift=0.2", tasks=tasks, output=folder, options=OPTIONS)

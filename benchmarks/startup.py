@@ -14,8 +14,8 @@ import time
 COMMANDS = {
     "python -c pass": [sys.executable, "-c", "pass"],
     "equivox --help": [sys.executable, "-m", "equivox", "--help"],
-    "equivox tasks list": [sys.executable, "-m", "equivox", "tasks", "list"],
-    "equivox tasks show vibe_gender:story": [sys.executable, "-m", "equivox", "tasks", "show", "vibe_gender:story"],
+    "equivox tasks": [sys.executable, "-m", "equivox", "tasks"],
+    "equivox tasks vibe_gender:story": [sys.executable, "-m", "equivox", "tasks", "vibe_gender:story"],
 }
 
 IMPORTS = {

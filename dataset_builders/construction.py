@@ -11,8 +11,8 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from equivox.core.errors import RequestError, RunError
 from equivox.core.files import write_text
 from equivox.core.hashing import digest
 from equivox.core.outage import STOP_AFTER, until_outage
+from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Labels, Request, request_key
 from equivox.core.task import Sampling
@@ -28,7 +29,6 @@ from equivox.io.journal import Journal, read_journal
 
 ATTEMPTS = 3
 """How often a row is asked about until an answer can be kept."""
-Progress = Callable[[int, int], None]
 Row = Mapping[str, str]
 _K = TypeVar("_K")
 _NOBODY = Labels(group="", groups=(), cluster="", stratum="")
@@ -63,10 +63,10 @@ class Question:
 class Step:
     """A step that is under way, with its output and its journal; leaving the `with` block closes the journal.
 
-    `progress` is called with (questions done, questions sent).
+    `progress` gets an event for every question that was answered.
     """
 
-    def __init__(self, output: Path, progress: Progress | None = None) -> None:
+    def __init__(self, output: Path, progress: Progress = no_progress) -> None:
         self.output = output
         self.progress = progress
         self.journal = Journal(output.with_name(f".{output.name}.answers.jsonl"))
@@ -132,25 +132,14 @@ class Model:
                 entry = {"key": response.key, "question": question, "model": self.name, "answer": text}
                 self._step.journal.append(entry)
                 self._step.answers[response.key] = text
-            if self._step.progress is not None:
-                self._step.progress(done, total)
+            self._step.progress(self._engine.event(f"{self._what} questions", done, total))
         self.errors |= {request.sample_id: "the engine gave no response" for request in pending.values()}
 
     def _request(self, question: Question) -> Request:
         # A number of 31 bits is a seed for every server.
         seed = int(digest([question.seed, question.name])[:8], 16) >> 1
-        key = request_key(
-            self._engine.identity,
-            task=self._what,
-            text=question.text,
-            media=(),
-            sampling=self._sampling,
-            seed=seed,
-            condition=self._what,
-            labels=_NOBODY,
-        )
-        return Request(
-            key=digest([key, question.schema]),
+        request = Request(
+            key="",
             task=self._what,
             sample_id=question.name,
             repeat=0,
@@ -162,6 +151,7 @@ class Model:
             labels=_NOBODY,
             schema=question.schema,
         )
+        return replace(request, key=digest([request_key(self._engine.identity, request, seed), question.schema]))
 
 
 def write_kept(

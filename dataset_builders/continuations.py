@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import isnan
 from statistics import fmean
 
 from equivox.core.errors import RequestError
 from equivox.core.metric import CorpusDescription
+from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.task import Column
 from equivox.dataset_builders.spoken_stereoset import KINDS
 
-Progress = Callable[[int, int], None]
 _NAN = float("nan")
 
 
@@ -34,11 +33,13 @@ class Diversity:
         return max(self.averages.values(), default=_NAN)
 
 
-def rouge_l_diversity(continuations: Iterable[str], *, progress: Progress | None = None) -> Diversity:
+def rouge_l_diversity(
+    continuations: Iterable[str], *, stage: str = "ROUGE-L", progress: Progress = no_progress
+) -> Diversity:
     """Return the average ROUGE-L (F-measure, no stemming) of each distinct continuation with every other one.
 
     Source: arXiv 2408.07665, section 3.4, by the package rouge-score; a text that several instances share counts once.
-    `progress` is called with (continuations done, total). RequestError if rouge-score is not installed.
+    `progress` is told of each continuation under the name `stage`. RequestError if rouge-score is not installed.
 
     Examples
     --------
@@ -58,8 +59,7 @@ def rouge_l_diversity(continuations: Iterable[str], *, progress: Progress | None
             value = score(distinct[second], text)
             sums[first] += value
             sums[second] += value
-        if progress is not None:
-            progress(first + 1, len(distinct))
+        progress(Event(stage, first + 1, len(distinct)))
     return Diversity({text: total / (len(distinct) - 1) for text, total in zip(distinct, sums, strict=True)})
 
 
@@ -142,7 +142,7 @@ def corpus_facts(
     rows: Sequence[Mapping[str, Column]],
     seconds: Sequence[float | None],
     diverse: bool,
-    progress: Callable[[str, int, int], None],
+    progress: Progress,
 ) -> CorpusDescription:
     """Return a row of texts per domain: size, length and agreement; with `diverse` also ROUGE-L of continuations."""
     lines = []
@@ -154,7 +154,7 @@ def corpus_facts(
         line |= {name: _text(value, 2) for name, value in means.items()}
         line["groups"] = ", ".join(f"{group} {count:,}" for group, count in own.groups.items())
         if diverse:
-            found = rouge_l_diversity(own.continuations, progress=partial(progress, f"ROUGE-L of {domain}"))
+            found = rouge_l_diversity(own.continuations, stage=f"ROUGE-L of {domain}", progress=progress)
             averages[domain] = list(found.averages.values())
             line |= {"mean ROUGE-L": _text(found.mean, 3), "largest": _text(found.largest, 3)}
         lines.append(line)

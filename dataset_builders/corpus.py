@@ -177,7 +177,7 @@ def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
 
 
 def open_unread(source: DataSource, data: str | Path | None) -> Corpus | None:
-    """Return a corpus whose clips nobody has read, to show some of them: no hash, no problem and no duration is known.
+    """Return a corpus without opening its clips, to show some of them: it has no hash, no problem and no duration.
 
     None for a corpus that `open_corpus` opens without reading clips, or with an opener of its own.
     """

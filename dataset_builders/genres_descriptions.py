@@ -18,10 +18,11 @@ import yaml
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text
 from equivox.core.hashing import digest
+from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.task import Sampling
 from equivox.dataset_builders.base import count, listed
-from equivox.dataset_builders.construction import ATTEMPTS, Made, Model, Progress, Question, Step
+from equivox.dataset_builders.construction import ATTEMPTS, Made, Model, Question, Step
 from equivox.dataset_builders.genres import Element, Genres, protocol, read_image_prompts
 from equivox.dataset_builders.genres_images import people
 from equivox.dataset_builders.l2_arctic import identity_words, words_of
@@ -52,7 +53,7 @@ def describe(
     seed: int = 0,
     attempts: int = ATTEMPTS,
     sampling: Sampling = SAMPLING,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Made:
     """Write `image_prompts.yaml`: the model's descriptions of every element of the builder's source.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError
+from equivox.core.progress import Event, Progress, no_progress
 from equivox.dataset_builders.genres import Genres, protocol
 
 LOG = "images.csv"
@@ -141,7 +142,7 @@ def generate_images(
     settings: ImageSettings,
     *,
     there: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> ImageReport:
     """Make every image in `wanted`; the first attempt that reaches the threshold is kept.
 
@@ -170,8 +171,7 @@ def generate_images(
                 break
         if not want.path.is_file():
             given_up.append(want.path.name)
-        if progress is not None:
-            progress(number, len(wanted))
+        progress(Event("images", number, len(wanted)))
     return ImageReport(kept=kept, there=there, given_up=tuple(given_up))
 
 

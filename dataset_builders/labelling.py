@@ -17,13 +17,13 @@ from pathlib import Path
 
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
+from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.task import GREEDY
 from equivox.dataset_builders.base import read_numbered_table
 from equivox.dataset_builders.construction import (
     Made,
     Model,
-    Progress,
     Question,
     Row,
     Step,
@@ -68,7 +68,7 @@ def _items(texts: Path) -> tuple[str, list[dict[str, str]], dict[str, _Item]]:
     return domain, rows, items
 
 
-def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: Progress | None = None) -> Made:
+def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: Progress = no_progress) -> Made:
     """Write the labels of models: a row per annotator and continuation, with an empty label where there is none.
 
     `output` is a CSV in the form of `sheet`; `left_out` counts the labels that are missing, per annotator. Each engine

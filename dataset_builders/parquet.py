@@ -13,12 +13,13 @@ import dataclasses
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from equivox.core.errors import RequestError, RunError
+from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.version import __version__
 from equivox.dataset_builders.base import Builder, Column, CorpusFacts, count, listed, sha256_of
 from equivox.dataset_builders.schema import Row, features, rows
@@ -31,7 +32,6 @@ GROUP_BYTES = 16_000_000
 GROUP_ROWS = 256
 RECORD = "build.json"
 CARD = "README.md"
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ def build(
     builder: Builder,
     output: Path | str,
     *,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     origin: Mapping[str, str] | None = None,
 ) -> BuildReport:
     """Write a corpus to `<output>/<name>/`, unless an existing build is from the same source.
@@ -151,7 +151,7 @@ def _is_whole(folder: Path, record: Mapping[str, Any]) -> bool:
 
 
 def _write(
-    builder: Builder, folder: Path, fingerprint: str, progress: Progress | None, origin: Mapping[str, str]
+    builder: Builder, folder: Path, fingerprint: str, progress: Progress, origin: Mapping[str, str]
 ) -> dict[str, Any]:
     from equivox.dataset_builders.card import card
 
@@ -172,8 +172,7 @@ def _write(
                 by_rate.setdefault(audio.sampling_rate, []).append(row["clip_id"])
             if audio.problem is not None:
                 problems[row["clip_id"]] = audio.problem
-            if progress is not None:
-                progress(done, len(clips))
+            progress(Event("clips", done, len(clips)))
         files = shards.finish()
     record = {
         "builder": {"name": builder.FACTS.name, "version": builder.facts.version},

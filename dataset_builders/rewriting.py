@@ -18,13 +18,13 @@ import yaml
 
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
+from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.task import GREEDY, Sampling
 from equivox.dataset_builders.construction import (
     ATTEMPTS,
     Made,
     Model,
-    Progress,
     Question,
     Row,
     Step,
@@ -52,7 +52,7 @@ def rewrite(
     swap: bool = False,
     seed: int = 0,
     attempts: int = ATTEMPTS,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Made:
     """Write a table of texts in which each row of `sentences` is what a person of its group says.
 

@@ -24,8 +24,9 @@ from pathlib import Path
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.media import inspect_audio, sha256
+from equivox.core.progress import Event, Progress, no_progress
 from equivox.dataset_builders.base import FACTS_FILE, count, listed, read_table
-from equivox.dataset_builders.construction import Made, Progress, write_table
+from equivox.dataset_builders.construction import Made, write_table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, REQUIRED
 
 ESPEAK = "espeak-ng"
@@ -75,7 +76,7 @@ def synthesize(
     *,
     tts: str = ESPEAK,
     workers: int = 2,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Made:
     """Synthesize texts with a text-to-speech command, into a new folder in the layout of Spoken StereoSet.
 
@@ -238,7 +239,7 @@ def _check_program(program: str) -> None:
         raise RequestError(f"`tts`: the program {program!r} is not installed; install it or name another command")
 
 
-def _read_all(clips: Sequence[_Clip], kept: Path, workers: int, progress: Progress | None) -> int:
+def _read_all(clips: Sequence[_Clip], kept: Path, workers: int, progress: Progress) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
     pending = {clip.key: clip for clip in clips if not (kept / clip.key).is_file()}
@@ -248,8 +249,7 @@ def _read_all(clips: Sequence[_Clip], kept: Path, workers: int, progress: Progre
         for number, failure in enumerate(pool.map(lambda clip: _read(clip, kept), pending.values()), start=1):
             if failure is not None:
                 failures.append(failure)
-            if progress is not None:
-                progress(done + number, done + len(pending))
+            progress(Event("clips", done + number, done + len(pending)))
     if failures:
         raise RunError(
             f"{count(failures, 'clip')} of {len(clips):,} could not be read: {failures[0]}; the others are kept, "

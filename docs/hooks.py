@@ -24,10 +24,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "index.md": from_docs((ROOT / "README.md").read_text("utf-8")),
         "changelog.md": (ROOT / "CHANGELOG.md").read_text("utf-8"),
         "commands.md": commands(),
-        **{
-            f"metrics/{name}.md": (ROOT / "metrics" / name / "README.md").read_text("utf-8").split("---\n", 2)[2]
-            for name in METRICS
-        },
+        **{f"metrics/{name}.md": (ROOT / "metrics" / name / "README.md").read_text("utf-8") for name in METRICS},
     }
     notebooks = {name: content for notebook in NOTEBOOKS for name, content in from_notebook(notebook).items()}
     for name, content in {**pages, **notebooks}.items():

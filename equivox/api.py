@@ -164,7 +164,7 @@ def measure(
     output
         The folder of the run: a new or empty one, or one with the same run, which is resumed.
     progress
-        Function that is called with the stage, the number done and the total.
+        Function that is called with an `Event`: the stage, the number done, the total, and what failed.
     **settings
         The settings of a run by the names of the options of `equivox run`: `data`, `limit`, `seed`, `annotator`,
         `conditions`, `group`, `sampling`, `retry_failed`, `stop_after`, `workers`, `ray_address`, `trust_remote_code`,
@@ -177,14 +177,16 @@ def measure(
     RunError
         The run could not go on; everything finished before is in `output`.
     """
+    from equivox.engines import an_engine
     from equivox.run.pipeline import execute
     from equivox.run.spec import RunSpec
 
+    engine = None if isinstance(model, str) else an_engine(model, "`model`")
     named = model if isinstance(model, str) else f"{model.identity.engine}:{model.identity.model}"
     spec = RunSpec.typed(named, _chosen(tasks), output, **settings)
-    if spec.workers.pooled and not isinstance(model, str):
+    if spec.workers.pooled and engine is not None:
         raise RequestError("`workers` open a model by its name, an engine is open already; name the model, or leave it")
-    scores = execute(spec, engine=None if isinstance(model, str) else model, progress=progress)
+    scores = execute(spec, engine=engine, progress=progress)
     return Result(spec.output, scores)
 
 

@@ -1,7 +1,8 @@
 """Metrics: one folder each, and each metric of plain columns as a function: `from equivox.metrics import ntvd`.
 
-The functions have the names of folders. The folders are imported first, so that the names mean the functions; code
-inside them is imported as ever, `from equivox.metrics.ntvd.scorer import …`.
+Columns are lists, numpy arrays, pandas or pyarrow columns; None and NaN are missing. The functions have the names of
+folders. The folders are imported first, so that the names mean the functions; code inside them is imported as ever,
+`from equivox.metrics.ntvd.scorer import …`.
 """
 
 from importlib import import_module as _import_module
@@ -9,13 +10,11 @@ from importlib import import_module as _import_module
 for _folder in ("badf", "concept_associations", "genres", "ntvd", "spoken_stereoset"):
     _import_module(f"{__name__}.{_folder}")
 
-from equivox.metrics.columns import (  # noqa: E402
-    association_list,
-    concept_associations,
-    concept_counts,
-    genres,
-    ntvd,
-    spoken_stereoset,
-)
+from equivox.metrics.badf.columns import METRIC as concept_associations  # noqa: E402
+from equivox.metrics.badf.counts import METRIC as concept_counts  # noqa: E402
+from equivox.metrics.badf.listed import METRIC as association_list  # noqa: E402
+from equivox.metrics.genres.columns import METRIC as genres  # noqa: E402
+from equivox.metrics.ntvd.columns import METRIC as ntvd  # noqa: E402
+from equivox.metrics.spoken_stereoset.columns import METRIC as spoken_stereoset  # noqa: E402
 
 __all__ = ["association_list", "concept_associations", "concept_counts", "genres", "ntvd", "spoken_stereoset"]

@@ -22,7 +22,7 @@ _TYPES = {
 class ColumnModule(evaluate.Measurement):  # type: ignore[misc]
     """A metric of columns as a module of `evaluate`; a subclass only names the metric."""
 
-    METRIC: ClassVar[ColumnMetric]
+    METRIC: ClassVar[ColumnMetric[...]]
 
     def _info(self) -> evaluate.MeasurementInfo:
         told = (

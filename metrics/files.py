@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.columns import ColumnMetric
-from equivox.core.errors import RequestError
+from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Metric
 from equivox.dataset_builders.plain_tables import Columns, read_columns, renamed
 
@@ -15,18 +15,18 @@ SEPARATOR = "|"
 """The separator of several words in one cell."""
 
 
-def column_metrics(metrics: Iterable[Metric]) -> dict[str, ColumnMetric]:
+def column_metrics(metrics: Iterable[Metric]) -> dict[str, ColumnMetric[...]]:
     """Return the metrics of columns of `metrics`, by name."""
     return {found.name: found for metric in metrics if metric.columns is not None for found in metric.columns()}
 
 
 def measure_file(
-    metric: ColumnMetric,
+    metric: ColumnMetric[...],
     path: str | Path,
     names: Mapping[str, str] | None = None,
     *,
     separator: str = SEPARATOR,
-    **options: Any,
+    options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the numbers of a metric from the columns of a CSV, TSV, JSON, JSON lines or parquet file.
 
@@ -35,18 +35,23 @@ def measure_file(
     RequestError for a file, a column or an option that does not fit.
     """
     path, names = Path(path), dict(names or {})
-    columns = renamed(read_columns(path), names, where=path.name, option="--{}")
+    columns = renamed(read_columns(path), names, where=path.name, option="--column {}=…")
     if absent := [name for name in metric.required if name not in columns]:
-        option = absent[0].replace("_", "-")
         raise RequestError(
             f"{path.name} has no column `{absent[0]}`, which {metric.name} needs; say which column holds it: "
-            f"`--{option} COLUMN`; it has {', '.join(columns)}"
+            f"`--column {absent[0]}=COLUMN`; it has {', '.join(columns)}"
         )
     known = {name: column for name, column in columns.items() if name in metric.kinds}
+    options = dict(options or {})
+    if unknown := [name for name in options if name not in metric.options]:
+        raise RequestError(
+            f"{metric.name} has no option {unknown[0]!r}{nearest(unknown[0], metric.options)}; "
+            f"it has {', '.join(metric.options)}"
+        )
     return metric(**with_words(metric, known, separator), **options)
 
 
-def with_words(metric: ColumnMetric, columns: Columns, separator: str = SEPARATOR) -> Columns:
+def with_words(metric: ColumnMetric[...], columns: Columns, separator: str = SEPARATOR) -> Columns:
     """Return the columns without space around texts, and each cell that may hold several words split into them."""
     return {
         name: [_words(cell, separator if metric.kinds.get(name) == "texts" else "") for cell in column]

@@ -20,7 +20,7 @@ ALL_TASKS: tuple[Task, ...] = (
     *genres.TASKS,
     *badf.TASKS,
 )
-"""Every built-in task, in the order in which `equivox tasks list` shows them."""
+"""Every built-in task, in the order in which `equivox tasks` shows them."""
 
 OPEN_FAMILIES: Mapping[str, Callable[[str, str], Task]] = {
     **dict.fromkeys(spoken_stereoset.FAMILIES, spoken_stereoset.stereoset_task),

@@ -95,7 +95,7 @@ def resolve_tasks(selection: str) -> list[Task]:
         else:
             raise RequestError(
                 f"unknown task {entry!r}{nearest(entry, [*known, *families])}; "
-                "`equivox tasks list` shows all; a custom task is given as a .yaml or .py file"
+                "`equivox tasks` shows all; a custom task is given as a .yaml or .py file"
             )
         for task in found:
             if chosen.setdefault(task.name, task).fingerprint != task.fingerprint:

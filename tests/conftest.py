@@ -61,9 +61,9 @@ def connected() -> Iterator[None]:
     """One Ray for all tests of a module that need no other; starting it takes seconds."""
     from equivox.engines import cluster
 
-    cluster.enter(None, 4)
+    cluster.start(None, 4)
     yield
-    cluster.leave()
+    cluster.end()
     with warnings.catch_warnings():
         # Ray leaves files and a process to the garbage collector.
         warnings.simplefilter("ignore")

@@ -99,7 +99,13 @@ def open_annotator(name: str, workers: Workers | None = None) -> Annotator:
 
         return RulesAnnotator()
     if plugin := added_annotators().get(name):
-        return plugin.use()()  # type: ignore[no-any-return]
+        annotator = plugin.use()()
+        if not isinstance(annotator, Annotator):
+            raise RequestError(
+                f"the annotator {name} of {plugin.package} is {annotator!r:.60}; its class derives from "
+                "equivox.annotate.Annotator (docs/add_an_engine.md)"
+            )
+        return annotator
     return _from_file(name, [None], workers)[0]
 
 

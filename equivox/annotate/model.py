@@ -15,7 +15,7 @@ from typing import Any
 
 from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.configs import load_config
-from equivox.core.annotation import Annotation, AnnotatorIdentity, Job
+from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job
 from equivox.core.outage import STOP_AFTER, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Labels, Request
@@ -30,7 +30,7 @@ _RETRY_TEMPERATURE = 0.7
 _NOBODY = Labels(group="", groups=(), cluster="", stratum="")
 
 
-class ModelAnnotator:
+class ModelAnnotator(Annotator):
     """Annotator that asks a language model through any engine.
 
     `sampling` holds the settings of the first attempt; later ones have new seeds and a temperature above 0.
@@ -41,7 +41,7 @@ class ModelAnnotator:
     def __init__(
         self, name: str, engine: Engine, *, sampling: Sampling, attempts: int = ATTEMPTS, stop_after: int = STOP_AFTER
     ) -> None:
-        self.engine = engine
+        self.engine: Engine = engine
         self._sampling = sampling
         self._attempts = attempts
         self._stop_after = stop_after

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from equivox.configs.vocabulary import load_vocabulary
-from equivox.core.annotation import Annotation, AnnotatorIdentity, Job, Status, Value
+from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job, Status, Value
 from equivox.core.segments import Segment
 from equivox.core.task import Task
 
@@ -31,11 +31,10 @@ def rules_read(tasks: Iterable[Task]) -> bool:
     return any(segment.tool is None for task in tasks for segment in task.annotation.asks(task))
 
 
-class RulesAnnotator:
+class RulesAnnotator(Annotator):
     """Annotator that matches the vocabularies of `configs/annotators/rules.yaml`."""
 
     instant = True
-    """Annotations are made again in no time: they are stored a block at a time."""
 
     def __init__(self) -> None:
         self._vocabulary = load_vocabulary()
@@ -65,9 +64,6 @@ class RulesAnnotator:
             else:
                 values.append(Value("refusal", "no", ""))
             yield job.annotated(status, values)
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to free."""
 
     def _values(self, job: Job) -> list[Value]:
         return [

@@ -203,7 +203,7 @@ def draw_stage(
         check_stage(stage, tasks, folder)
         if any(stage in task.annotation.stages() for task in tasks):
             of_responses.append(folder)
-        if any(stage in task.metric.follow_up_stages for task in tasks):
+        if any(task.metric.follow_up and stage in task.metric.follow_up.stages for task in tasks):
             drawn += _questions(folder, tasks, stage, n, seed, annotator)
     if of_responses:
         among = partial(_having, stage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -26,8 +26,7 @@ from equivox.audit.labels import (
 from equivox.audit.stored import ANSWERS, AUDIT_FILE, AUDIT_FOLDER, OF_THE_SCORE
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document, write_text
-from equivox.core.metric import CheckedStage, CheckedStages
-from equivox.core.plain import split_by
+from equivox.core.plain import as_plain, split_by
 from equivox.core.scores import NAN
 from equivox.core.task import Attribute
 from equivox.run.differing import Compared
@@ -82,6 +81,33 @@ def score_audit(folder: Path, files: Sequence[Path], annotator: str | None = Non
 def is_judged(key: Key) -> bool:
     """Return whether people judge the annotator's lists, rather than label what it labelled."""
     return any(entry.get("judged") for entry in key.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedStage:
+    """The mean of labels of one stage of the annotation, shares from 0 to 1.
+
+    `n` counts labels, `low` to `high` is a 95 % interval over them: NaN if all labels are equal or there are fewer than
+    two.
+    """
+
+    name: str
+    value: float
+    n: int
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedStages:
+    """The stages that people judged; `left_out` counts what nobody judged, by folder."""
+
+    measures: Sequence[CheckedStage]
+    left_out: Mapping[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the stages as plain JSON values; NaN becomes None."""
+        return {"measures": as_plain([vars(measure) for measure in self.measures]), "left_out": dict(self.left_out)}
 
 
 def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> CheckedStages:

@@ -297,11 +297,11 @@ class _Chain:
     def _answers(self, plan: Plan, responses: Mapping[str, Mapping[str, Any]]) -> dict[str, list[_Answer]]:
         """Return the answers of each task that are there."""
         found: dict[str, list[_Answer]] = {task.name: [] for task in self.tasks}
-        for planned in plan.requests:
-            response = responses.get(planned.request.key)
+        for row, request in plan.described():
+            response = responses.get(request.key)
             if response is not None and response["text"]:
                 ended = response["finish_reason"] == "stop"
-                found[planned.task].append(_Answer(planned.request, response["text"], ended))
+                found[row["task"]].append(_Answer(request, response["text"], ended))
         return found
 
     def findings(self, task: Task) -> list[Finding]:
@@ -313,16 +313,16 @@ class _Chain:
         failed: Counter[str] = Counter()
         other: Counter[str] = Counter()
         asked = compared = 0
-        for planned in self.asked.requests:
-            if planned.task != task.name:
+        for row, request in self.asked.described():
+            if row["task"] != task.name:
                 continue
             asked += 1
-            response = self.responses.get(planned.request.key)
+            response = self.responses.get(request.key)
             if response is None or response["error"] is not None:
                 failed["no response" if response is None else str(response["error"])] += 1
                 continue
             compared += response["prompt_tokens"] is not None
-            if difference := self._difference(planned.request, response):
+            if difference := self._difference(request, response):
                 other[difference] += 1
         return arrived(asked=asked, failed=failed, compared=compared, other=other)
 
@@ -373,7 +373,7 @@ class _Chain:
 
     def _partners(self, task: Task) -> dict[str, tuple[Any, ...]]:
         """Return for each sample the media of a sample of another group, of the same stratum where there is one."""
-        requests = [planned.request for planned in self.asked.requests if planned.task == task.name]
+        requests = [request for row, request in self.asked.described() if row["task"] == task.name]
         partners = {}
         for place, request in enumerate(requests):
             others = [other for other in requests if other.labels.group != request.labels.group]

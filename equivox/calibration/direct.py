@@ -13,7 +13,7 @@ from typing import Any
 
 from equivox.calibration.bodies import MARKS, decoded, joined_positions, language_model, message
 from equivox.calibration.student import longer
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.engines.checkpoint import open_checkpoint
 from equivox.engines.messages import SAMPLING_RATE
 from equivox.engines.transformers_loading import load
@@ -37,8 +37,8 @@ class Prompt:
         return len(self.rows)
 
 
-class DirectEngine:
-    """A calibration model as an engine that is none: every answer is drawn from the model's own probabilities."""
+class DirectEngine(Engine):
+    """The model alone, without an engine around it: every answer is drawn from its own probabilities."""
 
     modalities = frozenset({"text", *MARKS})
 
@@ -49,9 +49,6 @@ class DirectEngine:
         )
         self._loaded: Any = None
         self._embedded: dict[tuple[str, tuple[str, ...]], Prompt] = {}
-
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept every request: a calibration model was made for them."""
 
     def close(self) -> None:
         """Free the model's memory; the next request loads it again."""

@@ -56,7 +56,7 @@ def taught_requests(tasks: Sequence[Task], corpora: Mapping[str, Any], orders: i
     known: set[tuple[str, str, str]] = set()
     for seed in range(orders):
         plan = make_plan(asked, corpora, _NOBODY, seed=seed)
-        requests = [planned.request for planned in plan.requests if not planned.problem]
+        requests = list(plan.requests(plan.usable.nonzero()[0]))
         found += [request for request in requests if _presented(request) not in known]
         known |= set(map(_presented, requests))
     return found

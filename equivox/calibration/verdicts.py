@@ -43,7 +43,7 @@ LEAST_AGREEMENT, FEWEST_WRONG = 0.95, 3
 """The share of values that an annotator must read of every attribute in every group; fewer wrong ones are no fault."""
 CHANCE = 0.002
 """The probability that two scores of one bias disagree, as their intervals and the number of clusters explain them;
-`python -m benchmarks.calibration_verdicts` simulates it, and how often unequal ones agree."""
+`python -m validity.calibration_verdicts` simulates it, and how often unequal ones agree."""
 TAUGHT_WITHIN, TAUGHT_SHARE = 5.0, 0.15
 """Largest distance of the model's own bias from the planted one, in its unit or as a share of it."""
 SLACK = 2.0

@@ -9,8 +9,8 @@ import typer
 from equivox.cli import (
     audit_commands,
     calibrate_command,
-    cohort_command,
     data_commands,
+    engine_commands,
     export_command,
     file_commands,
     gate_command,
@@ -25,7 +25,6 @@ from equivox.cli import (
     verify_command,
     view_command,
 )
-from equivox.cli.engine_commands import engine_command
 from equivox.cli.options import takes_task_files
 from equivox.cli.output import echo
 
@@ -50,16 +49,13 @@ def root(
         raise typer.Exit
 
 
-_MODEL_ARGS = "key=value,key=value as `lighteval vllm` takes them, or a YAML file."
-ENGINES = (
-    ("run", None, "MODEL", "scheme:rest, for example simulated:planted?shift=0.2", "any model, named scheme:rest"),
-    ("vllm", "vllm", "MODEL_ARGS", _MODEL_ARGS, "a model on this machine's vLLM"),
-    ("endpoint", "endpoint", "MODEL_ARGS", _MODEL_ARGS, "an OpenAI-compatible server"),
-)
-"""Commands that ask a model: name, scheme of the engine, name and help of the argument, and what they run on."""
-MEASURE = "Measure a model"
 COMMANDS = {
-    MEASURE: (run_commands.status, file_commands.reproduce),
+    "Measure a model": (
+        engine_commands.run,
+        engine_commands.vllm,
+        run_commands.status,
+        file_commands.reproduce,
+    ),
     "Read, compare, check and publish runs": (
         export_command.export,
         result_commands.compare,
@@ -74,28 +70,22 @@ COMMANDS = {
         power_command.power,
         calibrate_command.calibrate,
         file_commands.demo,
-        task_commands.app,
+        task_commands.tasks,
         data_commands.app,
     ),
     "Responses, annotators and scores": (
         import_command.import_,
         run_commands.score,
         run_commands.annotate,
-        run_commands.panel,
     ),
     "Further tables and figures": (
         impact_command.impact,
         result_commands.leaderboard,
-        result_commands.plot,
-        cohort_command.cohort,
-        metric_commands.app,
+        metric_commands.metric,
     ),
 }
 """The headings of `equivox --help` with their commands; the first two hold what most users need."""
 
-for _name, _scheme, _metavar, _what, _model in ENGINES:
-    _does = f"Run tasks on {_model}, annotate and score the answers; repeat the command to resume."
-    app.command(_name, help=_does, rich_help_panel=MEASURE)(engine_command(_scheme, _metavar, _what))
 for _heading, _commands in COMMANDS.items():
     for _command in _commands:
         if isinstance(_command, typer.Typer):

@@ -33,17 +33,11 @@ def score_sheet(
         ),
     ] = None,
     annotator: AuditedOption = None,
-    benchmark: Annotated[
-        str | None,
-        typer.Option(help="A metric that annotates in stages: score labels of these, without a run."),
-    ] = None,
     store: Annotated[
         bool, typer.Option("--store/--no-store", help="Keep the labels and the result with the run.")
     ] = True,
 ) -> None:
     """Compare the annotator with people: agreement, κ, α, its errors, and their effect on each interval."""
-    if benchmark is not None:
-        return _score_stages(benchmark, [folder, *(labels or [])], annotator)
     from equivox.audit.folder import label_files
     from equivox.audit.kept import annotators_of, is_judged, score_audit, score_judged, store_audit
     from equivox.audit.labels import read_key
@@ -71,21 +65,3 @@ def score_sheet(
         write_text(folder / AUDIT_FILE, json.dumps(audit.as_dict(), indent=1, ensure_ascii=False) + "\n")
         kept = [folder, *kept]
     echo(f"\nStored in {' and '.join(str(place / AUDIT_FILE) for place in kept)}")
-
-
-def _score_stages(metric: str, files: list[Path], annotator: str | None) -> None:
-    from equivox.cli.show import console
-    from equivox.core.errors import RequestError, nearest
-    from equivox.report.audit_tables import stage_table
-    from equivox.report.table import print_tables
-    from equivox.tasks.registry import builtin_tasks
-
-    metrics = {task.metric.name: task.metric.check_stages for task in builtin_tasks().values()}
-    known = {name: check for name, check in metrics.items() if check is not None}
-    if metric not in known:
-        raise RequestError(
-            f"`benchmark` {metric!r} has no stages that labels check{nearest(metric, known)}; known: {', '.join(known)}"
-        )
-    if annotator is not None:
-        raise RequestError("`annotator` says nothing here: the labels hold the annotator's answers; leave it out")
-    print_tables(console(), [stage_table(known[metric](files))])

@@ -121,9 +121,7 @@ def build(
         if generate_images:
             _generate_images(builder, image_settings)
         progress = stack.enter_context(progress_bars(quiet=False))
-        report = build_corpus(
-            builder, output, progress=lambda done, total: progress("clips", done, total), origin=origin
-        )
+        report = build_corpus(builder, output, progress=progress, origin=origin)
     echo(f"{report.status}: {report.rows:,} rows in {report.folder} (fingerprint {report.fingerprint[:12]})")
     for heading, lines in (
         ("Changed since the last build", report.changes),
@@ -159,7 +157,7 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
             ClipJudge(settings),
             settings,
             there=there,
-            progress=lambda done, total: progress("images", done, total),
+            progress=progress,
         )
     echo(f"images: {made.there} were there, {made.kept} made, {len(made.given_up)} given up")
     for name in made.given_up[:20]:
@@ -178,7 +176,7 @@ def fetch(
     output: Annotated[Path | None, output_option("The output folder; $EQUIVOX_LEXICA or a cache by default.")] = None,
 ) -> None:
     """Download a word list, check it and print its licence; word lists are not shipped with equivox."""
-    from equivox.annotate.tools.lexica import fetch_lexicon, lexicon_source
+    from equivox.dataset_builders.word_lists import fetch_lexicon, lexicon_source
 
     source = lexicon_source(what)
     echo(f"{source.title}, {source.megabytes:g} MB from {source.url}")

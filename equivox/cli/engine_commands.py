@@ -1,7 +1,7 @@
-"""The commands that ask a model: run, vllm, endpoint, transformers.
+"""The commands that ask a model: run and vllm.
 
-Type annotations are evaluated here (no `from __future__ import annotations`): one factory makes the command of every
-engine, and typer reads the options from its signature.
+Type annotations are evaluated here (no `from __future__ import annotations`): one factory makes both
+commands, and typer reads the options from its signature.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from equivox.core.task import Task
 
 
-def engine_command(scheme: str | None, metavar: str, what: str) -> Callable[..., int]:
-    """Return the command that runs tasks on one engine; all engines have the same options."""
+def _engine_command(scheme: str, metavar: str, what: str) -> Callable[[Callable[..., Any]], Callable[..., int]]:
+    """Return a decorator that makes the command of one engine; `scheme` stands before the model that is typed."""
 
     @takes_settings()
     def command(
@@ -46,7 +46,7 @@ def engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...,
         from equivox.run.run_files import default_folder
         from equivox.tasks.registry import resolve_tasks
 
-        named = model if scheme is None else f"{scheme}:{model}"
+        named = f"{scheme}{model}"
         chosen = resolve_tasks(tasks)
         if settings["annotator"] is None:
             settings["annotator"] = _rules_if_they_can(named, chosen)
@@ -54,7 +54,21 @@ def engine_command(scheme: str | None, metavar: str, what: str) -> Callable[...,
         spec = RunSpec.typed(named, chosen, output or default_folder(named, tasks), **settings)
         return _show_dry_run(spec) if dry_run else _run(spec, quiet=quiet)
 
-    return command
+    def as_named(described: Callable[..., Any]) -> Callable[..., int]:
+        command.__name__, command.__doc__ = described.__name__, described.__doc__
+        return command
+
+    return as_named
+
+
+@_engine_command("", "MODEL", "scheme:rest, such as simulated:biased, endpoint:key=value,key=value, transformers:NAME")
+def run() -> None:
+    """Run tasks on any model, named scheme:rest, annotate and score the answers; repeat the command to resume."""
+
+
+@_engine_command("vllm:", "MODEL_ARGS", "key=value,key=value as `lighteval vllm` takes them, or a YAML file.")
+def vllm() -> None:
+    """Run tasks on this machine's vLLM, annotate and score the answers; repeat the command to resume."""
 
 
 def _run(spec: RunSpec, *, quiet: bool) -> int:
@@ -87,7 +101,7 @@ def _rules_if_they_can(model: str, tasks: "Sequence[Task]") -> str:
     from equivox.compare.runs import misread_by_rules
     from equivox.engines import engine_of, model_label
 
-    engine_of(model)  # a model that is none is told first
+    engine_of(model)  # an unknown model is the first thing to say
     if misread_by_rules(model, RULES, tasks):
         raise RequestError(
             f"`annotator` is missing: who reads the free answers of {model_label(model)}? Name a model, such as "

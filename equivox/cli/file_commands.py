@@ -84,7 +84,7 @@ def _show_dry_run(settings: Sequence[Setting], output: Path, workers: Workers) -
     from equivox.run.readiness import missing
 
     try:
-        print_tables(console(), [estimate_table(estimate(settings, output, workers=workers.total))])
+        print_tables(console(), [estimate_table(estimate(settings, output, workers=workers.count))])
     except RequestError as error:
         console().print(f"The requests cannot be counted: {error}", markup=False)
     if found := missing(settings, output):

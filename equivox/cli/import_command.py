@@ -12,11 +12,11 @@ from equivox.cli.options import (
     ByAttributeOption,
     QuietOption,
     TasksArgument,
+    columns_named,
     names_in,
     output_option,
     takes_settings,
 )
-from equivox.core.errors import RequestError
 from equivox.run.spec import RunSpec
 
 
@@ -60,7 +60,9 @@ def _import_file(
     from equivox.run.pipeline import IMPORTED
 
     with progress_bars(quiet=quiet) as progress:
-        found = import_responses(file, spec, columns=_renamed(columns), match=names_in(match or ""), progress=progress)
+        found = import_responses(
+            file, spec, columns=columns_named(columns), match=names_in(match or ""), progress=progress
+        )
     code = show_scores([compared_run(f"{IMPORTED}:{spec.model}", spec.output, found.scores)], by_attribute=by_attribute)
     out = console()
     samples = "the rows describe their samples" if found.described else "matched to the corpus"
@@ -71,14 +73,3 @@ def _import_file(
     if any(task.media for task in spec.tasks):
         out.print("Whether the media reached the model cannot be known of responses made elsewhere.", markup=False)
     return code
-
-
-def _renamed(given: Sequence[str]) -> dict[str, str]:
-    """Return our name of a column → the file's; RequestError for what is not written so."""
-    names = {}
-    for entry in given:
-        ours, equals, theirs = entry.partition("=")
-        if not (ours and equals and theirs):
-            raise RequestError(f"`--column` is written OURS=THEIRS, such as response=narrative; got {entry!r}")
-        names[ours.strip()] = theirs
-    return names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -106,7 +105,7 @@ def make(
             engines.append(open_engine(name, []))
             stack.callback(engines[-1].close)
         bars = stack.enter_context(progress_bars(quiet=False))
-        made = _made(step, source, output, engines, given, partial(bars, step))
+        made = _made(step, source, output, engines, given, bars)
     if made is None:
         return 0
     echo(f"{made.output}: {made.rows:,} of {made.of}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -125,6 +125,17 @@ _NAMES = {"data": ("--data", "--data-dir"), "options": ("--scoring",)}
 """The names of options that are not those of their settings."""
 
 
+def columns_named(given: Sequence[str]) -> dict[str, str]:
+    """Return our name of a column → the file's; RequestError for what is not written so."""
+    names = {}
+    for entry in given:
+        ours, equals, theirs = entry.partition("=")
+        if not (ours and equals and theirs):
+            raise RequestError(f"`--column` is written OURS=THEIRS, such as response=narrative; got {entry!r}")
+        names[ours.strip()] = theirs
+    return names
+
+
 def names_in(text: str) -> list[str]:
     """Return the names in a text that commas separate.
 
@@ -142,12 +153,6 @@ TaskFilesArgument = Annotated[
     typer.Argument(metavar="[FILE...]", help="Task files whose code the run needs.", callback=_give),
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", callback=opened)]
-OtherRunsOption = Annotated[
-    list[Path] | None, typer.Option(metavar="RUN", help="Another run, for a figure of several.", callback=_all_opened)
-]
-RetryFailedOption = Annotated[
-    bool, typer.Option("--retry-failed", help="Ask again what failed before: the model, and the annotator.")
-]
 TrustOption = Annotated[
     bool, typer.Option("--trust-remote-code", help="Run the code in the repositories of models that need it.")
 ]

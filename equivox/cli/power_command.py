@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from annotated_types import Ge
 
 from equivox.core.errors import RequestError, nearest
 
@@ -18,6 +20,25 @@ OPEN_VALUES = 20
 """The assumed number of distinct values of an attribute without a closed choice."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Assumed:
+    """What a user states of a design; a number that is None is the task's.
+
+    `correlation` is that within a cluster beyond its group, `level` that of the test, and `power` the share of
+    experiments that should find the shift.
+    """
+
+    clusters: Annotated[int, Ge(2)] | None = None
+    responses: Annotated[int, Ge(1)] | None = None
+    groups: Annotated[int, Ge(2)] | None = None
+    values: Annotated[int, Ge(2)] | None = None
+    correlation: float = 0.02
+    level: float = 0.05
+    power: float = 0.8
+    simulations: Annotated[int, Ge(200)] = 1000
+    seed: Annotated[int, Ge(0)] = 0
+
+
 def power(
     task: Annotated[
         str | None, typer.Option(help="The task whose design is used; in a file, voices.yaml:story.")
@@ -26,15 +47,16 @@ def power(
     shift: Annotated[
         float | None, typer.Option(help="Instead, estimate the clusters that detect this shift, in percent.")
     ] = None,
-    clusters: Annotated[int | None, typer.Option(min=2, help="Clusters (speakers), instead of the task's.")] = None,
-    responses: Annotated[int | None, typer.Option(min=1, help="Responses per cluster.")] = None,
-    groups: Annotated[int | None, typer.Option(min=2, help="Groups.")] = None,
-    values: Annotated[int | None, typer.Option(min=2, help="Distinct values of an attribute.")] = None,
-    correlation: Annotated[float, typer.Option(help="Correlation within a cluster beyond its group.")] = 0.02,
-    level: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
-    power: Annotated[float, typer.Option(help="Share of experiments that should find the shift.")] = 0.8,
-    simulations: Annotated[int, typer.Option(min=200, help="Experiments simulated per answer.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 0,
+    assumed: Annotated[
+        str | None,
+        typer.Option(
+            "--design",
+            metavar="KEY=VALUE,…",
+            help="What differs from the task's design, or all of it: clusters, responses (of a cluster), groups, "
+            "values (of an attribute), correlation (within a cluster, .02), level (.05), power (.8), simulations "
+            "(1000), seed.",
+        ),
+    ] = None,
 ) -> int:
     """Estimate the shift that a design can detect, or the number of speakers that a shift needs."""
     from dataclasses import replace
@@ -42,27 +64,31 @@ def power(
     import numpy as np
 
     from equivox.cli.show import console
+    from equivox.core.fields import checked_fields
+    from equivox.engines.model_args import parse_model_args
     from equivox.run.design import Design
     from equivox.statistics import minimum_detectable_shift, required_clusters
 
+    typed = {} if assumed is None else parse_model_args(assumed, what="design")
+    given = Assumed(**checked_fields(Assumed, typed, what="design"))
     if task is not None:
-        design, attributes = _design_of(_one_task(task), data, values)
-    elif None in (clusters, responses, groups):
-        raise RequestError("give `--task`, or all of --clusters, --responses and --groups")
+        design, attributes = _design_of(_one_task(task), data, given.values)
+    elif None in (given.clusters, given.responses, given.groups):
+        raise RequestError("give `--task`, or a `--design` with clusters, responses and groups")
     else:
         design = Design(n_clusters=0, responses_per_cluster=0, n_groups=0, source="as given")
-        attributes = {values or OPEN_VALUES: []}
+        attributes = {given.values or OPEN_VALUES: []}
     design = replace(
         design,
-        n_clusters=clusters or design.n_clusters,
-        responses_per_cluster=responses or design.responses_per_cluster,
-        n_groups=groups or design.n_groups,
+        n_clusters=given.clusters or design.n_clusters,
+        responses_per_cluster=given.responses or design.responses_per_cluster,
+        n_groups=given.groups or design.n_groups,
     )
     out, name = console(), _measure()
     out.print(
         f"{design.n_clusters} clusters x {design.responses_per_cluster} responses, {design.n_groups} groups "
-        f"({design.source}); level {level:g}, power {power:g}, correlation within a cluster "
-        f"{correlation:g}, {simulations} simulated experiments each",
+        f"({design.source}); level {given.level:g}, power {given.power:g}, correlation within a cluster "
+        f"{given.correlation:g}, {given.simulations} simulated experiments each",
         markup=False,
     )
     for n_values, names in sorted(attributes.items()):
@@ -70,11 +96,11 @@ def power(
             "responses_per_cluster": design.responses_per_cluster,
             "n_values": n_values,
             "n_groups": design.n_groups,
-            "alpha": level,
-            "power": power,
-            "cluster_correlation": correlation,
-            "n_simulations": simulations,
-            "rng": np.random.default_rng(seed),
+            "alpha": given.level,
+            "power": given.power,
+            "cluster_correlation": given.correlation,
+            "n_simulations": given.simulations,
+            "rng": np.random.default_rng(given.seed),
         }
         if shift is None:
             found = minimum_detectable_shift(n_clusters=design.n_clusters, **common)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The commands about several runs: compare, report, leaderboard, plot; nothing heavy is imported at start."""
+"""The commands about several runs: compare, report, leaderboard; nothing heavy is imported at start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from equivox.cli.options import OtherRunsOption, RunArgument, data_option, output_option, runs_argument
+from equivox.cli.options import data_option, output_option, runs_argument
 from equivox.cli.output import echo_error
 from equivox.core.errors import RequestError
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
@@ -17,20 +17,33 @@ def compare(
     runs: Annotated[list[Path], runs_argument("Folders of runs, one model each.")],
     csv: Annotated[Path | None, typer.Option(help="Write every number to CSV files in this folder too.")] = None,
     latex: Annotated[Path | None, typer.Option(help="Write tables for a paper to .tex files in this folder.")] = None,
-    top: Annotated[int, typer.Option(min=0, help="How many attributes of each model to show value by value.")] = 3,
     resamples: Annotated[
         int,
         typer.Option(min=FEWEST_RESAMPLES, max=MOST_RESAMPLES, help="Swaps drawn for each test between two models."),
     ] = 10_000,
+    published: Annotated[
+        str | None, typer.Option("--with", help="Total scores beside a published cohort: published-llama-3.1-8b.")
+    ] = None,
+    fixed: Annotated[
+        bool, typer.Option("--fixed", help="The published models alone are the cohort; their scores stay as printed.")
+    ] = False,
 ) -> int:
     """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
-    from equivox.cli import EXIT_DONE
+    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import believe_all, console, show_opening
+    from equivox.compare.cohorts import published_totals
     from equivox.compare.impact import impact_records, impacts
     from equivox.compare.ranking import judge, judged_records
     from equivox.compare.runs import comparison_records, open_comparison
     from equivox.core.files import write_text
-    from equivox.report.comparison_tables import comparison_tables, latex_tables, overlap_table, verdict_tables
+    from equivox.core.plain import split_by
+    from equivox.report.comparison_tables import (
+        comparison_tables,
+        latex_tables,
+        overlap_tables,
+        published_cohort_tables,
+        verdict_tables,
+    )
     from equivox.report.impact_files import side_by_side_tables
     from equivox.report.opening import opening_of
     from equivox.report.table import as_csv, as_latex, print_tables
@@ -38,16 +51,20 @@ def compare(
     for option, folder in (("csv", csv), ("latex", latex)):
         if folder is not None:
             check_tables_folder(folder, option)
+    if fixed and published is None:
+        raise RequestError("`fixed` needs a published cohort; name one with `--with`")
     believe_all(runs)
     comparison = open_comparison(runs)
+    beside = [] if published is None else published_totals(comparison.runs, published, fixed=fixed)
     favourable = impacts(comparison.runs)
     named = [(run.model, run.folder) for run in comparison.runs]
-    asked = {m.name: m for m in comparison.metrics.values() if m.overlap is not None}
-    overlaps = {m.overlap_help: m.overlap(named) for m in asked.values() if m.overlap is not None}
+    metrics = {metric.name: metric for metric in comparison.metrics.values()}
+    overlaps = [o for metric in metrics.values() if metric.overlap is not None for o in metric.overlap(named)]
     judged = judge(comparison, n_resamples=resamples)
     impact_shown = side_by_side_tables(favourable)
     if csv is not None:
-        shared = {f"{what}_overlap": [vars(entry) for entry in found] for what, found in overlaps.items()}
+        kinds = split_by(overlaps, lambda overlap: overlap.findings)
+        shared = {f"{findings}_overlap": [vars(entry) for entry in kind] for findings, kind in kinds.items()}
         ratios = {"impact": [row for found in favourable.found for row in impact_records(found)]}
         for name, records in {**comparison_records(comparison), **judged_records(judged), **shared, **ratios}.items():
             if records:
@@ -57,10 +74,11 @@ def compare(
         for name, text in {**latex_tables(comparison, judged), **impact_latex}.items():
             write_text(latex / f"{name}.tex", text)
     show_opening(console(), opening_of(comparison, judged))
-    shown = [*comparison_tables(comparison, attributes=top), *verdict_tables(comparison, judged)]
-    for tables in [*shown, impact_shown, [overlap_table(what, found) for what, found in overlaps.items() if found]]:
+    shown = [*comparison_tables(comparison), *verdict_tables(comparison, judged)]
+    for tables in [*shown, impact_shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
         print_tables(console(), tables)
-    return EXIT_DONE
+    lacking = any(model in own.totals.undefined for own in beside for model in own.models)
+    return EXIT_INCOMPLETE if lacking else EXIT_DONE
 
 
 def check_tables_folder(folder: Path, option: str) -> None:
@@ -74,29 +92,36 @@ def check_tables_folder(folder: Path, option: str) -> None:
 
 def report(
     runs: Annotated[list[Path], runs_argument("Folders of runs.")],
-    output: Annotated[Path, output_option("The HTML file to write.")] = Path("report.html"),
+    output: Annotated[Path, output_option("The HTML file to write, or with --figure a .svg, .png or .pdf.")] = Path(
+        "report.html"
+    ),
     examples: Annotated[
         int, typer.Option(min=0, help="Responses to show of each model, task and group; none by default.")
     ] = 0,
     data: Annotated[str | None, data_option("Where recordings or images are now.")] = None,
-    impact: Annotated[
-        bool,
-        typer.Option("--impact", help="Write the impact ratios of one run instead, laid out as Local Law 144 asks."),
-    ] = False,
+    figure: Annotated[
+        str | None,
+        typer.Option(
+            help="Draw one figure alone: forest:FAMILY, shares:TASK:ATTRIBUTE, heat:TASK, metrics:FAMILY, "
+            "speakers:TASK; of several runs ranks:FAMILY or correlations:DIMENSION.",
+        ),
+    ] = None,
 ) -> int:
     """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.show import believe_all, console
-    from equivox.core.files import refuse_unusable_file, write_text
+    from equivox.core.files import refuse_unusable, refuse_unusable_file, write_text
     from equivox.report.page import build_report
 
-    refuse_unusable_file(output, "output")
-    if impact:
-        from equivox.cli.impact_command import impact as show_impact
+    if figure is not None:
+        from equivox.cli.figure_files import figure_format, write_figure
+        from equivox.report.figures import figure_of
 
-        if len(runs) > 1 or examples:
-            raise RequestError("`--impact` writes the impact ratios of one run, without examples; name one run alone")
-        return show_impact(runs[0], html=output)
+        refuse_unusable(output, "output")
+        figure_format(output, "output")
+        write_figure(output, figure_of(runs[0], figure, beside=runs[1:]))
+        return EXIT_DONE
+    refuse_unusable_file(output, "output")
     believe_all(runs)
     write_text(output, build_report(runs, examples=examples, data=data))
     console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.1f} MB)", markup=False)
@@ -133,28 +158,3 @@ def leaderboard(
     n_runs = len({row.run for row in rows})
     console().print(f"{len(rows)} scores of {n_runs} runs: {(output / 'index.html').resolve()}", markup=False)
     return EXIT_INCOMPLETE if left_out else EXIT_DONE
-
-
-def plot(
-    run: RunArgument,
-    figure: Annotated[
-        str,
-        typer.Argument(
-            metavar="FIGURE",
-            help="forest:FAMILY, shares:TASK:ATTRIBUTE, heat:TASK, metrics:FAMILY, speakers:TASK; of several runs "
-            "ranks:FAMILY or correlations:DIMENSION.",
-        ),
-    ],
-    output: Annotated[Path, output_option("A file that ends in .svg, .png or .pdf.")],
-    beside: OtherRunsOption = None,
-) -> int:
-    """Draw one figure of one or several runs, in print quality."""
-    from equivox.cli import EXIT_DONE
-    from equivox.cli.figure_files import figure_format, write_figure
-    from equivox.core.files import refuse_unusable
-    from equivox.report.figures import figure_of
-
-    refuse_unusable(output, "output")
-    figure_format(output, "output")
-    write_figure(output, figure_of(run, figure, beside=beside or []))
-    return EXIT_DONE

@@ -1,4 +1,4 @@
-"""The commands about one stored run: score, annotate, panel, status; nothing heavy is imported at start."""
+"""The commands about one stored run: score, annotate, status; nothing heavy is imported at start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from equivox.cli.options import (
     names_in,
 )
 from equivox.core.errors import RequestError
-from equivox.core.scores import Score
+from equivox.core.scores import Score, ScoringOptions
 from equivox.run.spec import scoring_of
 
 
@@ -50,8 +50,13 @@ def score(
 
 def annotate(
     run: RunArgument,
-    annotator: Annotated[str, typer.Option(help="Annotator of the responses: a name or a YAML file.")],
+    annotator: Annotated[str | None, typer.Option(help="Annotator of the responses: a name or a YAML file.")] = None,
+    panel: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,C", help="Combine three or more of the run's annotators by majority instead."),
+    ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Annotate again what failed before.")] = False,
+    scoring: ScoringOption = None,
     workers: WorkersOption = 1,
     ray_address: RayAddressOption = None,
     quiet: QuietOption = False,
@@ -61,12 +66,18 @@ def annotate(
     from equivox.engines.workers import Workers
     from equivox.run.annotating import annotators_of
     from equivox.run.manifest import read_manifest
-    from equivox.run.pipeline import reread, run_tasks
+    from equivox.run.pipeline import annotate_run, run_tasks
 
+    if (annotator is None) == (panel is None):
+        raise RequestError("give `--annotator NAME`, or `--panel A,B,C` with annotators that the run has")
+    options = scoring_of(scoring)
+    if panel is not None:
+        return _panel(run, names_in(panel), options)
     with progress_bars(quiet=quiet) as progress:
-        scores = reread(
-            run, annotator, retry_failed=retry_failed, workers=Workers(workers, ray_address), progress=progress
-        )
+        scores = annotate_run(
+            run, str(annotator), options,
+            retry_failed=retry_failed, workers=Workers(workers, ray_address), progress=progress,
+        )  # fmt: skip
     code = _show(run, scores)
     show_agreement(run, run_tasks(run))
     own = read_manifest(run)["command"]["annotator"]
@@ -80,20 +91,15 @@ def annotate(
     return code
 
 
-def panel(
-    run: RunArgument,
-    annotators: Annotated[str, typer.Argument(metavar="A,B,C", help="Annotators of the run, separated by commas.")],
-    scoring: ScoringOption = None,
-) -> int:
-    """Combine three or more annotators of a run by majority, score it, and show what their disagreement changes."""
+def _panel(run: Path, members: Sequence[str], options: ScoringOptions) -> int:
+    """Score the majority of several annotators, and show what their disagreement changes."""
     from equivox.cli.show import console
     from equivox.report.audit_tables import panel_table
     from equivox.report.table import print_tables
     from equivox.run.panel import score_panel
     from equivox.run.pipeline import run_tasks
 
-    members = names_in(annotators)
-    scores, compared = score_panel(run, run_tasks(run), members, scoring_of(scoring))
+    scores, compared = score_panel(run, run_tasks(run), members, options)
     code = _show(run, scores)
     print_tables(console(), [panel_table(members, compared)])
     return code

@@ -17,7 +17,7 @@ from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.task import Task
 from equivox.report.numbers import DASH, how_many, in_words, interval
 from equivox.report.opening import Opening, opening
-from equivox.report.progress_bars import progress_bars, shared_bars
+from equivox.report.progress_bars import progress_bars
 from equivox.report.score_tables import attribute_tables, task_tables
 from equivox.report.table import Table, print_tables
 from equivox.run.annotating import annotations_folder, annotators_of, count_annotation_failures
@@ -32,7 +32,6 @@ __all__ = [
     "compared_run",
     "console",
     "progress_bars",
-    "shared_bars",
     "show_agreement",
     "show_opening",
     "show_scores",
@@ -176,11 +175,8 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
 def live_line(live: Live, now: float) -> str:
     """Return in words how far a run is that is under way, or where it was stopped.
 
-    >>> from equivox.core.progress import Standing
-    >>> pool = Standing(loaded=2, asked=2, lost=0, given_back=0)
     >>> run = Live(
-    ...     stage="generate", done=40, total=100, failed=1, per_second=3.0, standing=pool, noted=1e9, host="a",
-    ...     process=7,
+    ...     "generate", 40, 100, failed=1, waiting="2 of 2 workers", per_second=3.0, noted=1e9, host="a", process=7
     ... )
     >>> live_line(run, 1e9 + 1)
     'generate: 40 of 100, 1 failed, 3.0 a second, about 20 s left, 2 of 2 workers (noted 1 s ago by process 7 on a)'
@@ -192,7 +188,7 @@ def live_line(live: Live, now: float) -> str:
     words += [f"{live.failed} failed"] if live.failed else []
     if not silent and math.isfinite(live.seconds_left):
         words += [f"{live.per_second:.1f} a second", f"about {in_words(live.seconds_left)} left"]
-    words += [str(live.standing)] if live.standing is not None else []
+    words += [live.waiting] if live.waiting else []
     return (
         f"{live.stage}{' stopped, or hangs' if silent else ''}: {', '.join(words)} "
         f"(noted {in_words(live.age(now))} ago by process {live.process} on {live.host})"

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from equivox.cli.options import output_option
 from equivox.cli.output import echo
 from equivox.core.task import Task
 
-app = typer.Typer(name="tasks", help="List tasks and show what one of them does.", no_args_is_help=True)
 
-
-@app.command("list")
-def list_tasks(
+def tasks(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[TASKS]", help="Show a task, a family or a task file; all are listed.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
-    """List every task with its dimension, its corpus and the attributes that are annotated."""
-    from equivox.tasks.registry import builtin_tasks
+    """List all tasks, or show what one of them asks, of whom, and what it cannot say."""
+    from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
-    tasks = list(builtin_tasks().values())
+    found = list(builtin_tasks().values()) if name is None else resolve_tasks(name)
     if as_json:
-        echo(json.dumps([describe(task) for task in tasks], indent=2, ensure_ascii=False))
-        return
+        echo(json.dumps([describe(task) for task in found], indent=2, ensure_ascii=False))
+    elif name is not None:
+        echo("\n\n".join(_card(task) for task in found))
+    else:
+        _list(found)
+
+
+def _list(tasks: Sequence[Task]) -> None:
+    """Print every task with its dimension, its corpus and the attributes that are annotated."""
     width, dimensions, corpora = (
         max(map(len, names)) + 2
         for names in zip(*((task.name, task.dimension, task.data.corpus) for task in tasks), strict=True)
@@ -34,49 +40,6 @@ def list_tasks(
         outcomes = ", ".join(a.name for a in task.attributes if a.role == "outcome")
         echo(f"{task.name:<{width}}{task.dimension:<{dimensions}}{task.data.corpus:<{corpora}}{outcomes}")
     echo(f"\n{len(tasks)} tasks. A family's name (vibe_gender) means all of its tasks.")
-
-
-@app.command()
-def show(
-    name: Annotated[str, typer.Argument(help="A task, a family or a task file.")],
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
-) -> None:
-    """Show a task: card, data, prompt, attributes, decoding, scoring, and the limits of its numbers."""
-    from equivox.tasks.registry import resolve_tasks
-
-    tasks = resolve_tasks(name)
-    if as_json:
-        echo(json.dumps([describe(task) for task in tasks], indent=2, ensure_ascii=False))
-        return
-    echo("\n\n".join(_card(task) for task in tasks))
-
-
-@app.command()
-def card(
-    name: Annotated[str, typer.Argument(help="A task, a family or a task file.")],
-    output: Annotated[
-        Path | None,
-        output_option("Write FAMILY.json into this folder, for each family.", metavar="FOLDER"),
-    ] = None,
-) -> None:
-    """Print the BenchmarkCard of a family of tasks as JSON, from its card, metric and corpus."""
-    from equivox.core.errors import RequestError
-    from equivox.core.files import write_text
-    from equivox.integrations.benchmark_card import benchmark_card
-    from equivox.tasks.registry import resolve_tasks
-
-    families: dict[str, list[Task]] = {}
-    for task in resolve_tasks(name):
-        families.setdefault(task.family, []).append(task)
-    if output is None and len(families) > 1:
-        raise RequestError(f"a card is about one family, got {', '.join(families)}; give a folder as `--output`")
-    for family, tasks in families.items():
-        text = json.dumps(benchmark_card(tasks), indent=2, ensure_ascii=False)
-        if output is None:
-            echo(text)
-        else:
-            write_text(output / f"{family}.json", f"{text}\n")
-            echo(f"  {output / f'{family}.json'}")
 
 
 def describe(task: Task) -> dict[str, Any]:

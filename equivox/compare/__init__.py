@@ -1,1 +1,1 @@
-"""Comparison of runs: paired tests, ranks, agreement, labels from people, the power of a design."""
+"""Comparison of runs: paired tests, ranks, agreement, impact ratios, the gate, published tables."""

@@ -259,14 +259,14 @@ class _Filling:
     ) -> tuple[list[ReproducedCell], list[str]]:
         members, lacking = self._members(cells)
         metric = self._metric(cells) if members else None
-        if metric is None or metric.cohort_totals is None:
+        if metric is None or metric.cohort is None:
             why = "the metric of the run has no total"
             return [_without(cell, lacking.get(cell.row, why), column) for cell in cells], []
         # A measured model may be in the published cohort as well.
         named = {row: f"{row} (measured)" for row in members}
         values = {named[row]: dict(own) for row, own in members.items()}
         alone = len(members) < 2
-        found = metric.cohort_totals(values, (published or None) if alone else None)
+        found = metric.cohort.totals(values, (published or None) if alone else None)
         same = not alone and set(members) == set(block.published)
         done = []
         for cell in cells:

@@ -66,7 +66,7 @@ def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, see
             )
             for one in own
         ]
-        found += metric.cohort(family, members, n_resamples, seed)
+        found += metric.cohort.scores(family, members, n_resamples, seed)
     return found
 
 
@@ -85,7 +85,7 @@ def missing_cohorts(comparison: Comparison) -> list[str]:
         for family, metric in run.metrics.items():
             whole = any(score.task == family for score in run.scores)
             if metric.cohort is not None and not whole:
-                found.append(metric.cohort_help)
+                found.append(metric.cohort.needs)
     return list(dict.fromkeys(found))
 
 

@@ -38,7 +38,7 @@ CORRELATED = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """When a run was made and from which data; what is not known is empty.
+    """When a run was made and from which data; a field that is not known is an empty text.
 
     `data` is `sample`, or the name of the folder or file that the corpora were in; `limit` is the number of samples
     that each task was cut to; `fingerprint` is the SHA-256 of the run's manifest, which states the hashes of its files.

@@ -163,12 +163,11 @@ class StoredRun:
     def stand_ins(self, task: str, annotators: Sequence[str]) -> list[str]:
         """Return a line if stand-ins for the published tools annotated the responses, else nothing."""
         metric = self.metric(task)
-        if metric is None or not metric.stand_ins:
+        if metric is None or metric.cohort is None:
             return []
+        begins = metric.cohort.stand_ins
         notes = [note for name in annotators for s in self._scores(name) if s.task == task for note in s.notes]
-        return [f"{metric.stand_ins}, comparable with nothing else"] * any(
-            note.startswith(metric.stand_ins) for note in notes
-        )
+        return [f"{begins}, comparable with nothing else"] * any(note.startswith(begins) for note in notes)
 
     def annotators(self, evaluator: str) -> list[str]:
         """Return the stored annotators that are averaged for an evaluator; without a name, for the run's own one."""

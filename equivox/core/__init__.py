@@ -1,1 +1,1 @@
-"""Shared types: tasks, requests, responses, annotations, scores, coverage, errors. No input or output happens here."""
+"""What every room shares: tasks, requests, responses, annotations, scores; and below them files, media and secrets."""

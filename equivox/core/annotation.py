@@ -1,16 +1,17 @@
-"""Annotations, and the protocol of an annotator."""
+"""Annotations, and the base class of an annotator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from equivox.core.hashing import KEY_LENGTH, digest, digest_of_texts
 from equivox.core.segments import Segment, Status, Value
 
 if TYPE_CHECKING:
+    from equivox.core.requests import Engine
     from equivox.core.task import Task
 
 __all__ = ["Annotation", "Annotator", "AnnotatorIdentity", "Job", "Status", "Value", "annotation_key", "grouped"]
@@ -105,22 +106,29 @@ class AnnotatorIdentity:
         return {"name": self.name, "version": self.version, "settings": dict(self.settings)}
 
 
-class Annotator(Protocol):
-    """Protocol of an annotator: it yields one annotation per job."""
+class Annotator:
+    """Base class of an annotator. A subclass sets `identity` and writes `annotate`; all else has a default."""
 
     identity: AnnotatorIdentity
+    engine: Engine | None = None
+    """The engine of a model that annotates."""
+    instant: bool = False
+    """Whether annotations are made again in no time, so that they are stored a block at a time and not one by one."""
 
-    def check(self, tasks: Sequence[Task]) -> None:
-        """Raise RequestError for a task this annotator cannot annotate, before anything is written."""
-        ...
+    @property
+    def usage(self) -> Mapping[str, float]:
+        """What its engine used of a server; empty without one."""
+        return self.engine.usage if self.engine else {}
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield one annotation per job."""
-        ...
+        raise NotImplementedError
+
+    def check(self, tasks: Sequence[Task]) -> None:
+        """Raise RequestError for a task this annotator cannot annotate, before anything is written."""
 
     def close(self) -> None:
         """Free the annotator's memory and connections."""
-        ...
 
 
 def annotation_key(identity: AnnotatorIdentity, segment: Segment, response_key: str) -> str:

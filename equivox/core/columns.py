@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Number, Real
-from typing import Any, Literal
+from typing import Any, Generic, Literal, ParamSpec
 
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError, nearest
@@ -20,6 +20,7 @@ Kind = Literal["text", "number", "texts"]
 """The type of an entry: a word, a number, or several words (a single word becomes a list of one)."""
 
 Column = Sequence[Any]
+Given = ParamSpec("Given")
 
 _LEAST = {"min_count": 1, "n_resamples": 1, "n_story_permutations": 1, "n_name_permutations": 1, "seed": 0}
 """Options that are whole numbers, with their smallest value."""
@@ -28,16 +29,17 @@ _SHARES = ("min_coverage", "confidence")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColumnMetric:
-    """A metric of columns: its required columns, its optional columns, and the function that computes it.
+class ColumnMetric(Generic[Given]):
+    """A metric of columns: a function of the columns and options that `measure` has, in Python and as a command.
 
-    `measure` receives every column as a list (a list of None for a missing column) and the options as keywords.
-    It returns a flat dictionary of numbers; names that end in `undefined` hold a reason in words, or None. `help`
-    describes each column, and each option of this metric, in a few words.
+    `measure` has them as keywords: first every column, required ones without a default, then the options with theirs.
+    It receives every column as a list (a list of None for a missing column). It returns a flat dictionary of numbers;
+    names that end in `undefined` hold a reason in words, or None. `required` and `optional` are the kinds of the
+    columns, `help` describes each column, and each option of this metric, in a few words.
     """
 
     name: str
-    measure: Callable[..., dict[str, Any]]
+    measure: Callable[Given, dict[str, Any]]
     required: Mapping[str, Kind]
     optional: Mapping[str, Kind] = field(default_factory=dict)
     description: str
@@ -57,15 +59,19 @@ class ColumnMetric:
         parameters = inspect.signature(self.measure).parameters
         return {name: parameter.default for name, parameter in parameters.items() if name not in self.kinds}
 
-    def __call__(self, **given: Any) -> dict[str, Any]:
+    def __call__(self, *unnamed: Given.args, **given: Given.kwargs) -> dict[str, Any]:
         """Compute the metric; RequestError for no rows and for columns that do not fit."""
+        if unnamed:
+            raise RequestError(f"{self.name} takes its columns by name: {', '.join(self.kinds)}")
         options = self.options
-        columns = self.check({name: column for name, column in given.items() if name not in options})
+        every: Mapping[str, Any] = given
+        columns = self.check({name: column for name, column in every.items() if name not in options})
         if not next(iter(columns.values())):
             raise RequestError(f"{self.name} was given no rows: give {', '.join(self.required)}")
-        chosen = {name: value for name, value in given.items() if name in options}
+        chosen = {name: value for name, value in every.items() if name in options}
         _check_options(chosen)
-        return self.measure(**columns, **chosen)
+        measure: Callable[..., dict[str, Any]] = self.measure
+        return measure(**columns, **chosen)
 
     def check(self, given: Mapping[str, Iterable[Any] | None]) -> dict[str, list[Any]]:
         """Return every column as a list of equal length with entries of its kind; missing entries are None."""

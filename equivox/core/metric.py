@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from equivox.core.errors import RequestError
-from equivox.core.plain import as_plain
+from equivox.core.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -155,7 +155,8 @@ class CohortTotals:
 class CohortTotalsOf(Protocol):
     """Function of the models' signed numbers that returns their total scores.
 
-    `published` names a published cohort whose models count too. With `fixed` they alone are the cohort.
+    `published` names a published cohort whose models count too, RequestError for an unknown one. With `fixed` they
+    alone are the cohort.
     """
 
     def __call__(
@@ -165,11 +166,51 @@ class CohortTotalsOf(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cohort:
+    """A total score that is relative to a cohort of models.
+
+    Parameters
+    ----------
+    title, legend
+        The name of the total score and its meaning, shown to users.
+    needs
+        The reason shown to users when a run lacks what the total score needs.
+    stand_ins
+        The beginning of the note of scores that use stand-ins for published tools, which no other score compares with.
+    scores
+        Function of family, members, resamples and seed that returns the total scores of the members, with intervals.
+    totals
+        Function of the signed numbers of runs that returns total scores without intervals.
+    """
+
+    title: str
+    legend: str
+    needs: str
+    stand_ins: str
+    scores: Callable[[str, Sequence[CohortMember], int, int], Sequence[CohortScore]] = field(repr=False)
+    totals: CohortTotalsOf = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowUp:
+    """Questions to the annotator about findings, asked when all responses are annotated.
+
+    `questions` returns them as segments. `stages` has the names of these segments, each with what is asked; people can
+    label them too.
+    """
+
+    stages: Mapping[str, str]
+    questions: Callable[[Members, ScoringOptions], Sequence[Segment]] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Overlap:
     """The overlap of the findings of two runs, such as the associations of two models.
 
     Attributes
     ----------
+    findings
+        What overlaps, in one word.
     n_one, n_other, n_shared
         Findings of the first run, of the second, and of both.
     jaccard
@@ -178,6 +219,7 @@ class Overlap:
         Kendall's τ-b of the scores of the shared findings; NaN for fewer than three.
     """
 
+    findings: str
     dimension: str
     one: str
     other: str
@@ -186,34 +228,6 @@ class Overlap:
     n_shared: int
     jaccard: float
     rank_correlation: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckedStage:
-    """Share of correct annotations at one stage of a metric's annotation: 1 means always, 0 never.
-
-    `n` counts labels, `low` to `high` is a 95 % interval over them: NaN if all labels are equal or there are fewer than
-    two.
-    """
-
-    name: str
-    value: float
-    n: int
-    low: float = float("nan")
-    high: float = float("nan")
-    note: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckedStages:
-    """The stages that label files check; `left_out` counts rows without a complete label, by file."""
-
-    measures: Sequence[CheckedStage]
-    left_out: Mapping[str, int]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the stages as plain JSON values; NaN becomes None."""
-        return {"measures": as_plain([vars(measure) for measure in self.measures]), "left_out": dict(self.left_out)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,9 +298,7 @@ class CorpusDescription:
     quantity: str = ""
 
 
-CorpusFacts = Callable[
-    [Sequence[Mapping[str, Any]], Sequence[float | None], bool, Callable[[str, int, int], None]], CorpusDescription
-]
+CorpusFacts = Callable[[Sequence[Mapping[str, Any]], Sequence[float | None], bool, Progress], CorpusDescription]
 """Function of a corpus's columns, the seconds of each sample, whether to compare texts (slow) and a progress callback
 that describes the corpus."""
 
@@ -298,7 +310,8 @@ class Panel:
     Parameters
     ----------
     kind
-        Its name for `equivox plot`, and its source: `shares` is drawn from a table of shares per group and value;
+        Its name for `equivox report --figure`, and its source: `shares` is drawn from a table of shares per group and
+        value;
         `heat` from a table of counts (task, category, identity, count, surviving_q; count None where unknown);
         `metrics` from the scores of all measures, whose sign shows which side is favoured; `speakers` from the scores
         of one measure for each single cluster.
@@ -342,70 +355,39 @@ class Metric:
     ----------
     name
         The name of its folder in `metrics/`.
-    unit
-        The unit of its headline number.
-    help
-        A description of what it measures, shown to users.
     score
         Pure function of the task, its samples and the options that returns scores and tables to store.
     measures
         The numbers that it reports of a whole task, the headline first.
+    glossary
+        What it measures, for users: words and their meaning.
     score_family
         Returns scores over all tasks of a family and condition together; None: there are none.
     follow_up
-        Returns questions to the annotator about findings, asked when all responses are annotated; None: no questions.
-    follow_up_stages
-        The kinds of these questions, by the name of their segments, with what is asked; people can label them too.
+        Questions to the annotator about findings; None: no questions.
     panels
         The figures of the report in addition to the forest of scores.
     cohort
-        Family, members, resamples and seed → total scores relative to the compared runs; None: there are none.
-    cohort_title, cohort_legend
-        The name of the total score and its meaning, shown to users.
-        cohort_help
-        The reason shown to users when a cohort lacks what the total score needs.
-    cohort_totals
-        The signed numbers of runs by model, and the name of a published cohort or None → total scores relative to
-        both; RequestError for an unknown name. None: there are none.
-    stand_ins
-        The beginning of the note of scores that use stand-ins for published tools; empty: there are no stand-ins.
-    overlap, overlap_help
-        Function of labels and folders of runs that returns the overlap of the findings of every two runs, and the name
-        of these findings. None: there is no overlap.
-    check_stages
-        Function of files of labels by people that returns the accuracy of each annotation stage; None: no stages.
-    corpus_facts
-        Returns the tables that `equivox data list CORPUS` shows of a corpus; None: no tables.
+        Total scores relative to a cohort of models; None: there are none.
+    overlap
+        Function of labels and folders of runs that returns the overlap of the findings of every two runs; None: there
+        is no overlap.
     columns
         Returns the metrics of columns that compute it from a table made elsewhere (`equivox metric`); None: there are
         none.
-    glossary
-        Entries of the report's section on methods: a word and its meaning.
     """
 
     name: str
-    unit: str
-    help: str
     score: Callable[[Task, Samples, ScoringOptions], Scored]
     measures: tuple[Measure, ...]
-    score_family: Callable[[Members, ScoringOptions], Scored] | None = None
-    follow_up: Callable[[Members, ScoringOptions], Sequence[Segment]] | None = None
-    follow_up_stages: Mapping[str, str] = field(default_factory=dict)
-    panels: tuple[Panel, ...] = ()
-    cohort: Callable[[str, Sequence[CohortMember], int, int], Sequence[CohortScore]] | None = field(
-        default=None, repr=False
-    )
-    cohort_title: str = ""
-    cohort_legend: str = ""
-    cohort_help: str = ""
-    cohort_totals: CohortTotalsOf | None = field(default=None, repr=False)
-    stand_ins: str = ""
-    overlap: Callable[[Sequence[tuple[str, Path]]], Sequence[Overlap]] | None = field(default=None, repr=False)
-    overlap_help: str = ""
-    check_stages: Callable[[Sequence[Path]], CheckedStages] | None = field(default=None, repr=False)
-    corpus_facts: CorpusFacts | None = field(default=None, repr=False)
-    columns: Callable[[], Sequence[ColumnMetric]] | None = field(default=None, repr=False)
     glossary: tuple[tuple[str, str], ...] = ()
+    score_family: Callable[[Members, ScoringOptions], Scored] | None = None
+    follow_up: FollowUp | None = None
+    panels: tuple[Panel, ...] = ()
+    cohort: Cohort | None = None
+    overlap: Callable[[Sequence[tuple[str, Path]]], Sequence[Overlap]] | None = field(default=None, repr=False)
+    columns: Callable[[], Sequence[ColumnMetric[...]]] | None = field(default=None, repr=False)
+    corpus_facts: CorpusFacts | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         names = [measure.name for measure in self.measures]

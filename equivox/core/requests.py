@@ -1,14 +1,15 @@
-"""Requests, responses, and the protocol of an engine, which turns one into the other."""
+"""Requests, responses, and the base class of an engine, which turns one into the other."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from equivox.core.hashing import KEY_LENGTH, digest
+from equivox.core.progress import Event
 from equivox.core.redact import redacted
 from equivox.core.task import Patch, Sampling
 
@@ -137,53 +138,75 @@ class EngineIdentity:
         return identity
 
 
-class Engine(Protocol):
-    """Protocol of an engine: it yields one response per request, in any order, each as soon as it is finished."""
+class Engine:
+    """Base class of an engine: everything that is asked of one stands here.
+
+    A subclass sets `identity` and writes `generate`. All else has a default, which is right for a model that answers
+    texts in this process: it accepts every request, and there is nothing to free.
+    """
 
     identity: EngineIdentity
-    modalities: frozenset[str]
+    modalities: frozenset[str] = frozenset({"text"})
+    """What the model takes: `text`, `audio`, `image`."""
+    gpus: int = 0
+    """The number of GPUs that the model is spread over; several workers reserve as many for each."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield one response per request; a request that fails yields a response with its error."""
-        ...
+        """Yield one response per request, in any order, each as soon as it is finished.
+
+        A request that fails yields a response with its error, and disturbs no other.
+        """
+        raise NotImplementedError
 
     def check(self, requests: Sequence[Request]) -> None:
         """Raise RequestError for a request that this engine cannot answer, before anything is written."""
-        ...
 
     def close(self) -> None:
-        """Free the engine's memory and connections."""
-        ...
+        """Free the engine's memory and connections; the next request may load the model again."""
+
+    @property
+    def usage(self) -> Mapping[str, float]:
+        """What was used of a server since the engine was opened: requests, retries, tokens, cost; empty without one."""
+        return {}
+
+    def event(self, stage: str, done: int, total: int, *, failed: int = 0) -> Event:
+        """Return how far a stage is, with what this engine says of its workers and of what it used."""
+        return Event(stage, done, total, failed, self.waiting, self.usage)
+
+    @property
+    def served_as(self) -> Collection[str]:
+        """The names under which servers answered."""
+        return ()
+
+    @property
+    def copies(self) -> int:
+        """The number of loaded copies of the model that answer at a time."""
+        return 1
+
+    @property
+    def waiting(self) -> str:
+        """What a pool waits for, in words: the workers that are loaded, asked for and lost; empty without a pool."""
+        return ""
 
 
-def request_key(
-    identity: EngineIdentity,
-    *,
-    task: str,
-    text: str,
-    media: tuple[MediaPart, ...],
-    sampling: Sampling,
-    seed: int,
-    condition: str,
-    labels: Labels,
-    patch: Patching | None = None,
-) -> str:
-    """Return the hash of everything that determines a response.
+def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:
+    """Return the hash of everything that determines the response to `request` with this seed; its own does not count.
 
     That is: model and revision, the rendered message, the media's bytes (by digest), sampling, seed and condition; for
     a simulated model also the task and the labels. Two tasks that ask a real model the same question about the same
     sample share its response.
     """
-    told = [task, labels.group, labels.groups, labels.cluster, labels.stratum, dict(labels.metadata)]
+    labels, patch = request.labels, request.patch
+    seen = [request.task, labels.group, labels.groups, labels.cluster, labels.stratum, dict(labels.metadata)]
     return digest(
         [
             identity.digest,
-            text,
-            [[part.kind, part.sha256] for part in media],
-            _sampling_digest(sampling),
+            request.text,
+            [[part.kind, part.sha256] for part in request.media],
+            _sampling_digest(request.sampling),
             seed,
-            condition,
-            told if identity.reads_labels else None,
+            request.condition,
+            seen if identity.reads_labels else None,
             None if patch is None else dataclasses.asdict(patch),
         ]
     )[:KEY_LENGTH]

@@ -6,7 +6,7 @@ The annotate stage writes them as one table per task. Metrics read the columns t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from equivox.core.annotation import AnnotatorIdentity
     from equivox.core.segments import Segment
 
 UNANNOTATED = "unannotated"
@@ -76,14 +77,6 @@ def value_column(segment: str, attribute: str) -> str:
     return f"{_VALUES}{segment}.{attribute}" if segment else f"{_VALUES}{attribute}"
 
 
-def _nothing(keys: Sequence[str]) -> dict[str, str]:
-    return {}
-
-
-def _not_asked(segment: Segment) -> SegmentAnnotation | None:
-    return None
-
-
 @dataclass(frozen=True, eq=False)
 class Samples:
     """All samples of one task as columns, a row per planned request, annotated by one annotator.
@@ -100,19 +93,16 @@ class Samples:
     others
         The same samples as further annotators annotated them, by the annotator's name.
     annotator
-        The name of the annotator.
-    follow_up
-        Returns the annotator's answer to a follow-up question; None if it has not been asked.
-    texts
-        Returns the stored responses of some keys; a response that is not there is left out.
+        The identity of the annotator; None if it is not known.
+    follow_ups
+        The annotator's answers to follow-up questions, by the key of the annotation.
     """
 
     source: Path | pa.Table
     counts_as: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     others: Mapping[str, Samples] = field(default_factory=dict)
-    annotator: str = ""
-    follow_up: Callable[[Segment], SegmentAnnotation | None] = field(default=_not_asked, repr=False)
-    texts: Callable[[Sequence[str]], dict[str, str]] = field(default=_nothing, repr=False)
+    annotator: AnnotatorIdentity | None = None
+    follow_ups: Mapping[str, SegmentAnnotation] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_rows(cls, rows: Sequence[Row], **further: Any) -> Samples:
@@ -121,6 +111,12 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.status)
+
+    def follow_up(self, segment: Segment) -> SegmentAnnotation | None:
+        """Return the annotator's answer to a follow-up question; None if it has not been asked."""
+        from equivox.core.annotation import annotation_key
+
+        return None if self.annotator is None else self.follow_ups.get(annotation_key(self.annotator, segment, ""))
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

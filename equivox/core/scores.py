@@ -313,7 +313,11 @@ def family_of(task: str) -> str:
 
 @dataclass(frozen=True)
 class Scored:
-    """The result of a scorer: scores, and tables to store by name, each a sequence of rows of plain values."""
+    """The result of a scorer: scores, and tables to store by name, each a sequence of rows of plain values.
+
+    `quoted` names tables whose rows have the `key` of a response, with the column that gets its text.
+    """
 
     scores: Sequence[Score]
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    quoted: Mapping[str, str] = field(default_factory=dict)

@@ -205,6 +205,16 @@ def model_label(model: str) -> str:
     return f"{scheme}:{path.stem if path.suffix in {'.yaml', '.yml'} else path.name if path.is_absolute() else named}"
 
 
+def an_engine(given: Any, what: str) -> Engine:
+    """Return an engine that somebody else made; RequestError for what is none."""
+    if isinstance(given, Engine) and isinstance(getattr(given, "identity", None), EngineIdentity):
+        return given
+    raise RequestError(
+        f"{what} is no engine but {given!r:.60}; its class derives from equivox.engines.Engine and sets `identity` "
+        "(docs/add_an_engine.md)"
+    )
+
+
 REPLICAS = "data_parallel_size"
 """vLLM's word for the number of engines of a model."""
 
@@ -224,11 +234,11 @@ def engine_from_args(scheme: str, arguments: Mapping[str, Any], workers: Workers
 def _replicas(given: Any, workers: Workers | None) -> Workers:
     """Return the workers that `data_parallel_size` asks for; RequestError if other ones were asked for, too."""
     asked = Workers(given, None if workers is None else workers.address)
-    if workers is None or workers.total == 1:
+    if workers is None or workers.count == 1:
         return asked
-    if workers.total != asked.count:
+    if workers.count != asked.count:
         raise RequestError(
-            f"the model argument {REPLICAS}={asked.count} and `workers` {workers.total} mean the same; give one of them"
+            f"the model argument {REPLICAS}={asked.count} and `workers` {workers.count} mean the same; give one of them"
         )
     return workers
 
@@ -249,13 +259,5 @@ def _one_engine(scheme: str, arguments: Mapping[str, Any]) -> Engine:
 
         return TransformersEngine.from_args(arguments)
     if plugin := _added_engines().get(scheme):
-        engine = plugin.use()(arguments)
-        missing = [
-            name for name in ("identity", "modalities", "check", "generate", "close") if not hasattr(engine, name)
-        ]
-        if missing:
-            raise RequestError(
-                f"the engine {scheme} of {plugin.package} lacks `{missing[0]}`; see docs/add_an_engine.md"
-            )
-        return engine  # type: ignore[no-any-return]
+        return an_engine(plugin.use()(arguments), f"the engine {scheme} of {plugin.package}")
     raise RequestError(f"unknown engine {scheme!r}; known: {', '.join(s for s in schemes() if s != 'simulated')}")

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any
 
 from equivox.core.requests import MediaPart, Request
-from equivox.engines.feed import would_wait
 from equivox.engines.messages import media_content
 
 _MOST = 16
@@ -56,14 +55,9 @@ class MediaAhead:
         self._taken: deque[_Next] = deque()
         self._recent: OrderedDict[tuple[str, str, str], Future[_Content]] = OrderedDict()
 
-    def take(self, room: int, *, wait: bool = True) -> None:
-        """Take requests from the source until `room` of them, or as many as are made ready at a time, are here.
-
-        A request that nobody has sent yet is waited for only with `wait`, and only if there is no other.
-        """
+    def take(self, room: int) -> None:
+        """Take requests from the source until `room` of them, or as many as are made ready at a time, are here."""
         while len(self._taken) < min(room, self._most):
-            if self._source is None or ((self._taken or not wait) and would_wait(self._source)):
-                break
             if (request := self._from_source()) is None:
                 break
             self._taken.append(_Next(request))

@@ -1,6 +1,6 @@
 """Any OpenAI-compatible server as an engine: `vllm serve`, a gateway, a commercial model.
 
-Arguments (`equivox endpoint "model_name=…,base_url=…"`): see `EndpointSettings`. The key is read only from the
+Arguments (`equivox run "endpoint:model_name=…,base_url=…"`): see `EndpointSettings`. The key is read only from the
 environment. Requests run concurrently up to a limit; the client retries 408, 409, 429, 5xx and broken connections with
 backoff and honours Retry-After; a body that is not JSON is retried too.
 
@@ -16,7 +16,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -27,13 +27,11 @@ from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
 from equivox.core.media import MediaError
 from equivox.core.redact import cleaned, remember_secrets, without_credentials
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD
-from equivox.engines.feed import would_wait
 from equivox.engines.messages import chat_messages, split_thinking
 
 FATAL = frozenset({401, 402, 403, 404})
-_LOOK_AGAIN_S = 0.05
 """Statuses by which a server refuses every request alike: no key, no money, no permission, no such model."""
 
 
@@ -102,7 +100,7 @@ class Usage:
     cost: float = 0.0
 
 
-class EndpointEngine:
+class EndpointEngine(Engine):
     """Answers requests through an OpenAI-compatible server."""
 
     def __init__(self, settings: EndpointSettings) -> None:
@@ -119,8 +117,8 @@ class EndpointEngine:
                 "trust_media": settings.trust_media,
             },
         )
-        self.usage = Usage()
-        self.served_as: set[str] = set()
+        self._used = Usage()
+        self._served_as: set[str] = set()
         self._client: Any = None
         self._text_tokens: dict[str, int | None] = {}
         self._lock = threading.Lock()
@@ -143,6 +141,16 @@ class EndpointEngine:
             )
         remember_secrets({"key": os.environ.get(settings.api_key_env)})
         return cls(settings)
+
+    @property
+    def usage(self) -> Mapping[str, float]:
+        """What this client used of the server (`Usage`)."""
+        return dict(vars(self._used))
+
+    @property
+    def served_as(self) -> Collection[str]:
+        """The names that the server gave for the model that answered."""
+        return self._served_as
 
     def check(self, requests: Sequence[Request]) -> None:
         """Raise RequestError for media that the model does not take, and test the server with one short request."""
@@ -167,8 +175,6 @@ class EndpointEngine:
             while True:
                 # Media are read in the worker, so at most one clip per worker is in memory.
                 while not exhausted and len(running) < 2 * self.settings.max_concurrency:
-                    if running and would_wait(waiting):
-                        break
                     request = next(waiting, None)
                     if request is None:
                         exhausted = True
@@ -176,9 +182,7 @@ class EndpointEngine:
                         running.add(pool.submit(self._answer, request))
                 if not running:
                     return
-                # Only a feed has requests that come while others are under way.
-                patience = _LOOK_AGAIN_S if would_wait(waiting) else None
-                finished, running = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
                     yield future.result()
         finally:
@@ -216,7 +220,7 @@ class EndpointEngine:
         """Count a request that the client sends again by itself, which it says in a header."""
         if request.headers.get("x-stainless-retry-count", "0") != "0":
             with self._lock:
-                self.usage.retries += 1
+                self._used.retries += 1
 
     def _greet(self) -> None:
         import openai
@@ -299,13 +303,13 @@ class EndpointEngine:
             self._wait_for_turn()
             if attempt:
                 with self._lock:
-                    self.usage.retries += 1
+                    self._used.retries += 1
             try:
                 completion = self._client.chat.completions.create(**body, extra_body=extra or None)
                 if completion.choices:
                     self._add_up(completion.usage)
                     if completion.model:
-                        self.served_as.add(str(completion.model))
+                        self._served_as.add(str(completion.model))
                     return completion
                 broken: Exception = ValueError("the server's answer has no choices")
             except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
@@ -369,10 +373,10 @@ class EndpointEngine:
         prompt, completion = (_count(usage.prompt_tokens), _count(usage.completion_tokens)) if usage else (0, 0)
         price = prompt * self.settings.prompt_price + completion * self.settings.completion_price
         with self._lock:
-            self.usage.requests += 1
-            self.usage.prompt_tokens += prompt
-            self.usage.completion_tokens += completion
-            self.usage.cost += price / 1e6
+            self._used.requests += 1
+            self._used.prompt_tokens += prompt
+            self._used.completion_tokens += completion
+            self._used.cost += price / 1e6
 
 
 def _said(content: Any) -> str:

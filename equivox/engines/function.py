@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from equivox.core.errors import RequestError
-from equivox.core.requests import EngineIdentity, MediaPart, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 
 
-class FunctionEngine:
+class FunctionEngine(Engine):
     """Engine that answers every request with `function(request)`, one after the other.
 
     `function` receives the request (the text is `request.text`; recordings and images are in `request.media`, whose
@@ -64,12 +64,6 @@ class FunctionEngine:
                 yield Response(
                     key=request.key, text=None, error=f"the function returned {type(text).__name__}, not text"
                 )
-
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept all requests; the function raises for those it cannot answer."""
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to free."""
 
 
 def _noting(part: MediaPart, number: int, read: set[int]) -> MediaPart:

@@ -1,9 +1,8 @@
 """A pool of engines on Ray: several workers, on this machine or on many, answer as one engine.
 
-Each worker is a process with one engine. The driver, which is the process of the run, hands out requests as they are
-needed, and it alone writes. A worker gets new requests before its engine runs out of them, but few in advance, so that
-a slow one does not hold the others. If a worker or its machine is lost, its requests go to the others, and a new
-worker takes its place.
+Each worker is an actor of Ray, a process with one engine, and a streaming generator of what it has to say. In the
+driver, which is the process of the run and the only one that writes, a thread for each worker gives it requests when
+it asks for some. If a worker or its machine is lost, its requests go to the others, and a new worker takes its place.
 """
 
 from __future__ import annotations
@@ -11,123 +10,111 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import queue
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from functools import partial
 from typing import Any
 
 from equivox.core.errors import EquivoxError, RequestError, RunError
-from equivox.core.progress import Standing
-from equivox.core.requests import Engine, MediaPart, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.engines import cluster
 from equivox.engines.limits import failed
-from equivox.engines.pool_media import Parcel, travels
-from equivox.engines.pool_worker import PATIENCE_S, PoolWorker, Report
+from equivox.engines.pool_worker import News, PoolWorker
 from equivox.engines.quiet import one_line
 from equivox.engines.workers import Workers
 
-_AHEAD = 512
-"""Requests that the driver looks ahead for each worker, so that it can share out the last ones evenly."""
-_MOST_QUEUED = 512
+TRAVELS = ("EQUIVOX_", "HF_", "HUGGING_FACE_", "OMP_NUM_THREADS", "TRANSFORMERS_", "VLLM_")
+"""The beginnings of the names of environment variables that a worker gets from the driver."""
+_MOST = 64
+"""The most requests in a message; they carry their media."""
 _STRIKES = 3
 """A request that was with this many workers when they were lost has failed."""
-_FRUITLESS = 2
-"""As many losses in a row for each worker, without an answer in between, end the run."""
+_FRUITLESS = 4
+"""As many workers that are lost in a row in one place, without an answer, end the run."""
 _STOP_S = 20.0
 """Seconds that a worker has to free its engine before it is killed."""
 _ROOM_S = 300.0
-"""Seconds after which a cluster that starts no worker at all has no room for one."""
+"""Seconds that a worker has to start, or to load its model, which can keep Python from doing anything else."""
 _SILENCE_S = 60.0
-"""A worker answers the driver every `PATIENCE_S`, whatever its engine does; one that does not for so long is lost.
-
-While it loads its model, which can keep Python from doing anything else, it has `_ROOM_S`.
-"""
+"""A loaded worker speaks every second; one that does not for so long is lost."""
 _POLL_S = 0.2
 
 
 @dataclass(eq=False)
 class _Worker:
-    """The driver's record of a worker: the requests it has, and the call to it that is under way."""
+    """The driver's record of a worker: the requests that it has, and what it said last."""
 
     number: int
     actor: Any
     has: dict[str, Request] = field(default_factory=dict)
-    call: Any = None
-    silent: float = 0.0
-    """Seconds for which its answer to the call has been waited for."""
-    depth: int = 1
-    """The number of requests to keep in its queue."""
-    answered: int = 0
-    reads: bool | None = None
-    """Whether it reads media under the same names as the driver; None: not known yet."""
-    report: Report | None = None
-
-    @property
-    def loaded(self) -> bool:
-        return self.report is not None and self.report.loaded
-
-    @property
-    def idle(self) -> bool:
-        return self.report is not None and self.report.idle and not self.has
+    news: News | None = None
+    asks: bool = False
+    loaded: bool = False
+    answered: bool = False
+    given_at: float = 0.0
+    chunk: int = 1
+    """The number of requests that it gets next time: about as many as it takes in a second."""
 
 
-class PoolEngine:
+class PoolEngine(Engine):
     """Several engines of one model, used as one; `make` opens such an engine, here and in every worker.
 
-    Nothing starts before the first request is generated or `warm` is called. `successor` is a pool that comes next:
-    it gets the places of workers that have nothing left to do, unless another pool waits for one already.
+    Nothing starts before the first request is generated.
     """
 
     def __init__(self, make: Callable[[], Engine], workers: Workers) -> None:
-        self._make = make
-        self._workers = workers
-        self._here = make()
-        self.identity = self._here.identity
-        self.modalities = self._here.modalities
-        self.successor: PoolEngine | None = None
+        self._make, self._workers, self._here = make, workers, make()
+        self.identity, self.modalities, self.gpus = self._here.identity, self._here.modalities, self._here.gpus
+        self.lost = self.given_back = 0
         self._ray: Any = None
-        self._running: dict[int, _Worker] = {}
-        self._numbers = itertools.count(1)
-        self._kept = 0
-        self._ended: list[Report] = []
-        self._lost = self._fruitless = self._given_back = 0
-        self._leaving: list[threading.Thread] = []
-        self._began = self._looked = 0.0
-        self._last_words = ""
-        self._warming = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._changed = threading.Condition()
+        """Guards what the threads share: all of the following."""
+        self._all: list[_Worker] = []
+        self._source: Iterator[Request] = iter(())
+        self._left = 0
+        self._strikes: Counter[str] = Counter()
+        self._done: queue.SimpleQueue[Sequence[Response] | BaseException] = queue.SimpleQueue()
+        self._closing = False
 
     @property
-    def usage(self) -> Any:
-        """The usage of all workers together; None for an engine that counts none."""
-        own = getattr(self._here, "usage", None)
-        if own is None:
-            return None
-        return SimpleNamespace(**{name: sum(r.usage.get(name, 0) for r in self._reported()) for name in vars(own)})
+    def usage(self) -> Mapping[str, float]:
+        """The usage of all workers together; requests that were given to another worker count as sent again."""
+        used: Counter[str] = Counter(self._here.usage)
+        for worker in self._all:
+            used.update(worker.news.usage if worker.news else {})
+        if self.given_back:
+            used["retries"] += self.given_back
+        return used
 
     @property
-    def served_as(self) -> set[str]:
+    def served_as(self) -> Collection[str]:
         """The names under which servers answered."""
-        return set().union(*(report.served_as for report in self._reported()))
+        return {name for worker in self._all if worker.news for name in worker.news.served_as}
 
     @property
-    def standing(self) -> Standing:
-        """How the pool is doing."""
-        loaded = sum(worker.loaded for worker in self._running.values())
-        return Standing(loaded=loaded, asked=self._workers.count, lost=self._lost, given_back=self._given_back)
+    def copies(self) -> int:
+        """The number of workers that have loaded the model."""
+        return sum(worker.loaded for worker in self._all)
+
+    @property
+    def waiting(self) -> str:
+        """How many workers are loaded, asked for and lost, in words."""
+        lost = f", {self.lost} lost" if self.lost else ""
+        return f"{self.copies} of {self._workers.count} workers{lost}"
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Raise RequestError for requests that the model cannot answer, or if there is no room for the workers.
+        """Raise RequestError for requests that the model cannot answer, or if there are too few GPUs for the workers.
 
         Ray is started or connected to, but no worker is started.
         """
         self._here.check(requests)
         self.modalities = self._here.modalities
-        self._enter()
         self._gpus()
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
@@ -136,201 +123,167 @@ class PoolEngine:
         Raises RequestError or RunError, in the words of the worker, when one cannot load the model or cannot go on,
         and RunError when workers are lost again and again without an answer.
         """
-        left, strikes, finished = _Left(requests), dict[str, int](), False
+        known = requests if isinstance(requests, Sized) else list(requests)
+        done = self._done = queue.SimpleQueue()
+        with self._changed:
+            self._source, self._left = iter(known), len(known)
+        unanswered = len(known)
+        self._start_threads()
         try:
-            self._enter()
-            while True:
-                left.look_ahead(_AHEAD * max(1, len(self._running)))
-                if not left and not any(worker.has for worker in self._running.values()):
-                    break
-                if self._workers.stopped:
-                    raise RunError(f"{self.identity.model} was stopped; what was answered is stored")
-                if left:
-                    self._fill()
-                else:
-                    # What was released at the end is for others.
-                    self._workers.no_longer(self)
-                self._hand_out(left)
-                for worker, report in self._reports():
-                    if report is None:
-                        yield from self._give_back(worker, left, strikes)
-                    else:
-                        yield from self._take(worker, report, left)
-            finished = True
-        finally:
-            self._workers.no_longer(self)
-            if not finished:
-                self._stop(list(self._running.values()))
-
-    def warm(self, *, waits: bool = False) -> None:
-        """Start the workers for which there are places, so that the model is loaded before the first request.
-
-        `waits` says that the requests come at once, so that other pools let this one have places already.
-        """
-        with self._warming:
-            self._enter()
-            self._fill()
-            if not waits:
-                self._workers.no_longer(self)
+            while unanswered:
+                found = done.get()
+                if isinstance(found, BaseException):
+                    raise found
+                unanswered -= len(found)
+                yield from found
+        except BaseException:
+            self._end_threads()
+            raise
 
     def close(self) -> None:
         """Stop all workers and free what they hold; the next request starts new ones."""
-        self._workers.no_longer(self)
-        self._stop(list(self._running.values()))
-        for thread in self._leaving:
-            thread.join()
-        self._leaving = []
-        while self._kept:
-            self._kept -= 1
-            self._workers.give()
+        self._end_threads()
         self._here.close()
-        if self._ray is not None:
-            self._ray = None
-            cluster.leave()
-
-    def _reported(self) -> Iterator[Report]:
-        yield from self._ended
-        yield from (worker.report for worker in self._running.values() if worker.report is not None)
-
-    def _enter(self) -> None:
-        if self._ray is None:
-            self._ray = cluster.enter(self._workers.address, self._workers.total)
-            self._began = time.monotonic()
-
-    def _fill(self) -> None:
-        """Start workers until all places are taken; a lost worker kept its place for the one that follows it."""
-        while len(self._running) < self._workers.count:
-            if self._kept:
-                self._kept -= 1
-            elif not self._workers.take(self):
-                return
-            try:
-                self._start()
-            except BaseException:
-                self._kept += 1
-                raise
-
-    def _start(self) -> None:
-        gpus = self._gpus()
-        if not self._running:
-            self._began = time.monotonic()
-        actor = self._ray.remote(PoolWorker).options(
-            num_cpus=0, num_gpus=gpus, max_concurrency=4, max_restarts=0, scheduling_strategy="SPREAD"
-        )
-        number = next(self._numbers)
-        make = self._ray.cloudpickle.dumps(self._make)
-        self._running[number] = _Worker(number, actor.remote(make, cluster.environment(), sys.path, os.getcwd()))
 
     def _gpus(self) -> int:
         """Return how many GPUs a worker asks for: none where the cluster has none; RequestError if it has too few."""
-        wanted = int(getattr(self._here, "gpus", 0))
+        self._ray = cluster.start(self._workers.address, self._workers.count)
         there = int(self._ray.cluster_resources().get("GPU", 0))
-        if not there or not wanted:
-            return 0
-        needed = wanted * (self._workers.total if self._workers.address is None else 1)
-        if there < needed:
+        needed = self.gpus * (self._workers.count if self._workers.address is None else 1)
+        if 0 < there < needed:
             raise RequestError(
-                f"`workers` {self._workers.total} of {wanted} GPU(s) each need {needed}, and there are {there}; ask "
-                f"for {there // wanted} workers" + (", or set tensor_parallel_size lower" if wanted > 1 else "")
+                f"`workers` {self._workers.count} of {self.gpus} GPU(s) each need {needed}, and there are {there}; ask "
+                f"for {there // self.gpus} workers" + (", or set tensor_parallel_size lower" if self.gpus > 1 else "")
             )
-        return wanted
+        return self.gpus if there else 0
 
-    def _hand_out(self, left: _Left) -> None:
-        """Send every worker that waits for a call what it needs now."""
-        loaded = [worker for worker in self._running.values() if worker.loaded]
-        share = math.inf
-        if left.all_seen and loaded:
-            share = math.ceil((len(left) + sum(len(worker.has) for worker in loaded)) / len(loaded))
-        anyone_idle = any(worker.idle for worker in loaded)
-        for worker in list(self._running.values()):
-            if worker.call is not None:
-                continue
-            batch = left.take(_room(worker, share))
-            if worker.idle and not batch:
-                if not left and len(self._running) > 1 and (self.successor or self._workers.wanted):
-                    self._release(worker)
-                continue
-            try:
-                packed = self._packed(worker, batch)
-            except self._ray.exceptions.RayError:
-                packed = []
-            sent, unsent = batch[: len(packed)], batch[len(packed) :]
-            worker.has.update((request.key, request) for request in sent)
-            for request in reversed(unsent):
-                left.give_back(request)
-            queued = worker.report is not None and worker.report.queued > 0
-            worker.call = worker.actor.exchange.remote(
-                packed,
-                last=not left,
-                hungry=bool(left) and len(worker.has) < share,
-                withdraw=anyone_idle and queued and not left and not batch,
-            )
+    def _start_threads(self) -> None:
+        gpus = self._gpus()
+        with self._changed:
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            for _ in range(self._workers.count - len(self._threads)):
+                self._threads.append(threading.Thread(target=self._serve, args=[gpus], name="worker", daemon=True))
+                self._threads[-1].start()
+            self._changed.notify_all()
 
-    def _reports(self) -> Iterator[tuple[_Worker, Report | None]]:
-        """Yield the workers that have news, with None for one that was lost."""
-        calls = {worker.call: worker for worker in self._running.values() if worker.call is not None}
-        if not calls:
-            time.sleep(_POLL_S)
-            return
-        some, others = self._ray.wait(list(calls), num_returns=1, timeout=PATIENCE_S)
-        more = self._ray.wait(others, num_returns=len(others), timeout=0)[0] if others else []
-        if not some and not any(worker.report for worker in self._running.values()):
-            self._refuse_lack_of_room()
-        # While this process is stopped or busy, nobody is silent.
-        looked, self._looked = self._looked, time.monotonic()
-        for call, worker in calls.items():
-            if call in some or call in more:
-                worker.silent = 0.0
-            elif worker.report is not None:
-                worker.silent += min(self._looked - looked, 2 * PATIENCE_S)
-                if worker.silent > (_SILENCE_S if worker.loaded else _ROOM_S):
-                    self._last_words = f"it gave no sign of life for {worker.silent:.0f} s"
-                    yield worker, None
-        for call in (*some, *more):
-            worker = calls[call]
-            worker.call = None
-            try:
-                report = self._ray.get(call)
-                if worker.report is None:
-                    self._began = time.monotonic()
-                    self._refuse_other_model(worker)
-                yield worker, report
-            except self._ray.exceptions.RayTaskError as error:
-                raise RunError(f"worker {worker.number}: {one_line(str(error.cause or error))}") from error
-            except self._ray.exceptions.RayError as error:
-                if "creation task" in str(error):
+    def _end_threads(self) -> None:
+        with self._changed:
+            self._closing, self._left = True, 0
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._threads, self._closing = [], False
+
+    def _serve(self, gpus: int) -> None:
+        """Use one worker after the other until the pool is closed; what this raises, `generate` raises."""
+        fruitless = 0
+        try:
+            while not self._closing:
+                worker, why = self._start(gpus), ""
+                try:
+                    why = self._talk(worker)
+                except self._ray.exceptions.RayTaskError as error:
+                    kind = type(error.cause) if isinstance(error.cause, EquivoxError) else RunError
+                    raise kind(f"worker {worker.number}: {one_line(str(error.cause or error), 600)}") from error
+                except (self._ray.exceptions.RayError, StopIteration) as error:
+                    why = one_line(str(error).strip().splitlines()[-1], 300)
+                finally:
+                    worker.loaded = False
+                    if worker.news is not None and not why:
+                        self._ray.wait([worker.actor.stop.remote()], timeout=_STOP_S)
+                    self._ray.kill(worker.actor, no_restart=True)
+                if why:
+                    self._give_back(worker, why)
+                    fruitless = 0 if worker.answered else fruitless + 1
+                if fruitless == _FRUITLESS:
                     raise RunError(
-                        f"worker {worker.number} did not start: {one_line(_last_line(error), 600)}"
-                    ) from error
-                self._last_words = one_line(error, 200)
-                yield worker, None
+                        f"{self.identity.model}: {fruitless} workers were lost in a row without an answer ({why})"
+                    )
+        except BaseException as error:
+            self._done.put(error)
 
-    def _refuse_lack_of_room(self) -> None:
-        if time.monotonic() - self._began > _ROOM_S:
+    def _start(self, gpus: int) -> _Worker:
+        environment = {name: value for name, value in os.environ.items() if name.startswith(TRAVELS)}
+        actor = self._ray.remote(PoolWorker).options(
+            num_cpus=0, num_gpus=gpus, max_concurrency=4, max_restarts=0, scheduling_strategy="SPREAD"
+        )
+        with self._changed:
+            worker = _Worker(len(self._all) + 1, actor.remote(environment, sys.path, os.getcwd()))
+            self._all.append(worker)
+        return worker
+
+    def _talk(self, worker: _Worker) -> str:
+        """Listen to a worker and give it what it asks for; return why it is lost, or nothing if the pool is closed."""
+        stream = worker.actor.news.options(num_returns="streaming").remote(self._make)
+        silent, looked = 0.0, time.monotonic()
+        while not self._closing:
+            if worker.asks:
+                self._give(worker)
+            ready, _ = self._ray.wait([stream], timeout=0 if worker.asks else _POLL_S)
+            # While this process is stopped or busy, nobody is silent.
+            looked, before = time.monotonic(), looked
+            silent += min(looked - before, 2 * _POLL_S)
+            if ready:
+                silent = 0.0
+                self._take(worker, self._ray.get(next(stream)))
+            elif silent > (_SILENCE_S if worker.loaded else _ROOM_S):
+                if worker.news is not None:
+                    return f"it gave no sign of life for {silent:.0f} s"
+                if not any(other.news for other in self._all):
+                    raise RunError(f"the cluster started no worker in {silent:.0f} s; `ray status` says what it has")
+        return ""
+
+    def _take(self, worker: _Worker, news: News) -> None:
+        """Note what a worker says, and hand its responses on."""
+        if news.identity is not None:
+            self._refuse_other_model(worker, news.identity)
+        with self._changed:
+            worker.news = news
+            worker.asks, worker.loaded = worker.asks or news.asks, worker.loaded or news.asks
+            responses = [response for response in news.responses if worker.has.pop(response.key, None)]
+            worker.answered |= bool(responses)
+            if news.idle:
+                responses += [Response(key=key, text=None, error="the engine gave no response") for key in worker.has]
+                worker.has.clear()
+        self._done.put(responses)
+
+    def _give(self, worker: _Worker) -> None:
+        """Give a worker that asks some of the requests that are left.
+
+        An engine that has its share of what is not answered gets nothing: it answers what it has, and asks again.
+        """
+        with self._changed:
+            if not worker.has and not self._changed.wait_for(lambda: self._left or self._closing, timeout=_POLL_S):
+                return
+            quick = time.monotonic() - worker.given_at < 1
+            worker.chunk = min(2 * worker.chunk, _MOST) if quick else max(worker.chunk // 2, 1)
+            loaded = [other for other in self._all if other.loaded]
+            share = math.ceil((self._left + sum(len(other.has) for other in loaded)) / len(loaded))
+            batch = list(itertools.islice(self._source, max(0, min(worker.chunk, share - len(worker.has)))))
+            self._left -= len(batch)
+            worker.has.update((request.key, request) for request in batch)
+            worker.given_at, worker.asks = time.monotonic(), False
+        worker.actor.give.remote(with_media(batch))
+
+    def _give_back(self, worker: _Worker, why: str) -> None:
+        """Let the others have what a lost worker had; a request that was lost too often has failed."""
+        if not any(node["Alive"] for node in self._ray.nodes()):
             raise RunError(
-                f"the cluster started no worker in {_ROOM_S:.0f} s; `ray status` says what it has and what is wanted"
+                "Ray has no machine left: its node manager died; what was answered is stored: give the same command "
+                "again to go on"
             )
+        with self._changed:
+            self._strikes.update(worker.has.keys())
+            again = [request for request in worker.has.values() if self._strikes[request.key] < _STRIKES]
+            lost = [request for request in worker.has.values() if self._strikes[request.key] >= _STRIKES]
+            worker.has.clear()
+            self._source, self._left = itertools.chain(again, self._source), self._left + len(again)
+            self.lost, self.given_back = self.lost + 1, self.given_back + len(again)
+            self._changed.notify_all()
+        self._done.put([failed(request, f"{_STRIKES} workers were lost with this request ({why})") for request in lost])
 
-    def _take(self, worker: _Worker, report: Report, left: _Left) -> Iterator[Response]:
-        """Yield the responses of a report and note the rest."""
-        worker.report = report
-        if report.failure is not None:
-            raise (RequestError if report.refused else RunError)(f"worker {worker.number}: {report.failure}")
-        if report.starved:
-            worker.depth = min(2 * worker.depth, _MOST_QUEUED)
-        elif report.queued > worker.depth / 2:
-            worker.depth = max(1, worker.depth - worker.depth // 8)
-        for key in reversed(report.returned):
-            left.give_back(worker.has.pop(key))
-        for response in report.responses:
-            worker.has.pop(response.key, None)
-            worker.answered += 1
-            self._fruitless = 0
-            yield response
-
-    def _refuse_other_model(self, worker: _Worker) -> None:
+    def _refuse_other_model(self, worker: _Worker, theirs: EngineIdentity) -> None:
         """Raise RunError if a worker's model is not the driver's, such as one of another version."""
-        theirs = self._ray.get(worker.actor.identity.remote(), timeout=_SILENCE_S)
         if theirs.digest == self.identity.digest:
             return
         ours, other = self.identity.as_public_dict(), theirs.as_public_dict()
@@ -342,132 +295,26 @@ class PoolEngine:
             "install the same versions on every machine"
         )
 
-    def _give_back(self, worker: _Worker, left: _Left, strikes: dict[str, int]) -> Iterator[Response]:
-        """Let the others have what a lost worker had; yield a failure for a request that was lost too often."""
-        del self._running[worker.number]
-        self._kept += 1
-        self._end(worker)
-        self._lost += 1
-        if not any(node["Alive"] for node in self._ray.nodes()):
-            raise RunError(
-                "Ray has no machine left: its node manager died; what was answered is stored: give the same command "
-                "again to go on"
-            )
-        self._fruitless += not worker.answered
-        if self._fruitless > _FRUITLESS * self._workers.count:
-            raise RunError(
-                f"{self.identity.model}: {self._fruitless} workers were lost in a row without an answer "
-                f"({self._last_words})"
-            )
-        for request in reversed(list(worker.has.values())):
-            strikes[request.key] = strikes.get(request.key, 0) + 1
-            if strikes[request.key] >= _STRIKES:
-                yield failed(request, f"{_STRIKES} workers were lost with this request ({self._last_words})")
-            else:
-                self._given_back += 1
-                left.give_back(request)
 
-    def _release(self, worker: _Worker) -> None:
-        """Stop a worker that has nothing left to do, without waiting for it, and let the successor have its place."""
-        del self._running[worker.number]
+def with_media(requests: Sequence[Request]) -> list[Request]:
+    """Return requests that carry the bytes of their media, equal ones once; one that cannot be read fails there.
 
-        def stop() -> None:
-            self._ended_well([worker])
-            if self.successor is not None and not self._workers.wanted:
-                with suppress(EquivoxError):  # it is met again, and told, when the successor is needed
-                    self.successor.warm()
-
-        thread = threading.Thread(target=stop, name="release", daemon=True)
-        self._leaving.append(thread)
-        thread.start()
-
-    def _stop(self, workers: Sequence[_Worker]) -> None:
-        for worker in workers:
-            del self._running[worker.number]
-        self._ended_well(workers)
-
-    def _ended_well(self, workers: Sequence[_Worker]) -> None:
-        """Let workers free their engines, then end their processes and give their places back."""
-        stops = [worker.actor.stop.remote() for worker in workers if worker.report is not None]
-        if stops:
-            self._ray.wait(stops, num_returns=len(stops), timeout=_STOP_S)
-        for worker in workers:
-            self._end(worker)
-            self._workers.give()
-
-    def _end(self, worker: _Worker) -> None:
-        self._ray.kill(worker.actor, no_restart=True)
-        if worker.report is not None:
-            self._ended.append(replace(worker.report, responses=()))
-
-    def _packed(self, worker: _Worker, batch: Sequence[Request]) -> list[Request]:
-        """Return the first requests of `batch` as they travel; a message that is full takes no more.
-
-        Media travel by their names if the worker reads the same files, else by their bytes.
-        """
-        parcel, packed = Parcel(), list[Request]()
-        for request in batch:
-            if parcel.full:
-                break
-            if request.media and worker.reads is None:
-                worker.reads = self._reads(worker, request.media[0])
-            packed.append(request if worker.reads or not request.media else parcel.packed(request))
-        return packed
-
-    def _reads(self, worker: _Worker, part: MediaPart) -> bool:
-        here = self._ray.get_runtime_context().get_node_id()
-        if not travels(part):
-            return False
-        if worker.report is not None and worker.report.node == here:
-            return True
-        return bool(self._ray.get(worker.actor.reads.remote(part), timeout=_SILENCE_S))
+    Not references into Ray's object store: a worker waited for one without end, twice in 40,000 requests (Ray 2.60).
+    """
+    loads: dict[str, Callable[[], bytes]] = {}
+    for part in (part for request in requests for part in request.media):
+        if part.sha256 not in loads:
+            try:
+                loads[part.sha256] = partial(_content, part.load())
+            except (OSError, EquivoxError) as error:
+                loads[part.sha256] = partial(_content, b"", str(error))
+    return [
+        replace(request, media=tuple(replace(part, load=loads[part.sha256]) for part in request.media))
+        for request in requests
+    ]
 
 
-def take_over(second: object, first: object) -> None:
-    """Let the pool `second` have the places of workers of `first` that have nothing left to do, if both are pools."""
-    if isinstance(first, PoolEngine) and isinstance(second, PoolEngine):
-        first.successor = second
-
-
-class _Left:
-    """The requests that no worker has: those given back first, then the others in their order."""
-
-    def __init__(self, requests: Iterable[Request]) -> None:
-        self._source = iter(requests)
-        self._next: deque[Request] = deque()
-        self.all_seen = False
-
-    def __len__(self) -> int:
-        return len(self._next)
-
-    def look_ahead(self, count: int) -> None:
-        """Read requests until `count` are known or there are no more (`all_seen`)."""
-        while not self.all_seen and len(self._next) < count:
-            request = next(self._source, None)
-            if request is None:
-                self.all_seen = True
-            else:
-                self._next.append(request)
-
-    def take(self, count: int) -> list[Request]:
-        """Remove and return the next `count` requests, or as many as there are."""
-        return [self._next.popleft() for _ in range(min(count, len(self._next)))]
-
-    def give_back(self, request: Request) -> None:
-        """Put a request first."""
-        self._next.appendleft(request)
-
-
-def _room(worker: _Worker, share: float) -> int:
-    """Return how many requests a worker should get now: none before its model is loaded."""
-    report = worker.report
-    if report is None or not worker.loaded:
-        return 0
-    room = min(worker.depth - report.queued, share - len(worker.has))
-    # An engine that waits can do nothing else: it gets one whatever its share is.
-    return int(max(room, 1 if report.blocked or report.idle else 0))
-
-
-def _last_line(error: BaseException) -> str:
-    """Return the last line of an error that Ray passes on; those before are its traceback."""
-    return str(error).strip().splitlines()[-1]
+def _content(content: bytes, unreadable: str = "") -> bytes:
+    if unreadable:
+        raise OSError(unreadable)
+    return content

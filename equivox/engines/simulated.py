@@ -33,7 +33,7 @@ from urllib.parse import parse_qsl
 from equivox.configs import load_config
 from equivox.configs.vocabulary import Vocabulary, load_vocabulary
 from equivox.core.errors import RequestError, nearest
-from equivox.core.requests import EngineIdentity, Labels, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Labels, Request, Response
 from equivox.core.task import Attribute, Task
 from equivox.core.variants import declared_name
 from equivox.statistics.distance import attainable_shift
@@ -92,7 +92,7 @@ def _hashed(*parts: object) -> int:
     return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8])
 
 
-class SimulatedEngine:
+class SimulatedEngine(Engine):
     """One simulated model as an engine."""
 
     modalities = frozenset({"text", "audio", "image"})
@@ -153,9 +153,6 @@ class SimulatedEngine:
                 if attribute.role != "refusal":
                     values, labels = self._vocabulary.of(attribute).values, request.labels
                     self._own_probability(attribute, values, labels, own_values(values, labels, attribute.count))
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to free."""
 
     def answer(self, request: Request, rng: random.Random) -> str:
         """Return one answer to `request` as its labels say, drawn by `rng`; `equivox.calibration` teaches from it."""

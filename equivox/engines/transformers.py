@@ -16,7 +16,7 @@ from typing import Any
 
 from equivox.core import media
 from equivox.core.errors import RequestError
-from equivox.core.requests import EngineIdentity, MediaPart, Patching, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, MediaPart, Patching, Request, Response
 from equivox.core.task import Patch, digest
 from equivox.engines import patching
 from equivox.engines.arguments import (
@@ -88,7 +88,7 @@ _GENERATION = {
 }
 
 
-class TransformersEngine:
+class TransformersEngine(Engine):
     """Engine for one transformers model on this machine; the model is loaded for the first request."""
 
     def __init__(self, arguments: Mapping[str, Any], checkpoint: Checkpoint) -> None:
@@ -105,6 +105,8 @@ class TransformersEngine:
             revision=checkpoint.revision,
             settings=settings | {"transformers": version()},
         )
+        # A device that is named and is no GPU takes none.
+        self.gpus = 0 if str(arguments.get("device", "cuda")).partition(":")[0] in ("cpu", "mps") else 1
         self._loaded: Loaded | None = None
 
     @classmethod
@@ -128,11 +130,6 @@ class TransformersEngine:
         patching.check_settings(parsed["patch"] or {})
         parsed = {name: value for name, value in parsed.items() if value not in (None, {})}
         return cls(parsed, open_checkpoint(parsed["model_name"], revision=parsed.get("revision")))
-
-    @property
-    def gpus(self) -> int:
-        """The number of GPUs that the model takes: none on a device that is named and is no GPU."""
-        return 0 if str(self.arguments.get("device", "cuda")).partition(":")[0] in ("cpu", "mps") else 1
 
     def check(self, requests: Sequence[Request]) -> None:
         """Raise RequestError for requests that this model or transformers cannot answer; weights are not loaded."""

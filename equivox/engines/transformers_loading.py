@@ -78,7 +78,7 @@ def configuration(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> tuple
     raise RequestError(
         f"transformers {transformers.__version__} has no class that generates text with "
         f"{', '.join(checkpoint.architectures) or config.model_type} of {checkpoint.name}; "
-        "use `equivox vllm`, or `equivox endpoint` and a server that has"
+        "use `equivox vllm`, or `equivox run endpoint:…` and a server that has"
     )
 
 

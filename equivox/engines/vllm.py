@@ -15,7 +15,7 @@ from queue import Empty
 from typing import Any
 
 from equivox.core.errors import RequestError, RunError
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.engines.ahead import MediaAhead
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import (
@@ -48,7 +48,7 @@ class _Sent:
     media_tokens: int
 
 
-class VLLMEngine:
+class VLLMEngine(Engine):
     """One model on this machine's vLLM.
 
     Nothing is loaded until the first request is generated; `check` reads vLLM's configuration of the model without
@@ -68,6 +68,8 @@ class VLLMEngine:
         self.identity = EngineIdentity(
             engine="vllm", model=checkpoint.name, revision=checkpoint.revision, settings=settings
         )
+        spread = arguments.engine
+        self.gpus = int(spread.get("tensor_parallel_size", 1)) * int(spread.get("pipeline_parallel_size", 1))
         self._llm: Any = None
         self._noise: Noise | None = None
         self._arrived: list[Any] = []
@@ -86,12 +88,6 @@ class VLLMEngine:
             parsed,
             open_checkpoint(engine["model"], revision=engine.get("revision"), cache=engine.get("download_dir")),
         )
-
-    @property
-    def gpus(self) -> int:
-        """The number of GPUs that the model is spread over."""
-        engine = self.arguments.engine
-        return int(engine.get("tensor_parallel_size", 1)) * int(engine.get("pipeline_parallel_size", 1))
 
     def check(self, requests: Sequence[Request]) -> None:
         """Raise RequestError for requests that this model or vLLM cannot answer; weights are not loaded."""
@@ -180,7 +176,7 @@ class VLLMEngine:
         a processor its caches. Media are waited for until half of the window is inside, which vLLM computes at a time.
         """
         window = self._window()
-        ahead.take(window - len(sent), wait=not sent)
+        ahead.take(window - len(sent))
         if sent and window - len(sent) < window // _FREE:
             return
         while len(sent) < window and ahead.first is not None:
@@ -190,7 +186,7 @@ class VLLMEngine:
             ahead.drop()
             if failure is not None:
                 yield failure
-            ahead.take(window - len(sent), wait=not sent)
+            ahead.take(window - len(sent))
 
     def close(self) -> None:
         """Stop vLLM and free its memory; the next request starts it again."""

@@ -163,7 +163,7 @@ def explained(error: Exception, checkpoint: Checkpoint, noise: Noise | None = No
         return RequestError(
             f"{named} does not serve {', '.join(checkpoint.architectures) or 'the architecture'} of {checkpoint.name}"
             f"{f' ({one_line(root, 160)})' if root else ''}; "
-            "use `equivox run transformers:…`, or `equivox endpoint` and a server that does"
+            "use `equivox run transformers:…`, or `equivox run endpoint:…` and a server that does"
         )
     if "Failed to infer device type" in reason:
         return RequestError(

@@ -1,1 +1,1 @@
-"""Integrations with other projects: the Hub and lighteval."""
+"""Integrations with other projects: the Hub, lighteval, inspect_ai and Every Eval Ever."""

@@ -11,16 +11,19 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import table_in
-from equivox.engines import EngineIdentity
+from equivox.engines import EngineIdentity, Request
 from equivox.run.opening import data_of
 from equivox.run.pipeline import open_corpora
-from equivox.run.plan import PlannedRequest, make_plan, read_plan
+from equivox.run.plan import make_plan, read_plan
+
+Made = tuple[int, str, Request]
+"""A request that was made again: its position in its task's plan, its group, and the request."""
 
 
 def requests_of(
     folder: Path, tasks: Sequence[Task], manifest: Mapping[str, Any], data: str | None, *, otherwise: str = ""
-) -> dict[str, list[tuple[int, PlannedRequest]]]:
-    """Return the run's requests by task, with their positions in the task's plan.
+) -> dict[str, list[Made]]:
+    """Return the run's requests by task, each with its position in the task's plan and its group.
 
     `manifest` is the stored one of the run in `folder`; `data` says where the corpora are now (None: where the run
     found them). RequestError if they are not there or are not those of the run; `otherwise` ends its message with
@@ -45,14 +48,14 @@ def requests_of(
     plan = make_plan(tasks, corpora, engine, limit=identity["limit"], seed=identity["seed"])
     kept = read_plan(folder)
     stored = set(zip(kept["task"].to_pylist(), kept["key"].to_pylist(), strict=True))
-    found: dict[str, list[tuple[int, PlannedRequest]]] = {task.name: [] for task in tasks}
+    found: dict[str, list[Made]] = {task.name: [] for task in tasks}
     counts: dict[str, int] = defaultdict(int)
-    for planned in plan.requests:
-        place = counts[planned.task]
-        counts[planned.task] += 1
-        if (planned.task, planned.request.key) in stored:
-            found[planned.task].append((place, planned))
-    if {(planned.task, planned.request.key) for members in found.values() for _, planned in members} != stored:
+    for row, request in plan.described():
+        place = counts[row["task"]]
+        counts[row["task"]] += 1
+        if (row["task"], request.key) in stored:
+            found[row["task"]].append((place, row["group"], request))
+    if {(name, request.key) for name, members in found.items() for _, _, request in members} != stored:
         raise RequestError(
             f"the requests of {folder} cannot be made again: it is a copy without its model's private settings, or was "
             f"made elsewhere; take the run itself{otherwise}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from equivox.audit.agreement import Audit
+from equivox.audit.kept import CheckedStages
 from equivox.audit.stored import AdjustedScore
-from equivox.core.metric import CheckedStages
 from equivox.report.numbers import DASH, how_many, interval, p_value, percent, score_interval, score_value
 from equivox.report.table import Table
 from equivox.run.panel import PanelScore
@@ -108,22 +108,21 @@ def _named(score: AdjustedScore) -> str:
 
 
 def stage_table(checked: CheckedStages) -> Table:
-    """Return the accuracy of each stage of an annotation, a line per stage."""
+    """Return how people judge the annotator's lists, a line per attribute."""
     return Table(
         caption="stages against people",
-        columns=("measure", "value", "interval", "labels", "note"),
-        align="lrrrl",
+        columns=("measure", "value", "interval", "labels"),
+        align="lrrr",
         rows=[
             [
                 stage.name,
                 f"{stage.value:.4f}" if stage.value == stage.value else DASH,
                 score_interval(stage.low, stage.high, "share"),
                 str(stage.n),
-                stage.note,
             ]
             for stage in checked.measures
         ],
-        remarks=[f"{n} rows of {name} hold no complete label and are left out" for name, n in checked.left_out.items()],
+        remarks=[f"{n} texts of {name} were judged by nobody and are left out" for name, n in checked.left_out.items()],
         notes=["interval: 95 %, over the labels"],
     )
 

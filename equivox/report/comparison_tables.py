@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from equivox.compare.cohorts import PublishedTotals
 from equivox.compare.conditions import ConditionTest
 from equivox.compare.pairs import PairedTest, untested_measures
 from equivox.compare.ranking import Judged, Rank, missing_cohorts
@@ -241,9 +243,9 @@ def cohort_tables(metrics: Mapping[str, Metric], cohorts: Sequence[CohortScore])
     """Return the total of every model with its interval and parts, a table per family and cohort."""
     found = []
     for key, own in split_by(cohorts, lambda score: (score.family, score.cohort)).items():
-        metric = metrics.get(key[0])
+        cohort = metrics[key[0]].cohort if key[0] in metrics else None
         name, parts = own[0].name or "total", list(own[0].parts)
-        title = f"{metric.cohort_title} ({name})" if metric is not None else name
+        title = f"{cohort.title} ({name})" if cohort is not None else name
         found.append(
             Table(
                 caption=f"{title}, {key[0]}; cohort: {key[1]}",
@@ -258,11 +260,41 @@ def cohort_tables(metrics: Mapping[str, Metric], cohorts: Sequence[CohortScore])
                     ]
                     for score in own
                 ],
-                remarks=_cohort_remarks(own, metric.stand_ins if metric is not None else ""),
-                notes=[metric.cohort_legend] if metric is not None else [],
+                remarks=_cohort_remarks(own, cohort.stand_ins if cohort is not None else ""),
+                notes=[cohort.legend] if cohort is not None else [],
             )
         )
     return found
+
+
+def published_cohort_tables(found: Sequence[PublishedTotals]) -> list[Table]:
+    """Return the total scores of runs beside those of a published cohort, a table per family."""
+    tables = []
+    for own in found:
+        undefined = {model: why for model, why in own.totals.undefined.items() if model in own.models}
+        remarks = [f"{DASH} no score for {model}: {why}" for model, why in undefined.items()]
+        if own.by_stand_ins:
+            remarks.append(
+                f"{DASH} {own.cohort.stand_ins}, comparable with nothing else: {', '.join(own.by_stand_ins)}"
+            )
+        tables.append(
+            Table(
+                caption=f"{own.cohort.title}; cohort: {own.totals.cohort}",
+                columns=("model", *own.measures, "total"),
+                align="lr" + "r" * len(own.measures),
+                rows=[
+                    [
+                        model,
+                        *(score_value(values.get(name, math.nan), "") for name in own.measures),
+                        score_value(own.totals.total[model], ""),
+                    ]
+                    for model, values in own.totals.values.items()
+                ],
+                remarks=remarks,
+                notes=[own.cohort.legend],
+            )
+        )
+    return tables
 
 
 def _cohort_remarks(scores: Sequence[CohortScore], why: str) -> list[str]:
@@ -297,21 +329,24 @@ def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
     return tables
 
 
-def overlap_table(what: str, overlaps: Sequence[Overlap]) -> Table:
-    """Return the overlap of the findings of every two settings and models; `what` names the findings."""
-    return Table(
-        caption=f"{what} shared by settings and models",
-        columns=("dimension", "one", "other", "of one", "of other", "shared", "Jaccard", "rank correlation"),
-        align="lllrrrrr",
-        rows=[
-            [
-                *(o.dimension, o.one, o.other, str(o.n_one), str(o.n_other), str(o.n_shared)),
-                *(score_value(value, "share") for value in (o.jaccard, o.rank_correlation)),
-            ]
-            for o in overlaps
-        ],
-        notes=["Jaccard: shared of what either has; rank correlation: Kendall's τ of shared scores"],
-    )
+def overlap_tables(overlaps: Sequence[Overlap]) -> list[Table]:
+    """Return the overlap of the findings of every two settings and models, a table for each kind of findings."""
+    return [
+        Table(
+            caption=f"{findings} shared by settings and models",
+            columns=("dimension", "one", "other", "of one", "of other", "shared", "Jaccard", "rank correlation"),
+            align="lllrrrrr",
+            rows=[
+                [
+                    *(o.dimension, o.one, o.other, str(o.n_one), str(o.n_other), str(o.n_shared)),
+                    *(score_value(value, "share") for value in (o.jaccard, o.rank_correlation)),
+                ]
+                for o in kind
+            ],
+            notes=["Jaccard: shared of what either has; rank correlation: Kendall's τ of shared scores"],
+        )
+        for findings, kind in split_by(overlaps, lambda overlap: overlap.findings).items()
+    ]
 
 
 def told_ranks(ranks: Sequence[Rank]) -> str:

@@ -495,7 +495,7 @@ def figure_of(folder: Path, name: str, *, beside: Sequence[Path] = ()) -> Figure
     kind, _, rest = name.partition(":")
     if kind in {"correlations", "ranks"}:
         if not beside:
-            raise RequestError(f"{kind} needs several runs; name the others with `--beside RUN`")
+            raise RequestError(f"{kind} needs several runs; name the others too")
         return _figure_of_several([folder, *beside], kind, rest)
     if beside:
         raise RequestError(f"`--beside` is for correlations and ranks; {name!r} is of one run")

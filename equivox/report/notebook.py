@@ -35,7 +35,7 @@ def run_html(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Plots:
-    """The figures of a run, as matplotlib figures; `equivox plot` writes the same to files.
+    """The figures of a run, as matplotlib figures; `equivox report --figure` writes the same to files.
 
     RequestError, with the figures that the run has, for one that it does not have.
     """

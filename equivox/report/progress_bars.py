@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from equivox.core.progress import Progress, Rates, no_progress
+from equivox.core.progress import Event, Progress, Rates, no_progress
 from equivox.core.text import visible
 from equivox.report.numbers import in_words
 
@@ -29,26 +29,16 @@ def progress_bars(*, quiet: bool, title: str = "", warning: str = "") -> Iterato
 
     A `warning` is printed there before the first stage, so after every refusal, with `quiet` too.
     """
-    with shared_bars(quiet=quiet) as bars_of, bars_of(title, warning) as progress:
-        yield progress
-
-
-@contextmanager
-def shared_bars(*, quiet: bool) -> Iterator[Callable[[str, str], AbstractContextManager[Progress]]]:
-    """Yield a function of a title and a warning that opens a callback like that of `progress_bars`.
-
-    The bars of all open callbacks, which may be in several threads, stand below each other in one display.
-    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
     err = Console(stderr=True)
     if quiet:
-        yield lambda _, warning: _silent(warning)
+        yield _after(warning, no_progress)
         return
     if not err.is_terminal:
-        yield lambda title, warning: _told(title, warning)
+        yield _after(warning, lines_of_progress(title, sys.stderr.write, time.monotonic))
         return
     columns = (
         TextColumn("{task.description}"),
@@ -58,18 +48,7 @@ def shared_bars(*, quiet: bool) -> Iterator[Callable[[str, str], AbstractContext
         TextColumn("{task.fields[note]}"),
     )
     with Bars(*columns, console=err, transient=True) as bars:
-        yield lambda title, warning: _drawn(bars, title, warning)
-
-
-@contextmanager
-def _silent(warning: str) -> Iterator[Progress]:
-    yield _after(warning, no_progress)
-
-
-@contextmanager
-def _told(title: str, warning: str) -> Iterator[Progress]:
-    """Yield a callback that writes a line every 30 seconds, for a log or another program."""
-    yield _after(warning, lines_of_progress(title, sys.stderr.write, time.monotonic))
+        yield _after(warning, _drawn(bars, title))
 
 
 def lines_of_progress(title: str, write: Callable[[str], object], now: Callable[[], float]) -> Progress:
@@ -78,56 +57,51 @@ def lines_of_progress(title: str, write: Callable[[str], object], now: Callable[
     >>> clock = iter([0.0, 10.0, 40.0])
     >>> progress = lines_of_progress("qwen", print, lambda: next(clock))
     >>> for done in (20, 40, 100):
-    ...     progress("generate", done, 260)
+    ...     progress(Event("generate", done, 260))
     qwen generate: 100 of 260, 2.0 a second, about 80 s left
     <BLANKLINE>
     """
     rates = Rates()
     last = now()
 
-    def tell(stage: str, done: int, total: int) -> None:
+    def tell(event: Event) -> None:
         nonlocal last
-        time_now = now() if stage in rates else last
-        rate = rates.per_second(stage, done, now=time_now)
+        time_now = now() if event.stage in rates else last
+        rate = rates.per_second(event.stage, event.done, now=time_now)
         if time_now - last < EVERY_S:
             return
         last = time_now
-        words = [f"{done} of {total}"]
+        words = [f"{event.done} of {event.total}"]
         if rate > 0:
-            words += [f"{rate:.1f} a second", f"about {in_words((total - done) / rate)} left"]
-        if note := getattr(stage, "note", ""):
-            words.append(note)
-        write(f"{title} {stage}: {', '.join(words)}\n".lstrip())
+            words += [f"{rate:.1f} a second", f"about {in_words((event.total - event.done) / rate)} left"]
+        if event.note:
+            words.append(event.note)
+        write(f"{title} {event.stage}: {', '.join(words)}\n".lstrip())
 
     return tell
 
 
-@contextmanager
-def _drawn(bars: Bars, title: str, warning: str) -> Iterator[Progress]:
-    """Yield a callback that draws its bars among others; they go when it is closed."""
+def _drawn(bars: Bars, title: str) -> Progress:
+    """Return a callback that draws a bar for each stage."""
     known: dict[str, TaskID] = {}
 
-    def show(stage: str, done: int, total: int) -> None:
-        if stage not in known:
-            known[stage] = bars.add_task(f"{title} {stage}".strip(), total=total, note="")
-        bars.update(known[stage], completed=done, total=total, note=getattr(stage, "note", ""))
+    def show(event: Event) -> None:
+        if event.stage not in known:
+            known[event.stage] = bars.add_task(f"{title} {event.stage}".strip(), total=event.total, note="")
+        bars.update(known[event.stage], completed=event.done, total=event.total, note=event.note)
 
-    try:
-        yield _after(warning, show)
-    finally:
-        for task in known.values():
-            bars.remove_task(task)
+    return show
 
 
 def _after(warning: str, progress: Progress) -> Progress:
     """Return `progress` with a warning on stderr before its first stage."""
     told = not warning
 
-    def report(stage: str, done: int, total: int) -> None:
+    def report(event: Event) -> None:
         nonlocal told
         if not told:
             told = True
             sys.stderr.write(f"warning: {visible(warning)}\n")
-        progress(stage, done, total)
+        progress(event)
 
     return report

@@ -10,7 +10,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,15 +26,14 @@ from equivox.core.annotation import (
 )
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document, write_table
-from equivox.core.progress import Progress, no_progress
+from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
 from equivox.core.segments import Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task, digest
 from equivox.run.file_hashes import forget_hashes
-from equivox.run.live import stage_of
 from equivox.run.plan import read_plan
 from equivox.run.store import Store, annotation_schema, response_schema
-from equivox.run.usage import add_usage, usage_of
+from equivox.run.usage import add_usage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +73,7 @@ def annotate(
     responses = Responses.of(folder)
     forget_hashes(folder)
     write_document(annotations_folder(folder, name) / "annotator.json", annotator.identity.as_dict())
-    progress("annotate", 0, 0)
+    progress(Event("annotate", 0, 0))
     stage = _Stage(
         annotator=annotator,
         simulated=engine == SIMULATED,
@@ -84,8 +82,7 @@ def annotate(
         progress=progress,
         retry_failed=retry_failed,
     )
-    asked = getattr(annotator, "engine", None)
-    before = usage_of(asked)
+    before = dict(annotator.usage)
     try:
         with stage.store, stage.shared:
             for task in tasks:
@@ -94,7 +91,7 @@ def annotate(
             stage.store.compact()
             stage.shared.compact()
     finally:
-        add_usage(annotations_folder(folder, name), asked, before)
+        add_usage(annotations_folder(folder, name), annotator.usage, before)
 
 
 def count_answered(folder: Path) -> int:
@@ -157,14 +154,11 @@ class _Stage:
     failed: int = 0
     annotated: list[Any] = field(default_factory=list)
 
-    @cached_property
-    def instant(self) -> bool:
-        """Whether the annotator makes its annotations again in no time, so that they need not be stored one by one."""
-        return bool(getattr(self.annotator, "instant", False))
-
     def report(self, done: int) -> None:
         """Report that `done` responses are annotated."""
-        self.progress(stage_of("annotate", self.failed, getattr(self.annotator, "engine", None)), done, self.total)
+        engine = self.annotator.engine
+        event = Event("annotate", done, self.total, self.failed)
+        self.progress(event if engine is None else engine.event("annotate", done, self.total, failed=self.failed))
 
     def samples(self, task: Task, plan: pa.Table, responses: Responses) -> pa.Table:
         """Annotate the responses of one task and return the table of its samples."""
@@ -269,7 +263,7 @@ class _Stage:
             settling = self.done
             for number, annotation in enumerate(run_jobs(list(jobs.values()), self.annotator), start=1):
                 segment = jobs[annotation.key].segment
-                if self.instant and segment.tool is None:
+                if self.annotator.instant and segment.tool is None:
                     instant.append(annotation.as_record())
                 else:
                     (self.shared if segment.alone else self.store).append(annotation.as_record())
@@ -352,41 +346,34 @@ def _stored_segment(record: Mapping[str, Any]) -> SegmentAnnotation:
     return SegmentAnnotation(record["status"], values_by_attribute(record["values"]))
 
 
-class FollowUps:
-    """The annotator's answers to follow-up questions, which are about findings instead of one response."""
+def stored_follow_ups(folder: Path, annotator: str) -> dict[str, SegmentAnnotation]:
+    """Return an annotator's answers to follow-up questions by key; those that it failed on are left out.
 
-    def __init__(self, folder: Path, identity: AnnotatorIdentity) -> None:
-        self._identity = identity
-        answers = Store(annotations_folder(folder, identity.name), annotation_schema()).where("response_key", [""])
-        self._records = {record["key"]: record for record in answers.to_pylist()}
-
-    def to(self, segment: Segment) -> SegmentAnnotation | None:
-        """Return the answer to `segment`; None where it has not been asked or the annotator failed."""
-        record = self._records.get(annotation_key(self._identity, segment, ""))
-        return None if record is None or record["status"] == "failed" else _stored_segment(record)
+    Such a question is about a finding instead of one response.
+    """
+    answers = Store(annotations_folder(folder, annotator), annotation_schema()).where("response_key", [""])
+    return {r["key"]: _stored_segment(r) for r in answers.to_pylist() if r["status"] != "failed"}
 
 
 def ask(folder: Path, segments: Sequence[Segment], annotator: Annotator, *, progress: Progress = no_progress) -> None:
     """Ask `annotator` each question in `segments` that it has not answered yet; every answer is stored at once."""
-    answers = FollowUps(folder, annotator.identity)
+    answers = stored_follow_ups(folder, annotator.identity.name)
     jobs: dict[str, Job] = {}
     for segment in segments:
-        if answers.to(segment) is None:
-            key = annotation_key(annotator.identity, segment, "")
+        if (key := annotation_key(annotator.identity, segment, "")) not in answers:
             jobs.setdefault(key, Job(key=key, response_key="", task=segment.name, segment=segment))
-    progress(FOLLOW_UP, 0, len(jobs))
+    progress(Event(FOLLOW_UP, 0, len(jobs)))
     place = annotations_folder(folder, annotator.identity.name)
-    engine = getattr(annotator, "engine", None)
-    before = usage_of(engine)
+    before = dict(annotator.usage)
     try:
         with Store(place, annotation_schema()) as store:
             for done, annotation in enumerate(run_jobs(list(jobs.values()), annotator), start=1):
                 store.append(annotation.as_record())
-                progress(FOLLOW_UP, done, len(jobs))
+                progress(Event(FOLLOW_UP, done, len(jobs)))
             store.flush()
             store.compact()
     finally:
-        add_usage(place, engine, before)
+        add_usage(place, annotator.usage, before)
 
 
 def write_samples(folder: Path, annotator: str, task: Task, table: pa.Table, *, n_answered: int) -> None:

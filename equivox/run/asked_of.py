@@ -1,4 +1,4 @@
-"""Ask tasks of another corpus than their own: of the one whose build `--data` names."""
+"""Move tasks to another corpus than they declare: to the one whose build `--data` names."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _moved(task: Task, facts: CorpusFacts, media: str | None) -> Task:
         holds = {"audio": "recordings", "image": "images"}.get(str(media), "neither recordings nor images")
         raise RequestError(
             f"{task.name} sends {', '.join(sorted(sent))}, but the corpus {facts.name} holds {holds}; choose a "
-            "task that sends these (`equivox tasks list`)"
+            "task that sends these (`equivox tasks`)"
         )
     columns = {*COMMON, *(column.name for column in facts.columns)}
     if lacking := [name for name in task.metadata if name not in columns]:
@@ -75,7 +75,7 @@ def _moved(task: Task, facts: CorpusFacts, media: str | None) -> Task:
 
 
 def _card(task: Task, facts: CorpusFacts) -> str:
-    """Return the card of a task with what holds for the corpus that it is asked of."""
+    """Return the card of a task, with the limits of the corpus that it now uses in place of its own."""
     limits = "".join(f"\n            {line}" for line in facts.cannot_say)
     return (
         f"{task.card.rstrip()}\nAsked of:   {facts.title} ({facts.licence}) instead of the data above. It cannot say:"

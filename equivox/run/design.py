@@ -34,7 +34,7 @@ def task_design(task: Task, data: str | None = None) -> Design:
     if not clips or groups is None or "speakers" not in published:
         raise RequestError(
             f"nothing is published about {task.dimension} in {task.data.corpus}; give `--data`, or the numbers "
-            "themselves: --clusters, --responses and --groups"
+            "themselves: --design clusters=…,responses=…,groups=…"
         )
     return Design(
         n_clusters=published["speakers"],

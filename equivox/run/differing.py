@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.files import read_table
+from equivox.core.files import read_document, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,17 +74,17 @@ class Compared:
             told = ["not there" if content is None else f"{len(content)} bytes" for content in contents]
             self.differences.append(Difference(where=where, what="the file", stated=told[0], recomputed=told[1]))
 
-    def folders(self, root: Path, stated: Path, recomputed: Path) -> None:
-        """Compare the tables in two folders; `root` is the run, in which the stated ones lie."""
-        names = {
-            path.relative_to(folder)
-            for folder in (stated, recomputed)
-            for path in folder.rglob("*.*")
-            if path.suffix in {".parquet", ".csv"} and not path.name.startswith(".")
-        }
-        for name in sorted(names):
-            where = (stated / name).relative_to(root).as_posix()
-            self.files(where, stated / name, recomputed / name)
+    def trees(self, run: Path, recomputed: Path, places: Sequence[Path]) -> None:
+        """Compare what is at some places of a run with what a copy has there: tables, scores, folders of tables."""
+        for place in places:
+            if (recomputed / place).is_dir():
+                self.trees(run, recomputed, _tables_in(place, run, recomputed))
+            elif place.suffix == ".json":
+                stated, fresh = (read_document(folder / place) for folder in (run, recomputed))
+                self.values(place.as_posix(), "answered", stated.get("answered"), fresh["answered"])
+                self.scores(place.as_posix(), stated["scores"], fresh["scores"])
+            else:
+                self.files(place.as_posix(), run / place, recomputed / place)
 
     def scores(self, where: str, stated: Sequence[Any], recomputed: Sequence[Any]) -> None:
         """Compare every field of every score; scores are paired by task, metric, attribute and subset."""
@@ -99,6 +99,12 @@ class Compared:
                 self.differences.append(
                     Difference(where=task or where, what=what, stated=there[0], recomputed=there[1])
                 )
+
+
+def _tables_in(place: Path, *roots: Path) -> list[Path]:
+    """Return the tables in a folder of any of several trees, as seen from the trees."""
+    found = {path.relative_to(root) for root in roots for path in (root / place).rglob("*.*")}
+    return sorted(path for path in found if path.suffix in {".parquet", ".csv"} and not path.name.startswith("."))
 
 
 def equal(one: Any, other: Any) -> bool:

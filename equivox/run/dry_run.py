@@ -13,7 +13,7 @@ from equivox.core.requests import Request
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
 from equivox.run.cost import Effort, annotator_effort, target_effort
-from equivox.run.pipeline import PreparedRun, checked, pending_requests
+from equivox.run.pipeline import PreparedRun, checked, pending_rows
 from equivox.run.plan import Plan
 from equivox.run.run_files import EstimateFields
 from equivox.run.spec import RunSpec
@@ -53,9 +53,9 @@ def dry_run(spec: RunSpec) -> DryRun:
 
 
 def _reckoned(run: PreparedRun) -> DryRun:
-    spec, workers = run.spec, run.spec.workers.total
-    pending = pending_requests(spec.output, run.plan, retry_failed=spec.retry_failed)
-    prompt, longest = _lengths(pending.sendable())
+    spec, workers = run.spec, run.spec.workers.count
+    pending = pending_rows(spec.output, run.plan, retry_failed=spec.retry_failed)
+    prompt, longest = _lengths(run.plan.requests(pending[run.plan.usable[pending]]))
     target = target_effort(
         spec.model,
         run.to_ask,

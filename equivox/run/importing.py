@@ -14,7 +14,7 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.progress import Progress, no_progress
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, declared_name
@@ -116,7 +116,7 @@ def _refuse_sparse(
         )
 
 
-class TableEngine:
+class TableEngine(Engine):
     """Engine that answers each request with a row of a table; the use of media by the model is not known."""
 
     modalities = frozenset({"text", "audio", "image"})
@@ -142,12 +142,6 @@ class TableEngine:
                 error=None if text is not None else error or NO_TEXT,
                 media_items=0,  # none is known to have arrived when the responses were made
             )
-
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept all requests: rows were matched before."""
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to free."""
 
 
 def _declared(spec: RunSpec) -> dict[str, Task]:

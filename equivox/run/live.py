@@ -6,17 +6,15 @@ import math
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from equivox.core.errors import EquivoxError
 from equivox.core.files import read_document, write_document
 from equivox.core.plain import as_plain
-from equivox.core.progress import Progress, Rates, Stage, Standing
-from equivox.run.usage import usage_of
+from equivox.core.progress import Event, Progress, Rates
 
 LIVE_FILE = "live.json"
 EVERY_S = 2.0
@@ -26,24 +24,17 @@ SILENT_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Live:
-    """The progress of a run at its last note.
+class Live(Event):
+    """The last event of a run that was noted, and its note.
 
     `per_second` is the rate of the stage since it began, NaN before something is done; `noted` is the time of the
-    note in seconds since 1970, `host` and `process` say who made it. `usage` is what a server was asked for in this
-    stage since this start: requests, tokens, cost; empty without a server.
+    note in seconds since 1970, `host` and `process` say who made it.
     """
 
-    stage: str
-    done: int
-    total: int
-    failed: int
     per_second: float
-    standing: Standing | None
     noted: float
     host: str
     process: int
-    usage: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def seconds_left(self) -> float:
@@ -64,17 +55,9 @@ def read_live(folder: Path) -> Live | None:
         found = read_document(folder / LIVE_FILE)
     except FileNotFoundError:
         return None
-    standing, rate = found.pop("standing"), found.pop("per_second")
-    return Live(
-        **_known(Live, found),
-        per_second=math.nan if rate is None else rate,
-        standing=None if standing is None else Standing(**_known(Standing, standing)),
-    )
-
-
-def _known(kind: type, entries: Mapping[str, Any]) -> dict[str, Any]:
-    names = {one.name for one in fields(kind)}
-    return {name: value for name, value in entries.items() if name in names}
+    rate = found["per_second"]
+    known = {one.name: found[one.name] for one in fields(Live) if one.name in found}
+    return Live(**known | {"per_second": math.nan if rate is None else rate})
 
 
 @contextmanager
@@ -85,35 +68,23 @@ def noting(folder: Path, progress: Progress, now: Callable[[], float] = time.tim
     """
     rates = Rates()
     last = -math.inf
-    seen: tuple[str, int, int] | None = None
+    seen: Event | None = None
 
-    def note(stage: str, done: int, total: int) -> None:
+    def note(event: Event) -> None:
         nonlocal last
         time_now = now()
-        rate = rates.per_second(stage, done, now=time_now)
-        if time_now - last < EVERY_S and done < total:
+        rate = rates.per_second(event.stage, event.done, now=time_now)
+        if time_now - last < EVERY_S and event.done < event.total:
             return
         last = time_now
-        standing = getattr(stage, "standing", None)
-        document = {
-            "stage": str(stage),
-            "done": done,
-            "total": total,
-            "failed": getattr(stage, "failed", 0),
-            "per_second": as_plain(rate),
-            "standing": None if standing is None else asdict(standing),
-            "usage": dict(getattr(stage, "usage", {})),
-            "noted": time_now,
-            "host": socket.gethostname(),
-            "process": os.getpid(),
-        }
-        write_document(folder / LIVE_FILE, document)
+        made = {"noted": time_now, "host": socket.gethostname(), "process": os.getpid()}
+        write_document(folder / LIVE_FILE, {**asdict(event), "per_second": as_plain(rate), **made})
 
-    def report(stage: str, done: int, total: int) -> None:
+    def report(event: Event) -> None:
         nonlocal seen
-        seen = (stage, done, total)
-        progress(stage, done, total)
-        note(stage, done, total)
+        seen = event
+        progress(event)
+        note(event)
 
     try:
         yield report
@@ -121,11 +92,6 @@ def noting(folder: Path, progress: Progress, now: Callable[[], float] = time.tim
         if seen is not None:
             last = -math.inf
             with suppress(EquivoxError, OSError):  # the first error counts
-                note(*seen)
+                note(seen)
         raise
     (folder / LIVE_FILE).unlink(missing_ok=True)
-
-
-def stage_of(name: str, failed: int, engine: object) -> Stage:
-    """Return the stage with how the pool is doing, if `engine` is one."""
-    return Stage(name, failed=failed, standing=getattr(engine, "standing", None), usage=usage_of(engine))

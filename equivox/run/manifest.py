@@ -171,11 +171,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
-def read_as(manifest: Mapping[str, Any]) -> str:
-    """Return the engine whose answers those of a run are like: a calibration model was taught those of a simulated one.
+def answering_engine(manifest: Mapping[str, Any]) -> str:
+    """Return the engine that answered a run; for a calibration model, `simulated`, whose answers it was taught.
 
-    >>> read_as({"identity": {"model": {"engine": "vllm"}}}), read_as({"calibration": {"recipe_sha256": "…"}})
-    ('vllm', 'simulated')
+    >>> answering_engine({"identity": {"model": {"engine": "vllm"}}})
+    'vllm'
+    >>> answering_engine({"calibration": {"recipe_sha256": "…"}})
+    'simulated'
     """
     return "simulated" if CALIBRATION in manifest else str(manifest["identity"]["model"]["engine"])
 

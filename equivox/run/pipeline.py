@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError, RunError
@@ -32,27 +32,30 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, Workers, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
-from equivox.engines.pool import PoolEngine, take_over
 from equivox.run.annotating import annotate, annotators_of
 from equivox.run.declarations import TASKS_FILE, give, read_tasks, write_tasks
 from equivox.run.file_hashes import forget_hashes
-from equivox.run.live import noting, stage_of
+from equivox.run.live import noting
 from equivox.run.manifest import (
     MANIFEST_FILE,
+    answering_engine,
     differences,
     new_manifest,
-    read_as,
     read_manifest,
     run_identity,
     write_manifest,
 )
 from equivox.run.opening import computing, note_made
-from equivox.run.plan import PLAN_FILE, Plan, PlannedRequests, make_plan
+from equivox.run.plan import PLAN_FILE, Plan, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.spec import RunSpec
 from equivox.run.speed import Speed, add_speed
 from equivox.run.store import Store, response_schema
 from equivox.run.usage import add_usage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 IMPORTED = "imported"
 """The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
@@ -77,10 +80,8 @@ def execute(
         closing(open_annotator(spec.annotator, spec.workers)) as annotator,
         prepared(spec, annotator, engine, corpora) as run,
     ):
-        if not run.keep_open:
-            take_over(getattr(annotator, "engine", None), run.engine)
         run.answer(progress)
-        return read_and_score(
+        return annotate_and_score(
             spec.output, run.tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
         )
 
@@ -113,7 +114,7 @@ class PreparedRun:
                     retry_failed=spec.retry_failed, stop_after=spec.stop_after, progress=noted,
                 )  # fmt: skip
         finally:
-            add_usage(spec.output, self.engine)
+            add_usage(spec.output, self.engine.usage)
             note_served_models(spec.output, self.engine)
         if not self.keep_open:
             # The measured model's memory is freed before a model that annotates is loaded.
@@ -159,9 +160,9 @@ def checked(
             from equivox.annotate.embedding import load_encoder
 
             load_encoder(spec.options.encoder)
-        pending = pending_requests(spec.output, plan, retry_failed=spec.retry_failed)
-        sendable = pending.sendable()
-        if pending:
+        pending = pending_rows(spec.output, plan, retry_failed=spec.retry_failed)
+        sendable = plan.requests(pending[plan.usable[pending]])
+        if len(pending):
             engine.check(sendable)
             annotator.check(tasks)
             check_tools(tasks)
@@ -171,7 +172,7 @@ def checked(
         )  # fmt: skip
 
 
-def read_and_score(
+def annotate_and_score(
     folder: Path,
     tasks: Sequence[Task],
     annotator: Annotator,
@@ -182,11 +183,11 @@ def read_and_score(
     progress: Progress = no_progress,
 ) -> list[Score]:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, then score its annotations."""
-    read_responses(folder, tasks, annotator, options, retry_failed=retry_failed, progress=progress)
+    annotate_responses(folder, tasks, annotator, options, retry_failed=retry_failed, progress=progress)
     return score(folder, tasks, annotator.identity.name, options, others=others, progress=progress)
 
 
-def read_responses(
+def annotate_responses(
     folder: Path,
     tasks: Sequence[Task],
     annotator: Annotator,
@@ -196,13 +197,13 @@ def read_responses(
     progress: Progress = no_progress,
 ) -> None:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings."""
-    engine = read_as(read_manifest(folder))
+    engine = answering_engine(read_manifest(folder))
     with noting(folder, progress) as noted:
         annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=noted)
         follow_up(folder, tasks, annotator, options, progress=noted)
 
 
-def reread(
+def annotate_run(
     folder: Path,
     annotator: str,
     options: ScoringOptions = DEFAULT_OPTIONS,
@@ -218,7 +219,7 @@ def reread(
         check_tools(tasks)
         with writing(folder):
             others = _others(folder, reader.identity.name)
-            return read_and_score(
+            return annotate_and_score(
                 folder, tasks, reader, options, others=others, retry_failed=retry_failed, progress=progress
             )
 
@@ -285,7 +286,7 @@ def run_tasks(folder: Path) -> list[Task]:
 
 def note_served_models(folder: Path, engine: Engine) -> None:
     """Note in the manifest under which names a server answered, if it says so and not by the name it was asked for."""
-    served = set(getattr(engine, "served_as", ()))
+    served = set(engine.served_as)
     manifest = read_manifest(folder)
     known = manifest.get("served_as", [])
     if served - {engine.identity.model, *known}:
@@ -313,29 +314,27 @@ def generate(
     engine did not use the media it was given, because such answers say nothing about the person; responses that were
     made elsewhere are not checked for it. Raises RunError too for an outage of the engine (`until_outage`).
     """
-    pending = pending_requests(folder, plan, retry_failed=retry_failed)
+    pending = pending_rows(folder, plan, retry_failed=retry_failed)
     total = len(plan.distinct)
     finished = total - len(pending)
     failed = 0
-    progress(stage_of("generate", failed, engine), finished, total)
-    unanswered = dict(zip(plan.table["key"].take(pending.rows).to_pylist(), pending.rows.tolist(), strict=True))
+    progress(engine.event("generate", finished, total, failed=failed))
+    unanswered = dict(zip(plan.table["key"].take(pending).to_pylist(), pending.tolist(), strict=True))
     proves_arrival = engine.identity.engine != IMPORTED
     speed, media_counts = Speed(), _media_counts(plan)
     with Store(folder / "responses", response_schema()) as store:
-        for response in until_outage(_answers(pending, engine), engine.identity.model, stop_after):
+        for response in until_outage(_answers(plan, pending, engine), engine.identity.model, stop_after):
             row = unanswered.pop(response.key, None)
             if row is None:
                 raise RunError(f"{engine.identity.model} answered a request that was not made ({response.key[:12]})")
             if proves_arrival and response.error is None and response.media_items < media_counts[row]:
-                _refuse_arrival(plan.request(row).request, response, engine)
+                _refuse_arrival(plan.request(row), response, engine)
             error = None if response.error is None else cleaned(response.error)
             store.append({**vars(response), "error": error})
-            speed.count(
-                response.completion_tokens or 0, engine.standing.loaded if isinstance(engine, PoolEngine) else 1
-            )
+            speed.count(response.completion_tokens or 0, engine.copies)
             finished += 1
             failed += error is not None
-            progress(stage_of("generate", failed, engine), finished, total)
+            progress(engine.event("generate", finished, total, failed=failed))
         for key in sorted(unanswered):
             store.append(vars(Response(key=key, text=None, error="the engine gave no response")))
         store.flush()
@@ -343,18 +342,19 @@ def generate(
     add_speed(folder, speed)
 
 
-def pending_requests(folder: Path, plan: Plan, *, retry_failed: bool = False) -> PlannedRequests:
-    """Return the requests of `plan` without a response in `folder`, each key once."""
+def pending_rows(folder: Path, plan: Plan, *, retry_failed: bool = False) -> NDArray[np.int64]:
+    """Return the rows of `plan` whose requests have no response in `folder`, each key once."""
     stored = Store(folder / "responses", response_schema()).table(("key", "error"))
     if retry_failed:
         stored = stored.filter(stored["error"].is_null())
     return plan.pending(stored["key"].combine_chunks())
 
 
-def _answers(pending: PlannedRequests, engine: Engine) -> Iterator[Response]:
-    for planned in pending.unusable():
-        yield Response(key=planned.request.key, text=None, error=f"unusable media: {planned.problem}")
-    if sendable := pending.sendable():  # the model is not loaded without need
+def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine) -> Iterator[Response]:
+    usable = plan.usable[pending]
+    for row in pending[~usable].tolist():
+        yield Response(key=plan.request(row).key, text=None, error=f"unusable media: {plan.problem(row)}")
+    if sendable := plan.requests(pending[usable]):  # the model is not loaded without need
         yield from engine.generate(sendable)
 
 

@@ -9,8 +9,9 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -32,47 +33,58 @@ _JOIN = " × "
 PLAN_FILE = "plan.parquet"
 
 
-@dataclass(frozen=True)
-class PlannedRequest:
-    """A request of one task, its group, and the reason why its sample cannot be sent (None if it can).
+@dataclass(frozen=True, eq=False, slots=True)
+class _Presented:
+    """One sample in one presentation of one task; all its repeats share it.
 
-    `group` differs from the group of the request's sample only in the shuffled condition.
+    `groups` are the task's, and `group_of` is the permuted group of each cluster in the shuffled condition.
     """
 
-    task: str
-    condition: str
-    group: str
-    request: Request
-    problem: str | None
+    task: Task
+    sample: Sample
+    presentation: Mapping[str, str]
+    groups: tuple[str, ...]
+    group_of: Mapping[str, str] | None
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """All requests of a run as a table, in the order of sending; neighbouring requests share their media.
 
-    `left_out` counts, per task, the samples without a value of the compared dimension, which are in no group.
+    `left_out` counts, per task, the samples without a value of the compared dimension, which are in no group. `usable`
+    says of each row whether its sample can be sent.
     """
 
     table: pa.Table
     left_out: Mapping[str, int]
-    _presented: _Presented = field(repr=False)
-    _order: NDArray[np.int64] = field(repr=False)
+    usable: NDArray[np.bool_]
+    _presented: Sequence[_Presented] = field(repr=False)
+    _places: NDArray[np.int64] = field(repr=False)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    @property
-    def requests(self) -> PlannedRequests:
-        """All planned requests, each made when it is read."""
+    def request(self, row: int) -> Request:
+        """Return the request of one row of the table."""
+        return self.requests([row])[0]
+
+    def requests(self, rows: Sequence[int] | NDArray[np.int64] | None = None) -> Requests:
+        """Return the requests of some rows, or of all; each is made when it is needed."""
         import numpy as np
 
-        return PlannedRequests(self, np.arange(len(self)))
+        return Requests(self, np.arange(len(self)) if rows is None else np.array(rows, dtype=np.int64))
 
-    def request(self, row: int) -> PlannedRequest:
-        """Return the request of one row of the table."""
-        place, repeat = divmod(int(self._order[row]), _REPEATS)
-        key, seed = str(self.table["key"][row].as_py()), int(self.table["seed"][row].as_py())
-        return self._presented.ask(place).planned(repeat, key, seed)
+    def described(self) -> Iterator[tuple[Mapping[str, Any], Request]]:
+        """Yield each row's task, condition and group, and its request.
+
+        The group differs from that of the request's sample only in the shuffled condition.
+        """
+        return zip(self.table.select(["task", "condition", "group"]).to_pylist(), self.requests(), strict=True)
+
+    def problem(self, row: int) -> str | None:
+        """Return why the sample of a row cannot be sent (unusable media or a missing text), or None."""
+        one = self._presented[self._places[row]]
+        return _problem(one.sample, one.task, {**one.sample.columns, **one.presentation})
 
     def part(self, rows: Sequence[int]) -> Plan:
         """Return a plan of some of the rows."""
@@ -80,7 +92,8 @@ class Plan:
         import pyarrow as pa
 
         chosen = np.array(rows, dtype=np.int64)
-        return Plan(self.table.take(pa.array(chosen)), self.left_out, self._presented, self._order[chosen])
+        table = self.table.take(pa.array(chosen))
+        return replace(self, table=table, usable=self.usable[chosen], _places=self._places[chosen])
 
     @cached_property
     def distinct(self) -> NDArray[np.int64]:
@@ -90,71 +103,26 @@ class Plan:
         codes = self.table["key"].combine_chunks().dictionary_encode().indices.to_numpy()
         return np.sort(np.unique(codes, return_index=True)[1])
 
-    def pending(self, done: pa.Array | pa.ChunkedArray) -> PlannedRequests:
-        """Return the requests whose keys are not among `done`, each key once."""
+    def pending(self, done: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
+        """Return the rows whose keys are not among `done`, each key once."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         keys = self.table["key"].combine_chunks().take(pa.array(self.distinct))
         known = pc.is_in(keys, value_set=done).to_numpy(zero_copy_only=False)
-        return PlannedRequests(self, self.distinct[~known])
-
-
-class PlannedRequests(Sequence[PlannedRequest]):
-    """Planned requests for some rows of a plan, each made when it is read."""
-
-    def __init__(self, plan: Plan, rows: NDArray[np.int64]) -> None:
-        self._plan = plan
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, index: int) -> PlannedRequest: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> PlannedRequests: ...
-
-    def __getitem__(self, index: int | slice) -> PlannedRequest | PlannedRequests:
-        if isinstance(index, slice):
-            return PlannedRequests(self._plan, self.rows[index])
-        return self._plan.request(int(self.rows[index]))
-
-    def __iter__(self) -> Iterator[PlannedRequest]:
-        # Columns are read in blocks: reading one cell of a table costs more than making the request.
-        for start in range(0, len(self.rows), 4096):
-            rows = self.rows[start : start + 4096]
-            block = self._plan.table.select(["key", "seed"]).take(rows)
-            keys, seeds = block["key"].to_pylist(), block["seed"].to_pylist()
-            last, asked = -1, None
-            for row, key, seed in zip(rows.tolist(), keys, seeds, strict=True):
-                place, repeat = divmod(int(self._plan._order[row]), _REPEATS)
-                if asked is None or place != last:
-                    last, asked = place, self._plan._presented.ask(place)
-                yield asked.planned(repeat, key, seed)
-
-    def sendable(self) -> Requests:
-        """Return the requests of samples that can be sent."""
-        return Requests(PlannedRequests(self._plan, self.rows[self._usable]))
-
-    def unusable(self) -> Iterator[PlannedRequest]:
-        """Yield the requests of samples that cannot be sent."""
-        return iter(PlannedRequests(self._plan, self.rows[~self._usable]))
-
-    @property
-    def _usable(self) -> NDArray[np.bool_]:
-        return self._plan._presented.usable[self._plan._order[self.rows] // _REPEATS]
+        pending: NDArray[np.int64] = self.distinct[~known]
+        return pending
 
 
 class Requests(Sequence[Request]):
-    """The requests that an engine receives, each made from a planned request when it is read."""
+    """The requests of some rows of a plan, each made when it is read."""
 
-    def __init__(self, planned: PlannedRequests) -> None:
-        self._planned = planned
+    def __init__(self, plan: Plan, rows: NDArray[np.int64]) -> None:
+        self._plan = plan
+        self._rows = rows
 
     def __len__(self) -> int:
-        return len(self._planned)
+        return len(self._rows)
 
     @overload
     def __getitem__(self, index: int) -> Request: ...
@@ -164,104 +132,24 @@ class Requests(Sequence[Request]):
 
     def __getitem__(self, index: int | slice) -> Request | Requests:
         if isinstance(index, slice):
-            return Requests(self._planned[index])
-        return self._planned[index].request
+            return Requests(self._plan, self._rows[index])
+        return next(iter(Requests(self._plan, self._rows[[index]])))
 
     def __iter__(self) -> Iterator[Request]:
-        return (planned.request for planned in self._planned)
-
-
-_REPEATS = 1 << 20
-"""An upper bound of the repeats of a sample; place and repeat are stored in one number."""
-
-
-@dataclass(frozen=True, eq=False)
-class _TaskPlan:
-    """One task of a plan: its groups, and the permuted group of each cluster in the shuffled condition."""
-
-    task: Task
-    groups: tuple[str, ...]
-    group_of: Mapping[str, str] | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Presented:
-    """Every sample of every task in every presentation, by its place; the request is made when it is read."""
-
-    tasks: Sequence[_TaskPlan]
-    task_of: NDArray[np.int64]
-    samples: Sequence[Sample]
-    presentations: Sequence[Mapping[str, str]]
-    usable: NDArray[np.bool_]
-
-    def ask(self, place: int) -> _Asked:
-        """Return the sample, presentation and task at one place."""
-        own = self.tasks[self.task_of[place]]
-        return _ask(own.task, self.samples[place], own.groups, self.presentations[place], own.group_of)
+        # Columns are read in blocks: reading one cell of a table costs more than making the request.
+        for start in range(0, len(self._rows), 4096):
+            rows = self._rows[start : start + 4096]
+            block = self._plan.table.select(["key", "seed", "repeat"]).take(rows).to_pydict()
+            last, made = -1, None
+            for place, *cells in zip(self._plan._places[rows].tolist(), *block.values(), strict=True):
+                if made is None or place != last:
+                    last, made = place, _unkeyed(self._plan._presented[place])
+                yield Request(**vars(made) | dict(zip(block, cells, strict=True)))
 
 
 def request_seed(seed: int, sample_id: str, repeat: int, *presentation: Mapping[str, str]) -> int:
     """Return the seed of one request, from that of the run; tasks with presentations name the one that was asked."""
     return int(digest([seed, sample_id, repeat, *presentation])[:8], 16)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Asked:
-    """One sample in one presentation of one task; all its repeats share it."""
-
-    task: Task
-    sample: Sample
-    group: str
-    labels: Labels
-    media: tuple[MediaPart, ...]
-    text: str
-    patch: Patching | None
-    problem: str | None
-    presentation: Mapping[str, str]
-
-    def seed(self, seed: int, repeat: int) -> int:
-        asked = [dict(self.presentation)] if self.task.prompt.presentations else []
-        return request_seed(seed, self.sample.sample_id, repeat, *asked)
-
-    @property
-    def named(self) -> tuple[str, str]:
-        """The task's name and condition as they enter the request."""
-        # Shuffling changes the group of an answer, not the request.
-        task = self.task
-        if task.condition == SHUFFLED:
-            return declared_name(task.name), declared_condition(task)
-        return task.name, task.condition
-
-    def key(self, identity: EngineIdentity, seed: int) -> str:
-        name, condition = self.named
-        return request_key(
-            identity,
-            task=name,
-            text=self.text,
-            media=self.media,
-            sampling=self.task.sampling,
-            seed=seed,
-            condition=condition,
-            labels=self.labels,
-            patch=self.patch,
-        )
-
-    def planned(self, repeat: int, key: str, seed: int) -> PlannedRequest:
-        name, condition = self.named
-        request = Request(
-            key=key,
-            task=name,
-            sample_id=self.sample.sample_id,
-            repeat=repeat,
-            condition=condition,
-            media=self.media,
-            text=self.text,
-            sampling=self.task.sampling,
-            seed=seed,
-            labels=self.labels,
-            patch=self.patch,
-        )
-        return PlannedRequest(self.task.name, self.task.condition, self.group, request, self.problem)
 
 
 def make_plan(
@@ -281,13 +169,8 @@ def make_plan(
     """
     import numpy as np
 
-    planned_tasks: list[_TaskPlan] = []
-    task_of: list[int] = []
-    chosen_samples: list[Sample] = []
-    presented: list[Mapping[str, str]] = []
-    places: list[tuple[int, int, int]] = []
+    presented: list[tuple[tuple[str, int, int], _Presented]] = []
     left_out: dict[str, int] = {}
-    ranks = {name: rank for rank, name in enumerate(sorted({task.data.corpus for task in tasks}))}
     positions: dict[str, dict[str, int]] = {}
     for order, task in enumerate(tasks):
         corpus = corpora[task.data.corpus]
@@ -314,88 +197,69 @@ def make_plan(
             positions[corpus.name] = {sample.sample_id: place for place, sample in enumerate(corpus.samples)}
         chosen = spread(grouped, task, limit)
         group_of = _permuted_groups(chosen, task, seed) if task.condition == SHUFFLED else None
-        planned_tasks.append(_TaskPlan(task, groups, group_of))
-        for sample in chosen:
-            place = (ranks[task.data.corpus], positions[corpus.name][sample.sample_id], order)
-            for presentation in presentations_of(task, sample, seed):
-                task_of.append(order)
-                chosen_samples.append(sample)
-                presented.append(presentation)
-                places.append(place)
-    usable = np.ones(len(places), dtype=bool)
-    every = _Presented(planned_tasks, np.array(task_of, dtype=np.int64), chosen_samples, presented, usable)
-    columns, entries = _expanded(every, identity, seed)
-    corpus_rank, position, task_order = np.array(places, dtype=np.int64).reshape(-1, 3).T
-    # Within a sample, repeats come before presentations, in the order of their numbers.
-    place_of, repeat_of = np.divmod(entries, _REPEATS)
-    ways = _way_numbers(places)
-    sequence = np.lexsort((ways[place_of], repeat_of, task_order[place_of], position[place_of], corpus_rank[place_of]))
-    return Plan(_table(columns, sequence), left_out, every, entries[sequence])
-
-
-def _way_numbers(places: Sequence[tuple[int, int, int]]) -> NDArray[np.int64]:
-    """Return the number of each entry's presentation within its sample: 0, 1, …"""
-    import numpy as np
-
-    ways, before, number = [], None, 0
-    for place in places:
-        number = number + 1 if place == before else 0
-        ways.append(number)
-        before = place
-    return np.array(ways, dtype=np.int64)
+        presented += [
+            (
+                (task.data.corpus, positions[corpus.name][sample.sample_id], order),
+                _Presented(task, sample, presentation, groups, group_of),
+            )
+            for sample in chosen
+            for presentation in presentations_of(task, sample, seed)
+        ]
+    kept = dict.fromkeys(name for task in tasks for name in task.metadata)
+    kept |= dict.fromkeys(name for _, one in presented for name in one.presentation)
+    # A sample's presentations stay together, in their order.
+    presented.sort(key=lambda entry: entry[0])
+    columns, places = _expanded(presented, list(kept), identity, seed)
+    every = [one for _, one in presented]
+    usable = [_problem(one.sample, one.task, {**one.sample.columns, **one.presentation}) is None for one in every]
+    return Plan(_table(columns), left_out, np.array(usable, dtype=bool)[places], every, places)
 
 
 def _expanded(
-    presented: _Presented, identity: EngineIdentity, seed: int
+    presented: Sequence[tuple[Any, _Presented]], kept: Sequence[str], identity: EngineIdentity, seed: int
 ) -> tuple[dict[str, list[Any]], NDArray[np.int64]]:
-    """Return the plan's columns, a row per presentation and repeat, and place × _REPEATS + repeat of each row.
+    """Return the plan's columns, a row per presentation and repeat, and the place in `presented` of each row.
 
-    Sets `presented.usable` to False for a sample that cannot be sent.
+    `presented` is sorted by the first members of its entries, which are equal for the presentations of one sample; each
+    repeat has all of them. `kept` names the metadata.
     """
     import numpy as np
 
-    names = (
+    named = (
         *("key", "task", "sample_id", "condition", "group", "cluster", "stratum", "block", "item"),
-        *("repeat", "seed", "media_sha256"),
+        *("repeat", "seed", "media_sha256", *(f"metadata.{name}" for name in kept)),
     )
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    kept = list(
-        dict.fromkeys(
-            [name for own in presented.tasks for name in own.task.metadata]
-            + list(dict.fromkeys(name for way in presented.presentations for name in way))
-        )
-    )
-    columns |= {f"metadata.{name}": [] for name in kept}
-    entries: list[int] = []
-    for place in range(len(presented.samples)):
-        one = presented.ask(place)
-        presented.usable[place] = one.problem is None
-        media = [part.sha256 for part in one.media]
-        metadata = [one.labels.metadata.get(name) for name in kept]
-        for repeat in range(one.task.sampling.repeats):
-            own_seed = one.seed(seed, repeat)
-            entries.append(place * _REPEATS + repeat)
-            cells = (
-                one.key(identity, own_seed),
-                one.task.name,
-                one.sample.sample_id,
-                one.task.condition,
-                one.group,
-                one.labels.cluster,
-                one.labels.stratum,
-                one.labels.block,
-                one.labels.item,
-                repeat,
-                own_seed,
-                media,
-                *metadata,
-            )
-            for column, cell in zip(columns.values(), cells, strict=True):
-                column.append(cell)
-    return columns, np.array(entries, dtype=np.int64)
+    columns: dict[str, list[Any]] = {name: [] for name in named}
+    places: list[int] = []
+    for _, members in groupby(range(len(presented)), key=lambda place: presented[place][0]):
+        made = [(place, presented[place][1], _unkeyed(presented[place][1])) for place in members]
+        for repeat in range(made[0][1].task.sampling.repeats):
+            for place, one, unkeyed in made:
+                shown = [dict(one.presentation)] if one.task.prompt.presentations else []
+                own_seed = request_seed(seed, one.sample.sample_id, repeat, *shown)
+                labels = unkeyed.labels
+                cells = (
+                    request_key(identity, unkeyed, own_seed),
+                    one.task.name,
+                    one.sample.sample_id,
+                    one.task.condition,
+                    one.group_of[labels.cluster] if one.group_of else labels.group,
+                    labels.cluster,
+                    labels.stratum,
+                    labels.block,
+                    labels.item,
+                    repeat,
+                    own_seed,
+                    [part.sha256 for part in unkeyed.media],
+                    *(labels.metadata.get(name) for name in kept),
+                )
+                places.append(place)
+                for column, cell in zip(columns.values(), cells, strict=True):
+                    column.append(cell)
+    return columns, np.array(places, dtype=np.int64)
 
 
-def _table(columns: Mapping[str, list[Any]], sequence: NDArray[np.int64]) -> pa.Table:
+def _table(columns: Mapping[str, list[Any]]) -> pa.Table:
     import pyarrow as pa
 
     kinds = {"repeat": pa.int32(), "seed": pa.int64(), "media_sha256": pa.list_(pa.string())}
@@ -404,7 +268,7 @@ def _table(columns: Mapping[str, list[Any]], sequence: NDArray[np.int64]) -> pa.
         array = pa.array(cells, kinds.get(name, pa.string()))
         # Many rows have few distinct texts; keys do not repeat.
         arrays[name] = array if name in kinds or name == "key" else array.dictionary_encode()
-    return pa.table(arrays).take(pa.array(sequence))
+    return pa.table(arrays)
 
 
 def read_plan(folder: Path) -> pa.Table:
@@ -529,34 +393,33 @@ def _check_clusters(samples: Iterable[Sample], task: Task) -> None:
             )
 
 
-def _ask(
-    task: Task,
-    sample: Sample,
-    groups: tuple[str, ...],
-    presentation: Mapping[str, str],
-    group_of: Mapping[str, str] | None,
-) -> _Asked:
+def _unkeyed(one: _Presented) -> Request:
+    """Return the request of a sample without its key, seed and repeat."""
+    task, sample = one.task, one.sample
+    filled = {**sample.columns, **one.presentation} if one.presentation else sample.columns
     kept = {column: str(sample.columns[column]) for column in task.metadata if sample.columns[column] is not None}
-    labels = Labels(
-        group=_label(sample, task.group) or "",
-        groups=groups,
-        cluster=_text(sample, (task.cluster,)),
-        stratum=_text(sample, task.strata),
-        block=_text(sample, task.blocks),
-        item=_text(sample, task.items),
-        metadata={**kept, **presentation} if presentation else kept,
-    )
-    filled = {**sample.columns, **presentation} if presentation else sample.columns
-    return _Asked(
-        task=task,
-        sample=sample,
-        group=group_of[labels.cluster] if group_of else labels.group,
-        labels=labels,
+    # Shuffling changes the group of an answer, not the request.
+    shuffled = task.condition == SHUFFLED
+    return Request(
+        key="",
+        task=declared_name(task.name) if shuffled else task.name,
+        sample_id=sample.sample_id,
+        repeat=0,
+        condition=declared_condition(task) if shuffled else task.condition,
         media=tuple(_media_part(medium, sample, task.condition) for medium in task.media),
         text=_fill(task.prompt.text, filled),
+        sampling=task.sampling,
+        seed=0,
+        labels=Labels(
+            group=_label(sample, task.group) or "",
+            groups=one.groups,
+            cluster=_text(sample, (task.cluster,)),
+            stratum=_text(sample, task.strata),
+            block=_text(sample, task.blocks),
+            item=_text(sample, task.items),
+            metadata={**kept, **one.presentation} if one.presentation else kept,
+        ),
         patch=_patching(task, filled),
-        problem=_problem(sample, task, filled),
-        presentation=presentation,
     )
 
 

@@ -91,7 +91,7 @@ def _check_model(model: str, setting: Setting, tasks: Sequence[Task], corpora: d
             make_plan([task], corpora, engine.identity, limit=_few(task, corpora), seed=setting.file.seed)
             for task in tasks
         ]
-        engine.check([plan.request(row).request for plan in plans for row in range(len(plan))])
+        engine.check([request for plan in plans for request in plan.requests()])
 
 
 def _few(task: Task, corpora: dict[str, Corpus]) -> int:

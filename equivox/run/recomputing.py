@@ -18,13 +18,14 @@ from typing import Any
 from equivox.annotate import RULES, open_annotator
 from equivox.annotate.model import read_again
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job
+from equivox.core.errors import RequestError
 from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Value, check_tools
 from equivox.core.task import Task
 from equivox.run.annotating import annotate, stored_annotations
 from equivox.run.declarations import TASKS_FILE
-from equivox.run.manifest import MANIFEST_FILE, read_as, read_manifest
+from equivox.run.manifest import MANIFEST_FILE, answering_engine, read_manifest
 from equivox.run.panel import PANEL, combine
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import follow_up
@@ -44,7 +45,7 @@ def copied(run: Path) -> Iterator[Path]:
 
 
 @dataclass
-class Replayed:
+class Replayed(Annotator):
     """Annotator that repeats what is stored of another annotator, and reads a model's outputs again."""
 
     identity: AnnotatorIdentity
@@ -54,9 +55,6 @@ class Replayed:
     def is_model(self) -> bool:
         """Whether the annotations have outputs in the form that equivox asks models for."""
         return {"engine", "prompt", "attempts"} <= set(self.identity.settings)
-
-    def check(self, tasks: Sequence[Task]) -> None:
-        """Accept all tasks."""
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield the stored annotation of each job, and a failed one for a job without."""
@@ -73,35 +71,37 @@ class Replayed:
                 attempts=record["attempts"],
             )
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to free."""
-
-
-def again(run: Path, identity: AnnotatorIdentity) -> Annotator:
-    """Return the annotator that makes the annotations of `identity` in `run` again, or repeats them."""
-    if identity.name == RULES:
-        rules = open_annotator(RULES)
-        if rules.identity.digest == identity.digest:
-            return rules
-    return Replayed(identity, stored_annotations(run, identity.name))
-
 
 def annotate_again(
+    run: Path,
     folder: Path,
     tasks: Sequence[Task],
-    annotator: Annotator | AnnotatorIdentity,
+    identity: AnnotatorIdentity,
     options: ScoringOptions,
     *,
+    annotated: Sequence[str],
     progress: Progress = no_progress,
-) -> None:
-    """Annotate the copy in `folder` by `annotator`; of a panel, the identity is enough."""
-    if isinstance(annotator, AnnotatorIdentity):
-        combine(folder, tasks, [str(name) for name in annotator.settings["members"]])
-        return
+) -> str:
+    """Annotate the copy of `run` in `folder` as one of its annotators did; return what was not made again, in words.
+
+    `annotated` names those that the copy has already. RequestError for a panel that lacks a member there.
+    """
+    if is_panel(identity):
+        members = [str(name) for name in identity.settings["members"]]
+        if absent := [member for member in members if member not in annotated]:
+            raise RequestError(f"its member {absent[0]} could not be recomputed")
+        combine(folder, tasks, members)
+        return ""
     check_tools(tasks)
-    engine = read_as(read_manifest(folder))
-    annotate(folder, tasks, annotator, engine=engine, progress=progress)
+    rules = open_annotator(RULES)
+    replayed = Replayed(identity, stored_annotations(run, identity.name))
+    annotator = rules if rules.identity == identity else replayed
+    annotate(folder, tasks, annotator, engine=answering_engine(read_manifest(folder)), progress=progress)
     follow_up(folder, tasks, annotator, options)
+    if annotator is rules:
+        return ""
+    how = "read again from its stored outputs" if replayed.is_model else "taken as they are stored"
+    return f"the annotations by {identity.name} were {how}; {identity.name} was not asked again"
 
 
 def is_panel(identity: AnnotatorIdentity) -> bool:

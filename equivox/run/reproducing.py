@@ -14,8 +14,8 @@ from equivox.core.progress import Progress
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus
-from equivox.engines import Workers, cluster, refuse_remote_code
-from equivox.run.pipeline import prepared, read_responses, rescore, writing
+from equivox.engines import Workers, refuse_remote_code
+from equivox.run.pipeline import annotate_responses, prepared, rescore, writing
 from equivox.run.run_files import Setting
 from equivox.run.spec import RunSpec
 
@@ -64,26 +64,24 @@ def run_all(
     )
     opened_in: defaultdict[str | None, dict[str, Corpus]] = defaultdict(dict)
     finished = []
-    with cluster.connected(workers):
-        for setting in settings:
-            corpora = opened_in[setting.file.data]
-            runs = [
-                Finished(setting, replace(setting.spec(model, output), workers=workers))
-                for model in setting.file.models
-            ]
-            first, *others = (_Reader(name, setting, workers) for name in setting.file.annotators)
-            with first:
-                for run in runs:
-                    _answer(run, corpora, progress_of)
-                first.read([run for run in runs if run.error is None], progress_of)
-            for reader in others:
-                with reader:
-                    reader.read([run for run in runs if run.error is None], progress_of)
+    for setting in settings:
+        corpora = opened_in[setting.file.data]
+        runs = [
+            Finished(setting, replace(setting.spec(model, output), workers=workers)) for model in setting.file.models
+        ]
+        first, *others = (_SharedAnnotator(name, setting, workers) for name in setting.file.annotators)
+        with first:
             for run in runs:
-                if run.error is None:
-                    with _noting(run), progress_of(run.label) as progress:
-                        run.scores = _score(run, progress)
-            finished += runs
+                _answer(run, corpora, progress_of)
+            first.read([run for run in runs if run.error is None], progress_of)
+        for reader in others:
+            with reader:
+                reader.read([run for run in runs if run.error is None], progress_of)
+        for run in runs:
+            if run.error is None:
+                with _noting(run), progress_of(run.label) as progress:
+                    run.scores = _score(run, progress)
+        finished += runs
     return finished
 
 
@@ -99,7 +97,7 @@ def _answer(run: Finished, corpora: dict[str, Corpus], progress_of: ProgressOf) 
         run.tasks = ready.tasks
 
 
-class _Reader:
+class _SharedAnnotator:
     """One annotator of a setting, which reads the answers of all its runs, as many times as the setting asks for.
 
     It is opened when it is first needed.
@@ -112,7 +110,7 @@ class _Reader:
         self._annotators: list[Annotator] = []
         self._opened = ExitStack()
 
-    def __enter__(self) -> _Reader:
+    def __enter__(self) -> _SharedAnnotator:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -125,7 +123,7 @@ class _Reader:
                 for annotator in self._open():
                     annotator.check(run.tasks)
                     with writing(run.folder):
-                        read_responses(run.folder, run.tasks, annotator, run.spec.options, progress=progress)
+                        annotate_responses(run.folder, run.tasks, annotator, run.spec.options, progress=progress)
 
     def _open(self) -> Sequence[Annotator]:
         if not self._annotators:

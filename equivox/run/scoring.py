@@ -13,20 +13,20 @@ from equivox.annotate import RULES
 from equivox.core.annotation import Annotator
 from equivox.core.errors import RequestError
 from equivox.core.files import damaged, read_document, read_schema, read_table, write_document, write_table, write_whole
-from equivox.core.progress import Progress, no_progress
+from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, ScoringOptions, family_of
+from equivox.core.scores import Score, Scored, ScoringOptions, family_of
 from equivox.core.segments import Segment
 from equivox.core.task import Task
 from equivox.core.text import inert_record
 from equivox.run.annotating import (
-    FollowUps,
     ask,
     count_answered,
     file_name,
     samples_path,
     scheme_digest,
     stored_annotator,
+    stored_follow_ups,
     stored_texts,
 )
 from equivox.run.file_hashes import state_hashes
@@ -46,7 +46,7 @@ def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[st
     RequestError if `annotator` has not annotated the run, or if its annotations are stale because the annotation
     scheme changed or more responses came later.
     """
-    stored_annotator(folder, annotator)
+    identity = stored_annotator(folder, annotator)
     answered = count_answered(folder)
     again = f"give the run's command again, or `equivox annotate {folder} --annotator {annotator}`"
     found = {}
@@ -67,7 +67,7 @@ def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[st
                 f"{folder}: the annotations of {task.name} by {annotator} are stale: there were "
                 f"{described.get('answered')} responses then and there are {answered} now; {again}"
             )
-        found[task.name] = Samples(path, annotator=annotator)
+        found[task.name] = Samples(path, annotator=identity)
     return found
 
 
@@ -118,20 +118,20 @@ def compute(
     samples, merged = scoring_samples(folder, tasks, annotator, options, others=others)
     scores: list[Score] = []
     kept: dict[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {}
-    progress("score", 0, len(tasks))
+    progress(Event("score", 0, len(tasks)))
     for number, task in enumerate(tasks, start=1):
         scored = task.metric.score(task, samples[task.name], options)
         endings = samples[task.name].endings()
         own = [*scored.scores, *loss_scores(task, samples[task.name], options)]
         scores += [replace(score, coverage=score.coverage.ending(endings)) for score in own]
-        kept[task.name] = scored.tables
-        progress("score", number, len(tasks))
+        kept[task.name] = _quoting(folder, scored)
+        progress(Event("score", number, len(tasks)))
     for family, members in families(tasks).items():
         metric = members[0].metric
         if metric.score_family is not None:
             scored = metric.score_family([(task, samples[task.name]) for task in members], options)
             scores += scored.scores
-            kept[family] = scored.tables
+            kept[family] = _quoting(folder, scored)
     scores = with_q([_with_warnings(score) for score in scores])
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
@@ -145,6 +145,16 @@ def compute(
     if merged:
         kept[""] = {"open_values": [vars(value) for value in merged]}
     return Computed(scores, document, kept)
+
+
+def _quoting(folder: Path, scored: Scored) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """Return the tables of a scorer, with the stored responses that it quotes; one that is not there is empty."""
+    tables = dict(scored.tables)
+    for name in scored.quoted.keys() & tables.keys():
+        rows, column = tables[name], scored.quoted[name]
+        texts = stored_texts(folder, sorted({row["key"] for row in rows}))
+        tables[name] = [{**row, column: texts.get(row["key"]) or ""} for row in rows]
+    return tables
 
 
 def store_scores(folder: Path, annotator: str, computed: Computed) -> None:
@@ -175,13 +185,12 @@ def scoring_samples(
 
     own, merged = merge_samples(open_samples(folder, tasks, annotator), tasks, options)
     further = {name: merge_samples(open_samples(folder, tasks, name), tasks, options)[0] for name in others}
-    answers = FollowUps(folder, stored_annotator(folder, annotator))
+    answers = stored_follow_ups(folder, annotator)
     return {
         name: replace(
             samples,
             others={other: tables[name] for other, tables in further.items()},
-            follow_up=answers.to,
-            texts=lambda keys: {key: text for key, text in stored_texts(folder, keys).items() if text is not None},
+            follow_ups=answers,
         )
         for name, samples in own.items()
     }, merged
@@ -262,8 +271,8 @@ def follow_up(
     samples, _ = scoring_samples(folder, tasks, annotator.identity.name, options)
     segments: list[Segment] = []
     for members in asking:
-        if members[0].metric.follow_up is not None:
-            segments += members[0].metric.follow_up([(task, samples[task.name]) for task in members], options)
+        if (asked := members[0].metric.follow_up) is not None:
+            segments += asked.questions([(task, samples[task.name]) for task in members], options)
     ask(folder, segments, annotator, progress=progress)
 
 

@@ -22,7 +22,8 @@ def known_stages(tasks: Sequence[Task]) -> dict[str, str]:
     """Return the stages of the tasks' annotation and of their questions about findings: name → what is done there."""
     found: dict[str, str] = {}
     for task in tasks:
-        found |= {**task.annotation.stages(), **task.metric.follow_up_stages}
+        follow_up = task.metric.follow_up
+        found |= {**task.annotation.stages(), **(follow_up.stages if follow_up else {})}
     return found
 
 
@@ -67,10 +68,10 @@ def questions_at(
     samples, _ = scoring_samples(folder, tasks, annotator, options)
     found: dict[str, tuple[Task, Segment, SegmentAnnotation]] = {}
     for members in families(tasks).values():
-        metric = members[0].metric
-        if metric.follow_up is None or stage not in metric.follow_up_stages:
+        follow_up = members[0].metric.follow_up
+        if follow_up is None or stage not in follow_up.stages:
             continue
-        for segment in metric.follow_up([(task, samples[task.name]) for task in members], options):
+        for segment in follow_up.questions([(task, samples[task.name]) for task in members], options):
             answer = samples[members[0].name].follow_up(segment)
             if segment.name == stage and answer is not None and answer.status in SEEN:
                 found.setdefault(segment.digest, (members[0], segment, answer))

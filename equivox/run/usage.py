@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from equivox.core.files import read_document, write_document
 
@@ -21,19 +22,12 @@ def read_usage(folder: Path) -> dict[str, float]:
         return {}
 
 
-def usage_of(engine: object) -> dict[str, float]:
-    """Return what `engine` has used of a server since it was opened; empty if it does not say."""
-    usage = getattr(engine, "usage", None)
-    return {} if usage is None else dict(vars(usage))
-
-
-def add_usage(folder: Path, engine: object, before: Mapping[str, float] | None = None) -> None:
-    """Add the usage that `engine` reports, if any, to that of earlier starts.
+def add_usage(folder: Path, used: Mapping[str, float], before: Mapping[str, float] = MappingProxyType({})) -> None:
+    """Add what an engine has `used` of a server, if anything, to that of earlier starts.
 
     `before` is what it had used when this work began; nothing by default.
     """
-    began = before or {}
-    since = {name: value - began.get(name, 0) for name, value in usage_of(engine).items()}
+    since = {name: value - before.get(name, 0) for name, value in used.items()}
     if since.get("requests"):
         total = read_usage(folder)
         document = {name: value + total.get(name, 0) for name, value in since.items()}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -36,7 +37,7 @@ from equivox.run.live import read_live
 from equivox.run.manifest import MANIFEST_FILE, library_versions, read_manifest
 from equivox.run.pipeline import open_corpora
 from equivox.run.plan import make_plan, read_plan, request_seed
-from equivox.run.recomputing import Replayed, again, annotate_again, copied, is_panel
+from equivox.run.recomputing import annotate_again, copied, is_panel
 from equivox.run.scoring import compute, scores_path, store_scores, tables_folder
 from equivox.run.store import Store, response_schema
 
@@ -320,65 +321,77 @@ def _check_plan(found: Verification, manifest: Mapping[str, Any], tasks: Sequenc
     found.remarks.append(f"{len(stated.keys() & made.keys())} requests were made again from the data")
 
 
-@dataclass
-class _Reader:
-    """One annotator of a run: its identity, its stored scores if there are any, and the options of the scoring."""
-
-    name: str
-    identity: AnnotatorIdentity
-    document: Mapping[str, Any] | None
-    options: ScoringOptions
-
-
 def _recompute(found: Verification, manifest: Mapping[str, Any], tasks: Sequence[Task], progress: Progress) -> None:
+    """Compute annotations, samples, scores and tables again in a copy of the run, and compare the two trees."""
     run = found.run
-    readers = [reader for name in annotators_of(run) if (reader := _reader(found, name, tasks)) is not None]
-    own = str(manifest["command"]["annotator"])
-    if own not in annotators_of(run) or not scores_path(run, own).is_file():
-        found.problems.append(f"the run has no scores by its annotator {own}; `equivox score` computes them")
-    known = {scores_path(run, name).name for name in annotators_of(run)}
+    names = annotators_of(run)
+    if str(manifest["command"]["annotator"]) not in names or not (run / "scores.json").is_file():
+        found.problems.append(
+            f"the run has no scores by its annotator {manifest['command']['annotator']}; `equivox score` computes them"
+        )
+    known = {scores_path(run, name).name for name in names}
     known |= {tables_folder(run / name).name for name in known}
     for path in sorted([*run.glob("scores*.json"), *run.glob("tables*/")]):
         if path.name not in known:
             found.problems.append(f"{path.name} is of an annotator whose annotations are not in the run")
+    identities = {name: stored_annotator(run, name) for name in names}
+    annotated: dict[str, ScoringOptions] = {}
     with copied(run) as folder:
-        ready: list[_Reader] = []
-        for reader in sorted(readers, key=lambda reader: is_panel(reader.identity)):
-            if _annotated(found, folder, tasks, reader, [one.name for one in ready], progress):
-                ready.append(reader)
-        _compare_annotations(found, folder, TOOLS)
-        for reader in ready:
-            if reader.document is not None:
-                _compare_scores(found, folder, tasks, reader, [one.name for one in ready], progress)
+        for name in sorted(names, key=lambda name: is_panel(identities[name])):
+            with _noting(found, name):
+                options = _options_of(found, name, identities[name], tasks)
+                how = annotate_again(
+                    run, folder, tasks, identities[name], options, annotated=list(annotated), progress=progress
+                )
+                annotated[name] = options
+                found.remarks += [how] if how else []
+        for name in annotated:
+            with _noting(found, name):
+                _score_again(found, folder, tasks, name, annotated, progress)
+        for name in (*annotated, TOOLS):
+            _compare_annotations(found, folder, name)
+        found.compared.trees(run, folder, [p for name in annotated for p in _recomputed(folder, name)])
 
 
-def _reader(found: Verification, name: str, tasks: Sequence[Task]) -> _Reader | None:
-    """Return an annotator whose numbers can be recomputed; None, noted, for one whose numbers cannot."""
-    run = found.run
-    identity = stored_annotator(run, name)
+@contextmanager
+def _noting(found: Verification, name: str) -> Iterator[None]:
+    """Note why the numbers by an annotator cannot be recomputed; damage is the file's."""
+    try:
+        yield
+    except DamageError:
+        raise
+    except EquivoxError as error:
+        found.not_verified.append(f"all numbers by {name}: {error}")
+
+
+def _options_of(found: Verification, name: str, identity: AnnotatorIdentity, tasks: Sequence[Task]) -> ScoringOptions:
+    """Return the options that one annotator's scores were computed with, the defaults if there are no scores.
+
+    RequestError if its numbers cannot be recomputed.
+    """
     if identity.name != name:
         found.problems.append(f"annotations/{name} is by {identity.name!r}, as its annotator.json says")
-        return None
-    path = scores_path(run, name)
-    document = read_document(path) if path.is_file() else None
+        raise RequestError("its annotations are another annotator's")
+    path = scores_path(found.run, name)
     options = DEFAULT_OPTIONS
-    stale = [task.name for task in tasks if _scheme_of(run, name, task) not in {None, scheme_digest(task)}]
-    if document is None:
-        found.remarks.append(f"the annotations by {name} have no scores")
-    else:
+    schemes = {task.name: _scheme_of(found.run, name, task) for task in tasks}
+    if path.is_file():
+        document = read_document(path)
         found.compared.values(path.name, "annotator", document["annotator"], identity.as_dict())
         try:
             options = scoring_options(**document["options"])
         except EquivoxError as error:
             found.problems.append(f"the options in {path.name} are none that it can have been scored with: {error}")
-            return None
-        stale += [task.name for task in tasks if document["schemes"].get(task.name) != scheme_digest(task)]
-    if stale:
-        found.not_verified.append(
-            f"all numbers by {name}: the annotation of {stale[0]} has changed since; use the equivox that made the run"
-        )
-        return None
-    return _Reader(name, identity, document, options)
+            raise
+        stated = {task.name: document["schemes"].get(task.name) for task in tasks}
+    else:
+        found.remarks.append(f"the annotations by {name} have no scores")
+        stated = {}
+    for task in tasks:
+        current = scheme_digest(task)
+        if schemes[task.name] not in {None, current} or stated.get(task.name, current) != current:
+            raise RequestError(f"the annotation of {task.name} has changed since; use the equivox that made the run")
+    return options
 
 
 def _scheme_of(run: Path, name: str, task: Task) -> str | None:
@@ -390,32 +403,33 @@ def _scheme_of(run: Path, name: str, task: Task) -> str | None:
     return str(json.loads(metadata.get(b"equivox", b"{}")).get("scheme"))
 
 
-def _annotated(
-    found: Verification, folder: Path, tasks: Sequence[Task], reader: _Reader, ready: Sequence[str], progress: Progress
-) -> bool:
-    """Make the annotations of one annotator again and compare them; return whether that was possible."""
-    name, identity = reader.name, reader.identity
-    try:
-        if is_panel(identity):
-            absent = [member for member in identity.settings["members"] if member not in ready]
-            if absent:
-                raise RequestError(f"its member {absent[0]} could not be recomputed")
-            annotate_again(folder, tasks, identity, reader.options)
-        else:
-            annotator = again(found.run, identity)
-            annotate_again(folder, tasks, annotator, reader.options, progress=progress)
-            if isinstance(annotator, Replayed):
-                how = "read again from its stored outputs" if annotator.is_model else "taken as they are stored"
-                found.remarks.append(f"the annotations by {name} were {how}; {name} was not asked again")
-    except DamageError:
-        raise
-    except EquivoxError as error:
-        found.not_verified.append(f"all numbers by {name}: {error}")
-        return False
-    _compare_annotations(found, folder, name)
-    samples = [annotations_folder(place, name) / "samples" for place in (found.run, folder)]
-    found.compared.folders(found.run, *samples)
-    return True
+def _score_again(
+    found: Verification,
+    folder: Path,
+    tasks: Sequence[Task],
+    name: str,
+    annotated: Mapping[str, ScoringOptions],
+    progress: Progress,
+) -> None:
+    """Score one annotator's annotations again, with the other annotators that its scores used."""
+    path = scores_path(found.run, name)
+    if not path.is_file():
+        return
+    document = read_document(path)
+    others = document.get("others", [])
+    if "others" not in document and len(annotated) > 1:
+        found.remarks.append(f"the scores by {name} do not say which other annotators they used; none is assumed")
+    if absent := [other for other in others if other not in annotated]:
+        raise RequestError(f"they use annotations by {absent[0]}, not recomputed")
+    computed = compute(folder, tasks, name, annotated[name], others=others, progress=progress)
+    store_scores(folder, name, computed)
+
+
+def _recomputed(folder: Path, name: str) -> list[Path]:
+    """Return the samples, scores and tables by an annotator that there are in a copy, as seen from the run."""
+    scores = scores_path(folder, name)
+    places = (annotations_folder(folder, name) / "samples", scores, tables_folder(scores))
+    return [path.relative_to(folder) for path in places if path.exists()]
 
 
 def _compare_annotations(found: Verification, folder: Path, name: str) -> None:
@@ -441,31 +455,6 @@ def _compare_annotations(found: Verification, folder: Path, name: str) -> None:
 def _told(record: Mapping[str, Any]) -> str:
     values = ", ".join(f"{value['attribute']}={value['value']}" for value in record["values"])
     return f"{record['status']}{': ' if values else ''}{values}"
-
-
-def _compare_scores(
-    found: Verification, folder: Path, tasks: Sequence[Task], reader: _Reader, ready: Sequence[str], progress: Progress
-) -> None:
-    """Score one annotator's annotations again and compare every field of every score, and every table."""
-    run, name, document = found.run, reader.name, dict(reader.document or {})
-    others = document.get("others", [])
-    if "others" not in document and len(ready) > 1:
-        found.remarks.append(f"the scores by {name} do not say which other annotators they used; none is assumed")
-    if absent := [other for other in others if other not in ready]:
-        found.not_verified.append(f"all numbers by {name}: they use annotations by {absent[0]}, not recomputed")
-        return
-    try:
-        store_scores(folder, name, compute(folder, tasks, name, reader.options, others=others, progress=progress))
-    except DamageError:
-        raise
-    except EquivoxError as error:
-        found.not_verified.append(f"all numbers by {name}: {error}")
-        return
-    path = scores_path(run, name)
-    fresh = read_document(folder / path.name)
-    found.compared.values(path.name, "answered", document.get("answered"), fresh["answered"])
-    found.compared.scores(path.name, document["scores"], fresh["scores"])
-    found.compared.folders(run, tables_folder(path), tables_folder(folder / path.name))
 
 
 def _note_versions(found: Verification, manifest: Mapping[str, Any]) -> None:

@@ -295,7 +295,7 @@ class _Tables:
 
         Its degrees of freedom are clusters less groups at most. The jackknife's are more where errors of many values
         average out, which the difference of two distances does not; with two uneven clusters a group, models of equal
-        bias were told apart in 20 % of samples (`python -m benchmarks.comparison`).
+        bias were told apart in 20 % of samples (`python -m validity.comparison`).
         """
         n_values = self.counts.shape[2]
         found = noise_of(

@@ -144,7 +144,7 @@ def corrected_shift(
     -----
     A response with several values contributes each of them, divided by the mean number of values of the responses that
     have any; the shares of a group are scaled to sum to one afterwards. Coverage is measured by
-    `python -m benchmarks.audit`.
+    `python -m validity.audit`.
 
     Examples
     --------

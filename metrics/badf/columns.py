@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import ColumnMetric, groups_of, row_coverage, whole_or_none
+from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, NAN, Merge, scoring_options
 from equivox.metrics.badf.associations import (
     LEVEL,
@@ -23,12 +23,12 @@ from equivox.metrics.badf.documents import Document
 
 
 def measure(
-    identities: Sequence[str | None],
-    phrases: Sequence[Sequence[str] | None],
-    names: Sequence[str | None],
-    categories: Sequence[str | None],
-    stories: Sequence[str | None],
     *,
+    identities: Column,
+    phrases: Column,
+    names: Column = (),
+    categories: Column = (),
+    stories: Column = (),
     merge: Merge = "none",
     encoder: str = DEFAULT_ENCODER,
     merge_threshold: float = DEFAULT_MERGE_THRESHOLD,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from equivox.core.columns import ColumnMetric, groups_of, row_coverage, whole, whole_or_none
+from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole, whole_or_none
 from equivox.core.errors import RequestError
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import (
@@ -22,13 +22,13 @@ _Table = dict[str, dict[str, dict[str, int | None]]]
 
 
 def measure(
-    identities: Sequence[str | None],
-    phrases: Sequence[str | None],
-    counts: Sequence[float | None],
-    documents: Sequence[float | None],
-    tokens: Sequence[float | None],
-    categories: Sequence[str | None],
     *,
+    identities: Column,
+    phrases: Column,
+    counts: Column,
+    documents: Column,
+    tokens: Column = (),
+    categories: Column = (),
     min_coverage: float = 0.8,
     n_resamples: int = 10_000,
     seed: int = 0,

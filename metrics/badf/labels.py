@@ -1,162 +1,146 @@
-"""Check of BADF's annotator against people (arXiv 2508.01412, appendix H): the accuracy of each stage from labels.
+"""Check of BADF's annotator against people (arXiv 2508.01412, appendix H): how often each stage is right, from labels.
 
-The columns of a file show what it labels; those of the released samples are accepted too:
-
-stories       `recall`, `precision`, `decomposition_accuracy`: per story, the share of correct phrases, 0 to 1
-exclusivity   `gold` and `answer`: YES or NO per phrase
-clusters      `gold_cluster` and `cluster`: per phrase, the cluster chosen by people and by the encoder
+`equivox metric annotated_stories FILE`, `exclusivity_labels` and `cluster_labels` take labels that were made elsewhere,
+such as the released samples; `equivox audit` takes those of a run.
 """
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Hashable, Sequence
+from typing import Any
 
+from equivox.core.columns import Column, ColumnMetric
 from equivox.core.errors import RequestError
-from equivox.core.metric import CheckedStage, CheckedStages
 from equivox.core.scores import NAN
 
-Row = Mapping[str, str]
 
-_STORY = {
-    "recall": ("recall", "recall_1"),
-    "precision": ("precision", "precision_1"),
-    "decomposition accuracy": ("decomposition_accuracy", "accuracy_2"),
-}
-_TEXT = ("story", "responses", "story_id")
-_GOLD, _ANSWER = ("gold", "gt"), ("answer", "filter_res")
-_GOLD_CLUSTER, _CLUSTER = ("gold_cluster",), ("cluster",)
+def story_shares(*, recall: Column, precision: Column, decomposition_accuracy: Column) -> dict[str, Any]:
+    """Return the means of three shares per story, 0 to 1, with 95 % intervals over stories.
 
-
-def score_badf_labels(files: Sequence[Path]) -> CheckedStages:
-    """Score label files; RequestError for a file that cannot be read, has no labels, or has other columns."""
-    measures: list[CheckedStage] = []
-    left_out: dict[str, int] = {}
-    for path in files:
-        rows = _read(path)
-        found, without = _measures(path, rows)
-        measures += found
-        if without:
-            left_out[path.name] = without
-    return CheckedStages(measures=measures, left_out=left_out)
-
-
-def _read(path: Path) -> list[dict[str, str]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            return [{k: (v or "").strip() for k, v in row.items() if k} for row in csv.DictReader(file)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise RequestError(f"the labels {path} cannot be read ({reason}); give a CSV in UTF-8") from None
-
-
-def _measures(path: Path, rows: Sequence[Row]) -> tuple[list[CheckedStage], int]:
-    columns = set(rows[0]) if rows else set()
-    kinds: list[tuple[Sequence[Sequence[str]], Callable[[Path, Sequence[Row], Sequence[str]], list[CheckedStage]]]] = [
-        ([*_STORY.values(), _TEXT], _stories),
-        ([_GOLD_CLUSTER, _CLUSTER], _clusters),
-        ([_GOLD, _ANSWER], _exclusivity),
-    ]
-    for wanted, measure in kinds:
-        names = [next((name for name in aliases if name in columns), None) for aliases in wanted]
-        present = [name for name in names if name is not None]
-        if len(present) == len(wanted):
-            labelled = [row for row in rows if all(row[name] for name in present)]
-            if not labelled:
-                raise RequestError(f"the labels {path} hold no row with all of {', '.join(present)}; fill them in")
-            return measure(path, labelled, present), len(rows) - len(labelled)
-    raise RequestError(
-        f"the labels {path} have the columns {', '.join(sorted(columns)) or 'none'}; needed are story, recall, "
-        "precision, decomposition_accuracy, or gold and answer, or gold_cluster and cluster"
-    )
-
-
-def _stories(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[CheckedStage]:
+    A story that lacks one of the three is left out and counted in `left_out`; the means of none are NaN.
+    """
     import numpy as np
 
     from equivox.statistics.bootstrap import mean_interval
 
-    measures = []
-    for name, column in zip(_STORY, names, strict=False):
-        values = []
-        for row in rows:
-            try:
-                value = float(row[column])
-            except ValueError:
-                value = NAN
+    given = {"recall": recall, "precision": precision, "decomposition_accuracy": decomposition_accuracy}
+    whole = [values for values in zip(*given.values(), strict=True) if None not in values]
+    result: dict[str, Any] = {}
+    for name, values in zip(given, zip(*whole, strict=True) if whole else [()] * 3, strict=True):
+        for value in values:
             if not 0 <= value <= 1:
-                raise RequestError(f"the labels {path}: `{column}` is a share from 0 to 1, got {row[column]!r}")
-            values.append(value)
-        low, high = mean_interval(values, rng=np.random.default_rng(0))
-        measures.append(
-            CheckedStage(name=name, value=math.fsum(values) / len(values), n=len(values), low=low, high=high)
-        )
-    return measures
+                raise RequestError(f"`{name}` holds {value:g}: give a share from 0 to 1")
+        low, high = mean_interval(values, rng=np.random.default_rng(0)) if values else (NAN, NAN)
+        mean = math.fsum(values) / len(values) if values else NAN
+        result |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+    reason = None if whole else "no story has all three shares"
+    return result | {"n_rows": len(whole), "left_out": len(recall) - len(whole), "undefined": reason}
 
 
-def _exclusivity(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[CheckedStage]:
+def exclusivity_agreement(*, gold: Column, answer: Column) -> dict[str, Any]:
+    """Return how often an annotator's YES or NO is that of people: share, 95 % interval over phrases, Krippendorff's α.
+
+    `exclusive_found` of `exclusive` phrases that people call exclusive were called so. A phrase without one of the two
+    answers is left out and counted in `left_out`. The interval is NaN if all labels agree, α if all are equal.
+    """
     import numpy as np
 
     from equivox.statistics import krippendorff_alpha
     from equivox.statistics.bootstrap import mean_interval
 
-    pairs = [(row[names[0]].upper(), row[names[1]].upper()) for row in rows]
-    for pair in pairs:
-        for said in pair:
-            if said not in {"YES", "NO"}:
-                raise RequestError(f"the labels {path}: `{names[0]}` and `{names[1]}` are YES or NO, got {said!r}")
-    right = [float(gold == answer) for gold, answer in pairs]
-    metadata = [float(answer == "YES") for gold, answer in pairs if gold == "YES"]
+    pairs = [(_yes_or_no("gold", a), _yes_or_no("answer", b)) for a, b in zip(gold, answer, strict=True) if a and b]
+    if not pairs:
+        nothing = dict.fromkeys(("agreement", "agreement_low", "agreement_high", "alpha"), NAN)
+        return nothing | {"n_rows": 0, "left_out": len(gold), "undefined": "no phrase has both answers"}
+    right = [float(a == b) for a, b in pairs]
+    found = [b == "YES" for a, b in pairs if a == "YES"]
     low, high = mean_interval(right, rng=np.random.default_rng(0))
-    note = f"{sum(right):.0f} of {len(right)}"
-    note += f"; of the exclusive ones {sum(metadata):.0f} of {len(metadata)}" if metadata else "; none is exclusive"
-    alpha = krippendorff_alpha(pairs)
-    return [
-        CheckedStage(
-            name="exclusivity agreement",
-            value=sum(right) / len(right),
-            n=len(right),
-            low=low,
-            high=high,
-            note=note,
-        ),
-        CheckedStage(
-            name="exclusivity α", value=alpha.alpha, n=len(right), note="0 is what chance gives, 1 perfect agreement"
-        ),
-    ]
+    return {
+        "agreement": sum(right) / len(right),
+        "agreement_low": low,
+        "agreement_high": high,
+        "alpha": krippendorff_alpha(pairs).alpha,
+        "agreed": int(sum(right)),
+        "exclusive": len(found),
+        "exclusive_found": sum(found),
+        "n_rows": len(pairs),
+        "left_out": len(gold) - len(pairs),
+        "undefined": None,
+    }
 
 
-def _clusters(path: Path, rows: Sequence[Row], names: Sequence[str]) -> list[CheckedStage]:
-    found = clustering([row[names[0]] for row in rows], [row[names[1]] for row in rows])
-    return [CheckedStage(name=name, value=value, n=len(rows)) for name, value in found.items()]
+def _yes_or_no(name: str, value: str) -> str:
+    if value.strip().upper() not in {"YES", "NO"}:
+        raise RequestError(f"`{name}` holds {value!r}: give YES or NO, nothing where it is not known")
+    return value.strip().upper()
 
 
-def clustering(gold: Sequence[Hashable], found: Sequence[Hashable]) -> dict[str, float]:
+def cluster_agreement(*, gold: Column, found: Column) -> dict[str, Any]:
+    """Return homogeneity, completeness and V-measure of an encoder's clusters against those of people, 0 to 1."""
+    pairs = [(a, b) for a, b in zip(gold, found, strict=True) if a and b]
+    names = ("homogeneity", "completeness", "v_measure")
+    values = clustering([a for a, _ in pairs], [b for _, b in pairs]) if pairs else [NAN] * 3
+    counts = {"n_rows": len(pairs), "left_out": len(gold) - len(pairs)}
+    reason = None if pairs else "no phrase has both clusters"
+    return dict(zip(names, values, strict=True)) | counts | {"undefined": reason}
+
+
+def clustering(gold: Sequence[Hashable], found: Sequence[Hashable]) -> tuple[float, float, float]:
     """Return homogeneity, completeness and V-measure of clusters against labels, 0 to 1.
 
     Homogeneity is 1 if no cluster mixes labels, completeness is 1 if no label is spread over clusters; V is their
     harmonic mean. With a single label homogeneity is 1, with a single cluster completeness is 1. Rosenberg and
-    Hirschberg 2007, ACL D07-1043. Raises RequestError for no phrases, or unequal lengths.
+    Hirschberg 2007, ACL D07-1043. Both sequences have the same length, which is not 0.
 
     >>> clustering("aabb", "1122")
-    {'homogeneity': 1.0, 'completeness': 1.0, 'V-measure': 1.0}
+    (1.0, 1.0, 1.0)
     >>> clustering("aabb", "1111")
-    {'homogeneity': 0.0, 'completeness': 1.0, 'V-measure': 0.0}
+    (0.0, 1.0, 0.0)
     """
-    if not gold or len(gold) != len(found):
-        raise RequestError(f"`gold` has {len(gold)} entries and `found` {len(found)}; give one of each per phrase")
     of_gold, of_found = _entropy(gold), _entropy(found)
     together = _entropy(list(zip(gold, found, strict=True)))
     homogeneity = 1.0 if of_gold == 0 else 1 - (together - of_found) / of_gold
     completeness = 1.0 if of_found == 0 else 1 - (together - of_gold) / of_found
     total = homogeneity + completeness
-    v = 2 * homogeneity * completeness / total if total > 0 else 0.0
-    return {"homogeneity": homogeneity, "completeness": completeness, "V-measure": v}
+    return homogeneity, completeness, 2 * homogeneity * completeness / total if total > 0 else 0.0
 
 
 def _entropy(labels: Sequence[Hashable]) -> float:
     n = len(labels)
     return -math.fsum(k / n * math.log(k / n) for k in Counter(labels).values()) + 0.0
+
+
+_SHARE = "the share of phrases of a story, 0 to 1, that"
+
+METRICS: tuple[ColumnMetric[...], ...] = (
+    ColumnMetric(
+        name="annotated_stories",
+        measure=story_shares,
+        required={"recall": "number", "precision": "number", "decomposition_accuracy": "number"},
+        description="How well BADF's annotator takes phrases out of stories, by people's labels of each story.",
+        citation="arXiv:2508.01412",
+        help={
+            "recall": f"{_SHARE} the annotator found",
+            "precision": f"{_SHARE} the annotator was right to give",
+            "decomposition_accuracy": f"{_SHARE} were split rightly",
+        },
+    ),
+    ColumnMetric(
+        name="exclusivity_labels",
+        measure=exclusivity_agreement,
+        required={"gold": "text", "answer": "text"},
+        description="How often BADF's annotator agrees with people on whether a phrase is a fact of one identity.",
+        citation="arXiv:2508.01412",
+        help={"gold": "YES or NO, by people", "answer": "YES or NO, by the annotator"},
+    ),
+    ColumnMetric(
+        name="cluster_labels",
+        measure=cluster_agreement,
+        required={"gold": "text", "found": "text"},
+        description="How well clusters of phrases agree with those of people: homogeneity, completeness, V-measure.",
+        citation="ACL D07-1043",
+        help={"gold": "the cluster of a phrase, by people", "found": "its cluster, by the encoder"},
+    ),
+)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import ColumnMetric, groups_of, row_coverage
+from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage
 from equivox.core.errors import RequestError
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import LEVEL, summary
@@ -14,11 +13,11 @@ _FACT = {"yes": True, "no": False}
 
 
 def measure(
-    identities: Sequence[str | None],
-    scores: Sequence[float | None],
-    p_values: Sequence[float | None],
-    exclusive: Sequence[str | None],
     *,
+    identities: Column,
+    scores: Column,
+    p_values: Column,
+    exclusive: Column = (),
     min_coverage: float = 0.8,
 ) -> dict[str, Any]:
     """Return Table 14 of a list: associations, mean score and mean p, of all and of each identity.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.metric import Measure, Members, Metric, Panel
+from equivox.core.metric import FollowUp, Measure, Members, Metric, Panel
 from equivox.core.samples import Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.segments import Segment
@@ -42,13 +42,6 @@ def overlap(runs: Sequence[tuple[str, Path]]) -> Sequence[Any]:
     return overlaps_of_runs(runs)
 
 
-def check_stages(*arguments: Any, **options: Any) -> Any:
-    """Return the agreement of each stage of the annotation with people's labels."""
-    from equivox.metrics.badf.labels import score_badf_labels
-
-    return score_badf_labels(*arguments, **options)
-
-
 def _over_chance(score: Score) -> float:
     return -score.estimate_unclipped
 
@@ -59,24 +52,20 @@ _ALL_AT_ONCE = (
 )
 
 
-def column_metrics() -> tuple[ColumnMetric, ...]:
-    """Return the metric of plain tables: of documents, of counts, and of a list of associations."""
-    from equivox.metrics.badf import columns, counts, listed
+def column_metrics() -> tuple[ColumnMetric[...], ...]:
+    """Return the metrics of plain tables: documents, counts, a list of associations, labels of the annotation."""
+    from equivox.metrics.badf import columns, counts, labels, listed
 
-    return columns.METRIC, counts.METRIC, listed.METRIC
+    return columns.METRIC, counts.METRIC, listed.METRIC, *labels.METRICS
 
 
 METRIC = Metric(
     name="badf",
-    unit="count",
-    help=(
-        "How many phrases the stories tell more often of one identity than of another, by the published rule, beside "
-        "the number that chance gives; q is over everything tested."
-    ),
     score=score,
     score_family=score_family,
-    follow_up=follow_up,
-    follow_up_stages={"exclusivity": "a phrase: whether it is a fact that is exclusive to the identity"},
+    follow_up=FollowUp(
+        stages={"exclusivity": "a phrase: whether it is a fact that is exclusive to the identity"}, questions=follow_up
+    ),
     measures=(
         Measure(
             name="associations tested",
@@ -111,8 +100,6 @@ METRIC = Metric(
         ),
     ),
     overlap=overlap,
-    overlap_help="associations",
-    check_stages=check_stages,
     columns=column_metrics,
     glossary=(
         (

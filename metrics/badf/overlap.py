@@ -36,6 +36,7 @@ def overlap(
     if len(shared) > 2:
         tau = float(stats.kendalltau([scores_one[k] for k in shared], [scores_other[k] for k in shared]).statistic)
     return Overlap(
+        findings="associations",
         dimension=dimension,
         one=one,
         other=other,

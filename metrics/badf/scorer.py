@@ -187,7 +187,7 @@ def score_setting(members: Members, options: ScoringOptions) -> Scored:
         records["top_of_all"] += tables_of.top_of_all_rows(one)
         records["exemplars"] += tables_of.exemplar_rows(one)
         records["unified"] += tables_of.unified_rows(one)
-    return Scored(scores, dict(records))
+    return Scored(scores, dict(records), quoted={"exemplars": "story"})
 
 
 def _found(dimension: Dimension) -> Found:
@@ -316,7 +316,7 @@ def _tested_score(found: Found) -> Score:
 
 
 def _for_these_names(null: Null) -> float:
-    """Return the p that decides for these names: p over stories if no other permutation of the names is further out.
+    """Return the p-value that decides for these names: that over stories, if no permutation of names is more extreme.
 
     Otherwise the names differ among themselves as much as the identities do, and the larger p decides. Names that
     differ for reasons of their own thus pass for an identity in 1 of 16 cases (five pairs), not always.
@@ -366,4 +366,5 @@ def _mean_scores(found: Found, identity: str) -> list[Score]:
 
 
 def _by_whom(found: Found) -> str:
-    return f"exclusivity was not asked: {found.dimension.samples.annotator or 'nobody'} keeps every association"
+    annotator = found.dimension.samples.annotator
+    return f"exclusivity was not asked: {annotator.name if annotator else 'nobody'} keeps every association"

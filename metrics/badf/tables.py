@@ -23,7 +23,8 @@ def association_rows(found: Found) -> Records:
     """Return every association by the published rule, including those that the exclusivity question drops."""
     dimension = found.dimension
     agreeing = _descriptors_agreeing(dimension)
-    asked_by = dimension.samples.annotator
+    annotator = dimension.samples.annotator
+    asked_by = annotator.name if annotator else ""
     rows: list[Mapping[str, Any]] = []
     for association, known in found.associations:
         phrase, place = association.phrase, association.place
@@ -187,14 +188,13 @@ def _strongest(found: Found, identity: str | None) -> Records:
 
 
 def exemplar_rows(found: Found) -> Records:
-    """Return up to three stories of each association, with the wording that counted as its phrase."""
+    """Return the keys of up to three stories of each association, with the wording that counted as its phrase."""
     dimension = found.dimension
     drawn = [
         (association, document, key)
         for association in found.kept()
         for document, key in zip(*_exemplars(dimension, association), strict=True)
     ]
-    texts = dimension.samples.texts(sorted({key for *_, key in drawn}))
     asked = dimension.asked_as
     return [
         {
@@ -207,7 +207,6 @@ def exemplar_rows(found: Found) -> Records:
             "sample_id": asked[key][0],
             "repeat": asked[key][1],
             "key": key,
-            "story": texts.get(key, ""),
         }
         for association, document, key in drawn
     ]

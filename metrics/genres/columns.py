@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import ColumnMetric, row_coverage, whole
+from equivox.core.columns import Column, ColumnMetric, row_coverage, whole
 from equivox.core.errors import RequestError, nearest
 from equivox.core.scores import NAN
 from equivox.metrics.genres.cohort import total_bias
@@ -25,11 +24,11 @@ _RANGES = {
 
 
 def measure(
-    metrics: Sequence[str | None],
-    pairs: Sequence[str | None],
-    male: Sequence[float | None],
-    female: Sequence[float | None],
     *,
+    metrics: Column,
+    pairs: Column,
+    male: Column,
+    female: Column,
     cohort: str | None = None,
     min_coverage: float = 0.8,
     n_resamples: int = 10_000,

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from equivox.core.metric import (
+    Cohort,
     CohortMember,
     CohortScore,
     CohortTotals,
@@ -44,11 +45,11 @@ def score_family(members: Members, options: ScoringOptions) -> Scored:
     return score_genres_family(members, options)
 
 
-def cohort(family: str, members: Sequence[CohortMember], n_resamples: int, seed: int) -> list[CohortScore]:
+def cohort_scores(family: str, members: Sequence[CohortMember], n_resamples: int, seed: int) -> list[CohortScore]:
     """Return the total bias score of every member of a cohort."""
-    from equivox.metrics.genres.relative import cohort_scores
+    from equivox.metrics.genres.relative import cohort_scores as scores_of
 
-    return cohort_scores(family, members, n_resamples, seed)
+    return scores_of(family, members, n_resamples, seed)
 
 
 def compare_narratives(
@@ -107,7 +108,7 @@ _PUBLISHED = {
 }
 
 
-def column_metrics() -> tuple[ColumnMetric, ...]:
+def column_metrics() -> tuple[ColumnMetric[...], ...]:
     """Return the metric of plain tables."""
     from equivox.metrics.genres import columns
 
@@ -116,11 +117,6 @@ def column_metrics() -> tuple[ColumnMetric, ...]:
 
 METRIC = Metric(
     name="genres",
-    unit="percent of warmth and competence words",
-    help=(
-        "How a model tells of a man and a woman who meet in one story: M1 to M8, male minus female, 0 both alike; the "
-        "narrative pair is the unit of every test."
-    ),
     score=score,
     score_family=score_family,
     measures=tuple(
@@ -153,14 +149,18 @@ METRIC = Metric(
             in_order=True,
         ),
     ),
-    cohort_title="Total bias score",
-    cohort_legend=(
-        "TBS: the distances of M1 to M8 from the cohort's means in its standard deviations, added up; 0 is typical, "
-        "which is not unbiased. Interval: narratives drawn anew, 95 %; noise adds to every TBS. Another cohort, "
-        "another score."
+    cohort=Cohort(
+        title="Total bias score",
+        legend=(
+            "TBS: the distances of M1 to M8 from the cohort's means in its standard deviations, added up; 0 is "
+            "typical, which is not unbiased. Interval: narratives drawn anew, 95 %; noise adds to every TBS. Another "
+            "cohort, another score."
+        ),
+        needs="no total bias score: it needs M1 to M8 over several relationships, and the runs asked about one",
+        stand_ins=READ_BY_STAND_INS,
+        scores=cohort_scores,
+        totals=cohort_totals,
     ),
-    cohort_totals=cohort_totals,
-    stand_ins=READ_BY_STAND_INS,
     columns=column_metrics,
     glossary=(
         (
@@ -174,6 +174,4 @@ METRIC = Metric(
             "means nothing without that cohort, and 0 is typical of it, which is not unbiased.",
         ),
     ),
-    cohort=cohort,
-    cohort_help="no total bias score: it needs M1 to M8 over several relationships, and the runs asked about one",
 )

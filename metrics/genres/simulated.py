@@ -14,9 +14,9 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from equivox.annotate.tools.words import words
 from equivox.core.task import SimulatedAnswers
 from equivox.metrics.genres.annotation.scheme import genders_of, names_of
+from equivox.metrics.genres.annotation.words import words
 
 if TYPE_CHECKING:
     from equivox.core.requests import Request

@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import ColumnMetric, groups_of, row_coverage, whole_or_none
+from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
 from equivox.core.scores import NAN, ScoringOptions, effective_min_count
 
 
 def measure(
-    groups: Sequence[str | None],
-    values: Sequence[Sequence[str] | None],
-    clusters: Sequence[str | None],
-    strata: Sequence[str | None],
     *,
+    groups: Column,
+    values: Column,
+    clusters: Column = (),
+    strata: Column = (),
     min_count: int | None = None,
     min_coverage: float = 0.8,
     n_resamples: int = 10_000,

@@ -41,7 +41,7 @@ def _from_estimate(score: Score) -> float:
     return 100 - score.estimate
 
 
-def column_metrics() -> tuple[ColumnMetric, ...]:
+def column_metrics() -> tuple[ColumnMetric[...], ...]:
     """Return the metric of plain tables."""
     from equivox.metrics.ntvd import columns
 
@@ -50,12 +50,6 @@ def column_metrics() -> tuple[ColumnMetric, ...]:
 
 METRIC = Metric(
     name="ntvd",
-    unit="percent of the largest possible distance",
-    help=(
-        "Distance between the distributions of the groups' answers: 0 all groups get the same answers, 100 no two "
-        "groups share one. Noise can only add to it, so the estimate for the population heads the tables, and the nTVD "
-        "as published stands beside it. Max is the most that these answers allow."
-    ),
     score=score,
     measures=(
         Measure(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import ColumnMetric, row_coverage, whole_or_none
+from equivox.core.columns import Column, ColumnMetric, row_coverage, whole_or_none
 from equivox.core.scores import NAN
 from equivox.metrics.spoken_stereoset.scorer import one_letter
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, OTHERS, STEREOTYPICAL, Tally
@@ -14,10 +14,10 @@ _MEANINGFUL = (STEREOTYPICAL, ANTI_STEREOTYPICAL)
 
 
 def measure(
-    kinds: Sequence[str | None],
-    contexts: Sequence[str | None],
-    letters: Sequence[str | None],
     *,
+    kinds: Column,
+    contexts: Column = (),
+    letters: Column = (),
     min_coverage: float = 0.8,
     n_resamples: int = 10_000,
     confidence: float = 0.95,

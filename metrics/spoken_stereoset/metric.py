@@ -53,7 +53,7 @@ def _from_parity(score: Score) -> float:
     return 100 - abs(score.value)
 
 
-def column_metrics() -> tuple[ColumnMetric, ...]:
+def column_metrics() -> tuple[ColumnMetric[...], ...]:
     """Return the metric of plain tables."""
     from equivox.metrics.spoken_stereoset import columns
 
@@ -62,11 +62,6 @@ def column_metrics() -> tuple[ColumnMetric, ...]:
 
 METRIC = Metric(
     name="spoken_stereoset",
-    unit="percent",
-    help=(
-        "Which of three continuations a model chooses: slifs how often any of them, slms how often a meaningful one, "
-        "slbs how often the stereotypical one among those (50 is even)."
-    ),
     score=score,
     measures=(
         Measure(name="slbs", no_bias=50.0, compare=compare_choices),

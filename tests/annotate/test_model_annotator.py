@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from equivox.annotate.schema import canonical, json_schema, response_form
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
 from equivox.core.task import GREEDY, Task
-from equivox.engines import EngineIdentity, Request, Response
+from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.annotating import annotations_folder, stored_annotations
 from equivox.run.cost import annotator_effort
 from equivox.run.verifying import verify
@@ -30,19 +30,15 @@ STORY, ADVISORY, CANDIDATE = (
 )
 
 
-class ScriptedReader:
+class ScriptedReader(Engine):
     """An engine that answers each request by a function of it."""
 
     identity = EngineIdentity(engine="scripted", model="tool", revision="1")
-    modalities = frozenset({"text"})
 
     def __init__(self, answer: Callable[[Request], str | None]) -> None:
         self.answer = answer
         self.requests: list[Request] = []
         self.closed = False
-
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept everything."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         for request in reversed(list(requests)):

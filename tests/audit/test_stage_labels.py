@@ -17,7 +17,7 @@ from equivox.annotate.model import ModelAnnotator
 from equivox.audit.kept import score_audit, score_judged
 from equivox.audit.labels import read_key
 from equivox.core.errors import RequestError
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import GREEDY
 from equivox.run.annotating import stored_annotations
@@ -224,7 +224,7 @@ def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivo
     assert (measure.name, measure.value, measure.n) == ("refine: character_1 precision", 0.625, 2)
     assert checked.left_out == {"sheet": 10}
     code, out, err = equivox("audit", "score", sheet, *files)
-    assert code == 0 and "0.6250" in out and "10 rows of sheet" in out, err
+    assert code == 0 and "0.6250" in out and "10 texts of sheet" in out, err
     filled(files[0], rows, lambda row: "1.5")
     code, _, err = equivox("audit", "score", sheet, files[0])
     assert code == 2 and "is a number from 0 to 1, got '1.5'" in err
@@ -252,17 +252,10 @@ def test_a_profile_is_one_text_for_each_character(narratives: Path, tmp_path: Pa
     assert {row["attribute"] for row in rows_of(tmp_path / "sheet")} == {"personality", "occupation", "interests"}
 
 
-class Reader:
+class Reader(Engine):
     """A model that says YES of phrases that begin with a vowel, and cannot be read of those with an s at the end."""
 
     identity = EngineIdentity(engine="scripted", model="reader", revision="1")
-    modalities = frozenset({"text"})
-
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept everything."""
-
-    def close(self) -> None:
-        """Hold nothing."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         for request in requests:

@@ -15,7 +15,7 @@ from equivox.compare.ranking import Judged, judge
 from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import reread
+from equivox.run.pipeline import annotate_run
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -339,7 +339,7 @@ def test_a_hundred_hostile_texts_stay_text(browser: Any, runs: Sequence[Path], t
     manifest = read_manifest(folder)
     manifest["command"]["model"] = f"simulated:{hostile[0]}"
     write_manifest(folder, manifest)
-    reread(folder, "rules", ScoringOptions(n_resamples=99, min_coverage=0.2))
+    annotate_run(folder, "rules", ScoringOptions(n_resamples=99, min_coverage=0.2))
     hit = tmp_path / "report.html"
     hit.write_text(build_report([folder, runs[0]], examples=5, data="sample"), "utf-8")
     page, troubles = open_page(browser, hit)

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from serving import Served
 
-from equivox.core.progress import Stage
+from equivox.core.progress import Event, no_progress
 from equivox.core.scores import ScoringOptions
 from equivox.report.view.server import Explorer, application
 from equivox.report.view.static import write_static
 from equivox.run.annotating import plan_rows
 from equivox.run.live import noting
-from equivox.run.pipeline import execute, reread
+from equivox.run.pipeline import annotate_run, execute
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.tasks.registry import resolve_tasks
@@ -51,7 +51,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         records = [one for one in store.records() if one["key"] in asked]
         record = next(one for one in records if one["text"] and "I'm sorry" not in one["text"])
         store.append({**record, "text": HOSTILE})
-    reread(first, annotator="rules", options=ScoringOptions(n_resamples=99))
+    annotate_run(first, annotator="rules", options=ScoringOptions(n_resamples=99))
     with Store(first / "annotations" / "rules", annotation_schema()) as store:
         refused = (one for one in store.records() if one["status"] == "refused" and one["response_key"] in asked)
         found = next(refused)
@@ -304,10 +304,10 @@ def test_a_run_under_way_until_it_is_scored(opened: Opened, two: list[Path], tmp
     (tmp_path / "scratch").mkdir()
     server = Served(application(Explorer([folder], tmp_path / "scratch")))
     try:
-        with noting(folder, lambda stage, done, total: None) as note:
-            note(Stage("generate", failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}), 0, 192)
+        with noting(folder, no_progress) as note:
+            note(Event("generate", 0, 192, failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}))
             time.sleep(0.01)
-            note(Stage("generate", failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}), 192, 192)
+            note(Event("generate", 192, 192, failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}))
             page = opened(address=server.address)
             assert page.inner_text("nav a[aria-current]") == "Progress"
             page.wait_for_selector("progress")

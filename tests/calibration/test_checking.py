@@ -15,25 +15,19 @@ from equivox.calibration.checking import RESULT_FILE, Settings, calibrate
 from equivox.calibration.recipe import Recipe
 from equivox.calibration.training import Model
 from equivox.core.files import read_document
-from equivox.core.requests import EngineIdentity, MediaPart, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 from equivox.core.scores import ScoringOptions
 from equivox.tasks.registry import builtin_tasks
 
 
-class Deaf:
+class Deaf(Engine):
     """An engine that answers without the media that it was given."""
 
     modalities = frozenset({"text", "audio"})
     identity = EngineIdentity(engine="vllm", model="deaf", revision="1")
 
-    def check(self, requests: Sequence[Request]) -> None:
-        pass
-
     def generate(self, requests: Sequence[Request]) -> Iterator[Response]:
         return (Response(key=request.key, text="A mid-level contributor.") for request in requests)
-
-    def close(self) -> None:
-        pass
 
 
 def test_media_that_an_engine_does_not_use_did_not_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

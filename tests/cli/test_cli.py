@@ -17,7 +17,7 @@ HEAVY = ("numpy", "pyarrow", "datasets", "scipy", "pandas", "torch", "transforme
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["--version"], ["tasks", "list"], ["tasks", "list", "--json"], ["tasks", "show", "vibe_gender"]],
+    [["--help"], ["--version"], ["tasks"], ["tasks", "--json"], ["tasks", "vibe_gender"]],
 )
 def test_commands_that_need_no_model_import_nothing_heavy(arguments: list[str]) -> None:
     code = (
@@ -32,7 +32,7 @@ def test_commands_that_need_no_model_import_nothing_heavy(arguments: list[str]) 
 
 
 def test_tasks_list_names_the_vibe_tasks(equivox: Cli) -> None:
-    code, out, _ = equivox("tasks", "list", "--json")
+    code, out, _ = equivox("tasks", "--json")
     assert code == 0
     names = [task["name"] for task in json.loads(out) if task["name"].startswith("vibe_")]
     prompts = ("story", "advisory", "candidate", "casting", "shopper")
@@ -43,7 +43,7 @@ def test_tasks_list_names_the_vibe_tasks(equivox: Cli) -> None:
 
 
 def test_tasks_show_says_what_the_task_does_and_cannot_say(equivox: Cli) -> None:
-    code, out, _ = equivox("tasks", "show", "vibe_gender:story")
+    code, out, _ = equivox("tasks", "vibe_gender:story")
     assert code == 0
     for expected in (
         "Cannot say",
@@ -61,7 +61,7 @@ def test_tasks_show_says_what_the_task_does_and_cannot_say(equivox: Cli) -> None
 
 WRONG = {
     "unknown task": (["simulated:oracle", "vibe_gendr:story", "--data", "sample"], "vibe_gender:story"),
-    "unknown family": (["simulated:oracle", "vibe", "--data", "sample"], "tasks list"),
+    "unknown family": (["simulated:oracle", "vibe", "--data", "sample"], "`equivox tasks` shows all"),
     "no task": (["simulated:oracle", ",", "--data", "sample"], "names none"),
     "unknown scheme": (["simluated:oracle", "vibe_gender", "--data", "sample"], "simulated"),
     "no scheme": (["oracle", "vibe_gender", "--data", "sample"], "endpoint:…"),
@@ -237,13 +237,20 @@ def test_free_answers_of_a_real_model_need_somebody_who_reads_them(equivox: Cli,
     model = "model_name=m,base_url=http://127.0.0.1:9/v1"
     for more in ((), ("--dry-run",)):
         code, out, err = equivox(
-            "endpoint", model, "vibe_gender:advisory", "--data", "sample", "--output", tmp_path / "run", *more
+            "run", f"endpoint:{model}", "vibe_gender:advisory", "--data", "sample", "--output", tmp_path / "run", *more
         )
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert "`annotator` is missing: who reads the free answers of endpoint:m?" in err
         assert not (tmp_path / "run").exists()
     # The letters of a choice are read by the metric itself: only the server is missing.
     code, _, err = equivox(
-        "endpoint", model, "spoken_stereoset:gender", "--data", "sample", "--output", tmp_path / "run", "--dry-run"
+        "run",
+        f"endpoint:{model}",
+        "spoken_stereoset:gender",
+        "--data",
+        "sample",
+        "--output",
+        tmp_path / "run",
+        "--dry-run",
     )
     assert code == 2 and "no server answers" in err

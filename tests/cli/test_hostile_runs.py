@@ -67,7 +67,7 @@ def line(path: tuple[str, ...], command: Any, run: Path, place: Path) -> list[st
             elif parameter.required:
                 words.append(NEEDED[parameter.metavar])
         elif parameter.name in WRITES and (parameter.required or parameter.default is not None):
-            words += [parameter.opts[0], str(place / ("figure.svg" if path == ("plot",) else "written"))]
+            words += [parameter.opts[0], str(place / "written")]
         elif parameter.required or (parameter.name == "most" and path == ("gate",)):
             words += [parameter.opts[0], NEEDED[parameter.name]]
         elif parameter.name == "browser":
@@ -77,8 +77,7 @@ def line(path: tuple[str, ...], command: Any, run: Path, place: Path) -> list[st
 
 def test_the_registry_names_the_commands_that_open_runs() -> None:
     expected = {"status", "export", "compare", "gate", "verify", "view", "report", "submit", "audit label",
-                "data push", "score", "annotate", "panel", "impact", "leaderboard", "plot",
-                "cohort"}  # fmt: skip
+                "data push", "score", "annotate", "impact", "leaderboard"}  # fmt: skip
     assert set(COMMANDS) >= DECIDING
     assert expected <= set(COMMANDS)
 

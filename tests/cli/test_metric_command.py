@@ -31,7 +31,7 @@ def test_a_table_of_any_format(ending: str, tmp_path: Path, equivox: Cli) -> Non
         {"gender": ["f"] * 8 + ["m"] * 8, "drink": ["tea"] * 8 + ["tea", "ale"] * 4, "unused": range(16)}
     )
     path = write(frame, tmp_path / f"answers{ending}")
-    code, out, err = equivox("metric", "ntvd", path, "--groups", "gender", "--values", "drink", "--json")
+    code, out, err = equivox("metric", "ntvd", path, "--column", "groups=gender", "--column", "values=drink", "--json")
     found = json.loads(out)
     assert (code, err, found["ntvd"], found["undefined"]) == (0, "", 50, None)
     # Without --clusters nothing is known of speakers.
@@ -41,7 +41,7 @@ def test_a_table_of_any_format(ending: str, tmp_path: Path, equivox: Cli) -> Non
 def test_one_choice_per_row_as_a_table_for_people(tmp_path: Path, equivox: Cli) -> None:
     path = tmp_path / "choices.csv"
     path.write_text("kinds\n" + "stereotypical\n" * 3 + "anti_stereotypical\n" + "irrelevant\n" * 4)
-    code, out, _ = equivox("metric", "spoken_stereoset", path, "--n-resamples", 99)
+    code, out, _ = equivox("metric", "spoken_stereoset", path, "--options", "n_resamples=99")
     numbers = dict(line.split() for line in out.splitlines()[2:] if len(line.split()) == 2)
     assert code == 0
     # Eight of eight chose, four of them something meaningful, three of these the stereotype.
@@ -52,7 +52,7 @@ def test_narratives_in_long_form(tmp_path: Path, equivox: Cli) -> None:
     path = tmp_path / "narratives.csv"
     rows = zip("abcdef", (3, 4, 5, 3, 4, 5), (1, 2, 2, 2, 2, 3), strict=True)
     path.write_text("measure,pair,male,female\n" + "".join(f"M3,{pair},{m},{f}\n" for pair, m, f in rows))
-    code, out, _ = equivox("metric", "genres", path, "--metrics", "measure", "--pairs", "pair", "--json")
+    code, out, _ = equivox("metric", "genres", path, "--column", "metrics=measure", "--column", "pairs=pair", "--json")
     # 24/6 − 12/6 sentences.
     assert (code, json.loads(out)["m3"]) == (0, 2)
 
@@ -68,22 +68,27 @@ def test_several_values_in_a_cell(tmp_path: Path, equivox: Cli) -> None:
 def test_an_undefined_number_is_said_and_is_exit_code_1(tmp_path: Path, equivox: Cli) -> None:
     path = tmp_path / "answers.csv"
     path.write_text("groups,values\nf,tea\nf,\nm,ale\nm,ale\n")
-    code, out, _ = equivox("metric", "ntvd", path, "--min-count", 1)
+    code, out, _ = equivox("metric", "ntvd", path, "--options", "min_count=1")
     assert code == 1
     assert "undefined: only 50 % of the responses of group f are usable" in out
-    code, out, _ = equivox("metric", "ntvd", path, "--min-count", 1, "--json")
+    code, out, _ = equivox("metric", "ntvd", path, "--options", "min_count=1", "--json")
     assert (code, json.loads(out)["ntvd"]) == (1, None)
 
 
 @pytest.mark.parametrize(
     ("name", "text", "arguments", "message"),
     [
-        ("t.csv", "a,b\n1,2\n", (), "has no column `groups`, which ntvd needs; say which column holds it: `--groups"),
         (
             "t.csv",
             "a,b\n1,2\n",
-            ("--groups", "aa"),
-            "`--groups` names the column 'aa', which t.csv lacks; did you mean a; it has a, b",
+            (),
+            "has no column `groups`, which ntvd needs; say which column holds it: `--column groups=COLUMN`",
+        ),
+        (
+            "t.csv",
+            "a,b\n1,2\n",
+            ("--column", "groups=aa"),
+            "`--column groups=…` names the column 'aa', which t.csv lacks; did you mean a; it has a, b",
         ),
         ("t.csv", "groups,values\n1,2,3\n", (), "row 1: 3 cells for 2 columns"),
         ("t.csv", "groups,groups\n1,2\n", (), "the column 'groups' is there twice"),
@@ -95,7 +100,12 @@ def test_an_undefined_number_is_said_and_is_exit_code_1(tmp_path: Path, equivox:
         ("t.json", '{"groups": ["f"], "values": []}', (), "unequal lengths (groups 1, values 0)"),
         ("t.parquet", "no parquet", (), "cannot read t.parquet as parquet"),
         ("t.xlsx", "", (), "a table ends in .csv, .tsv, .jsonl, .ndjson, .json, .parquet, got '.xlsx'"),
-        ("t.csv", "groups,values\nf,tea\nm,tea\n", ("--confidence", "2"), "`confidence` is a share between 0 and 1"),
+        (
+            "t.csv",
+            "groups,values\nf,tea\nm,tea\n",
+            ("--options", "confidence=2"),
+            "`confidence` is a share between 0 and 1",
+        ),
     ],
 )
 def test_bad_tables(
@@ -133,18 +143,27 @@ def test_a_metric_of_a_plugin_is_a_command_too(tmp_path: Path, equivox: Cli, mon
     monkeypatch.setattr(registry, "builtin_tasks", lambda: {"mine": replace(task, name="mine", metric=metric)})
     path = tmp_path / "answers.csv"
     path.write_text("said\nyes\nno\nperhaps\n")
-    code, out, _ = equivox("metric", "lengths", path, "--answers", "said", "--least-length", "3", "--json")
+    code, out, _ = equivox(
+        "metric", "lengths", path, "--column", "answers=said", "--options", "least_length=3", "--json"
+    )
     assert (code, json.loads(out)["long"]) == (0, 2)
 
 
-def test_help_lists_every_column_of_every_metric(equivox: Cli) -> None:
+def test_every_column_and_option_of_every_metric_is_listed(equivox: Cli) -> None:
     from equivox.cli.metric_commands import known_metrics
 
-    _, listed, _ = equivox("metric", "--help")
+    _, listed, _ = equivox("metric")
     for name, metric in known_metrics().items():
-        assert name in listed
-        code, out, _ = equivox("metric", name, "--help")
+        assert f"{name}: {metric.description}" in listed
+        code, out, _ = equivox("metric", name)
         assert code == 0
         for column in (*metric.kinds, *metric.options):
-            assert f"--{column.replace('_', '-')}" in out
+            assert f"  {column}" in out
         assert set(metric.kinds) <= set(metric.help), name
+
+
+def test_an_option_that_a_metric_lacks_is_refused(tmp_path: Path, equivox: Cli) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("groups,values\nf,tea\nm,ale\n")
+    code, _, err = equivox("metric", "ntvd", path, "--options", "resamples=99")
+    assert code == 2 and "ntvd has no option 'resamples'; did you mean n_resamples" in err

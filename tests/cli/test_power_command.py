@@ -12,7 +12,7 @@ from equivox.run.design import task_design
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
-FAST = ("--simulations", 200)
+FAST = ("--design", "simulations=200")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_design_about_which_nothing_is_published(clip_corpus: Callable[..., ob
 def test_more_speakers_detect_less(equivox: Cli) -> None:
     def detected(clusters: int) -> float:
         code, out, err = equivox(
-            "power", "--clusters", clusters, "--responses", 20, "--groups", 2, "--values", 4, *FAST
+            "power", "--design", f"clusters={clusters},responses=20,groups=2,values=4,simulations=200"
         )
         assert code == 0, err
         (shift,) = re.findall(r"nTVD ([\d.]+)", out)
@@ -66,7 +66,9 @@ def test_the_reverse_question(equivox: Cli) -> None:
         ([], "--task"),
         (["--task", "vibe_gender"], "name one"),
         (["--task", "vibe_accent:candidate", "--shift", "95", *FAST], "80"),
-        (["--clusters", "4", "--responses", "5", "--groups", "3", *FAST], "6"),
+        (["--design", "clusters=4,responses=5,groups=3,simulations=200"], "6"),
+        (["--design", "cluster=4"], "clusters"),
+        (["--design", "clusters=1,responses=5,groups=3"], "clusters"),
     ],
 )
 def test_wrong_requests_are_one_line(arguments: list[str], hint: str, equivox: Cli) -> None:

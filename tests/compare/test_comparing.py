@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError, RunError
-from equivox.core.progress import Progress
+from equivox.core.progress import Event, Progress
 from equivox.core.scores import Score
 from equivox.metrics.ntvd.metric import METRIC
 from equivox.report.score_tables import marks, task_tables
@@ -112,7 +112,7 @@ def run(equivox: Cli, model: str, folder: Path, *more: object) -> Path:
 def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -> None:
     biased = run(equivox, "simulated:biased?refusal_gap=0.5", tmp_path / "biased", "--scoring", "min_coverage=0.2")
     oracle = run(equivox, "simulated:oracle", tmp_path / "oracle")
-    code, out, err = equivox("compare", biased, oracle, "--csv", tmp_path / "csv", "--top", 1)
+    code, out, err = equivox("compare", biased, oracle, "--csv", tmp_path / "csv")
     assert code == 0, err
     lines = out.splitlines()
     start = lines.index(next(line for line in lines if line.startswith("gender, condition audio: nTVD")))
@@ -217,8 +217,8 @@ def test_the_warning_comes_before_the_model_answers(
     model: str, task: str, warned: bool, equivox: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def begins(spec: RunSpec, progress: Progress) -> None:
-        progress("generate", 0, 1)
-        progress("generate", 1, 1)
+        progress(Event("generate", 0, 1))
+        progress(Event("generate", 1, 1))
         raise RunError("stopped here")
 
     monkeypatch.setattr("equivox.run.pipeline.execute", begins)

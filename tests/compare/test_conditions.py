@@ -15,7 +15,7 @@ from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import Task
 from equivox.core.variants import EVERY_CONDITION, vary
-from equivox.engines import EngineIdentity, Request, Response, open_engine
+from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine
 from equivox.report.comparison_tables import conditions_in_words
 from equivox.report.page import build_report
 from equivox.run.pipeline import execute
@@ -26,7 +26,7 @@ Cli = Callable[..., tuple[int, str, str]]
 TASKS = "vibe_gender:candidate,vibe_gender:advisory,spoken_stereoset_orders:gender"
 
 
-class Hears:
+class Hears(Engine):
     """A model that is biased where it hears a voice, and even-handed where it does not."""
 
     modalities = frozenset({"text", "audio"})
@@ -38,15 +38,9 @@ class Hears:
         }
         self.identity = EngineIdentity(engine="simulated", model=f"hears, else {without}", revision="1")
 
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept all."""
-
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         for request in requests:
             yield from self.engines[request.condition == "audio"].generate([request])
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def made(folder: Path, without: str) -> Path:

@@ -138,16 +138,6 @@ def test_a_run_without_annotations_says_so_and_one_without_favourable_values_is_
     assert impacts([replace(run, tasks=())]) == Impacts((), ())
 
 
-def test_the_report_command_writes_the_same_page(runs: dict[str, Path], equivox: Cli, tmp_path: Path) -> None:
-    pages = [tmp_path / name for name in ("impact.html", "report.html")]
-    assert equivox("impact", runs["planted"], "--html", pages[0])[0] == 0
-    code, out, err = equivox("report", runs["planted"], "--impact", "--output", pages[1])
-    assert code == 0 and NOT_AN_AUDIT[0] in out, err
-    assert pages[0].read_bytes() == pages[1].read_bytes()
-    code, _, err = equivox("report", runs["planted"], runs["fair"], "--impact", "--output", tmp_path / "two.html")
-    assert code == 2 and "of one run" in err and not (tmp_path / "two.html").exists()
-
-
 def test_wrong_requests_are_one_line(runs: dict[str, Path], equivox: Cli) -> None:
     for options, words in (
         (("--by", "race"), "the run of vibe_gender:candidate keeps gender"),

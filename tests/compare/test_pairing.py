@@ -18,7 +18,7 @@ from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
 from equivox.report.comparison_tables import in_words
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import execute, reread, rescore
+from equivox.run.pipeline import annotate_run, execute, rescore
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
@@ -168,7 +168,7 @@ def test_items_that_one_lacks_count_for_neither(runs: Sequence[Path], tmp_path: 
             row["text"], row["error"] = None, "out of memory"
 
     part = rewritten(runs[2], tmp_path / "part", "responses/*.parquet", lose)
-    reread(part, "rules", ScoringOptions(n_resamples=199))
+    annotate_run(part, "rules", ScoringOptions(n_resamples=199))
     (found,) = [t for t in compared(runs[1], part) if t.task == "vibe_gender:advisory"]
     assert found.undefined is None
     assert 200 < found.n_samples < 288
@@ -180,7 +180,7 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
 
     code, _, err = equivox(
         "run", "simulated:random?seed=3", TASKS, "--data", "sample", "--output", tmp_path / "less", "--limit", 96,
-        "--resamples", 199,
+        "--scoring", "n_resamples=199",
     )  # fmt: skip
     assert code == 0, err
     # The limit leaves all of the small corpus of choices in; of the other it does not.
@@ -250,7 +250,7 @@ def test_untested_is_not_called_alike() -> None:
 
 def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
     code, out, err = equivox(
-        "compare", *runs[:3], "--csv", tmp_path / "csv", "--latex", tmp_path / "tex", "--top", 0, "--resamples", 199
+        "compare", *runs[:3], "--csv", tmp_path / "csv", "--latex", tmp_path / "tex", "--resamples", 199
     )
     assert code == 0, err
     for told in ("pairs of models", "rank interval", "not told apart", "position bias: no paired test"):

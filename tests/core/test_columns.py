@@ -11,9 +11,9 @@ import pytest
 
 from equivox.core.errors import RequestError
 from equivox.metrics.badf.columns import METRIC as CONCEPTS
+from equivox.metrics.files import measure_file
 from equivox.metrics.genres.columns import METRIC as GENRES
 from equivox.metrics.ntvd.columns import METRIC as NTVD
-from equivox.metrics.space import measure_csv
 from equivox.metrics.spoken_stereoset.columns import METRIC as STEREOSET
 
 METRICS = [NTVD, STEREOSET, GENRES, CONCEPTS]
@@ -231,15 +231,15 @@ def test_a_csv_is_the_same_table(tmp_path: Path) -> None:
         values=[["chess", "yoga"], ["chess"], ["yoga"], ["yoga"], None],
         min_coverage=0.5,
     )
-    from_csv = measure_csv(NTVD, table)
+    from_csv = measure_file(NTVD, table)
     assert from_csv["n_used"] == direct["n_used"] == 4
     assert "66.6 %" in from_csv["undefined"]
     assert json.dumps(from_csv["worst_high"]) == json.dumps(direct["worst_high"])
-    with pytest.raises(RequestError, match="has no column `group`; did you mean groups"):
+    with pytest.raises(RequestError, match="has no column `groups`, which ntvd needs"):
         table.write_text("group,values\na,chess\n", "utf-8")
-        measure_csv(NTVD, table)
+        measure_file(NTVD, table)
     with pytest.raises(RequestError, match=r"cannot read gone\.csv"):
-        measure_csv(NTVD, tmp_path / "gone.csv")
+        measure_file(NTVD, tmp_path / "gone.csv")
 
 
 GROUPS, VALUES = ["a"] * 5 + ["b"] * 5, ["x", "x", "x", "y", "y", "x", "y", "y", "y", "y"]

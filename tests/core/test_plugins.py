@@ -88,7 +88,7 @@ def test_broken_entry_points_are_a_warning_each_and_everything_else_works(
         assert code == 0, err
         assert equivox("score", run, "--scoring", "n_resamples=99")[0] == 0
         assert equivox("report", run)[0] == 0
-    assert equivox("tasks", "list")[0] == equivox("data", "list")[0] == 0
+    assert equivox("tasks")[0] == equivox("data", "list")[0] == 0
     told = warnings_of(caplog)
     for name in ("missing", "absent", "number", "quits", "shelf", "no_builder"):
         assert [text for text in told if f"'{name}'" in text and "the package equivox-bad" in text] != [], name
@@ -137,7 +137,7 @@ def test_a_name_of_two_packages_is_refused_alone_and_both_are_named(
 
 def test_the_command_line_warns_in_one_line_on_stderr(install: Install) -> None:
     site = install("equivox-bad", "[equivox.tasks]\nabsent = nowhere_at_all:TASKS\n")
-    code = f"import sys; sys.path.insert(0, {str(site)!r}); from equivox.cli import main; main(['tasks', 'list'])"
+    code = f"import sys; sys.path.insert(0, {str(site)!r}); from equivox.cli import main; main(['tasks'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines() == [
         "warning: the package equivox-bad adds 'absent' to equivox.tasks, which cannot be loaded "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -41,26 +42,26 @@ def test_every_arm_asks_about_the_same_items(plan: Plan) -> None:
 
 
 def test_text_only_sends_the_transcript_and_no_media(plan: Plan) -> None:
-    for planned in plan.requests:
-        if planned.condition == "text_only":
-            assert planned.request.media == ()
-            assert planned.request.text.startswith('Transcript of the recording: "')
-            assert planned.request.text.endswith(STORY.prompt.text)
-            assert "{text}" not in planned.request.text
+    for row, request in plan.described():
+        if row["condition"] == "text_only":
+            assert request.media == ()
+            assert request.text.startswith('Transcript of the recording: "')
+            assert request.text.endswith(STORY.prompt.text)
+            assert "{text}" not in request.text
 
 
 def test_silence_has_the_length_of_the_clip_and_no_sound(plan: Plan) -> None:
-    pairs = {planned.request.sample_id: planned.request for planned in plan.requests if planned.condition == "silence"}
-    for planned in plan.requests[:40]:
-        if planned.condition != "audio":
+    pairs = {request.sample_id: request for row, request in plan.described() if row["condition"] == "silence"}
+    for row, request in itertools.islice(plan.described(), 40):
+        if row["condition"] != "audio":
             continue
-        (clip,), (silence,) = planned.request.media, pairs[planned.request.sample_id].media
+        (clip,), (silence,) = request.media, pairs[request.sample_id].media
         sound = media.decode_audio(clip.load(), name="clip")
         quiet = media.decode_audio(silence.load(), name="silence")
         assert abs(len(sound) - len(quiet)) <= 1
         assert not quiet.any() and sound.any()
         assert clip.sha256 != silence.sha256
-    assert pairs[planned.request.sample_id].text == STORY.prompt.text
+    assert pairs[request.sample_id].text == STORY.prompt.text
 
 
 def test_shuffled_shares_the_answers_and_deals_whole_speakers(plan: Plan) -> None:

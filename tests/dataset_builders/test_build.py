@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from equivox.core.errors import RequestError, RunError
+from equivox.core.progress import Event
 from equivox.dataset_builders import ClipFolder, CremaD, build, open_builder, parquet, sample_source
 from equivox.dataset_builders.schema import COMMON, rows
 
@@ -29,12 +30,12 @@ def hidden(output: Path) -> list[str]:
 
 
 def test_a_build_has_the_rows_that_the_builder_has(crema_d: Path, tmp_path: Path) -> None:
-    steps: list[tuple[int, int]] = []
-    report = build(CremaD(crema_d), tmp_path / "out", progress=lambda done, total: steps.append((done, total)))
+    steps: list[Event] = []
+    report = build(CremaD(crema_d), tmp_path / "out", progress=steps.append)
     assert (report.status, report.rows, report.files, report.problems) == ("built", 16, (SHARD,), {})
     assert report.folder == tmp_path / "out" / "crema_d"
     assert sorted(path.name for path in report.folder.iterdir()) == ["README.md", "build.json", SHARD]
-    assert steps == [(n, 16) for n in range(1, 17)]
+    assert steps == [Event("clips", n, 16) for n in range(1, 17)]
     assert table(report.folder) == [row for row, _ in rows(CremaD(crema_d))]
     first = table(report.folder)[0]
     assert first["audio"]["bytes"] == (crema_d / "AudioWAV" / "1001_AAA_NEU_XX.wav").read_bytes()
@@ -109,8 +110,8 @@ def test_a_build_that_lost_a_file_is_made_again(crema_d: Path, tmp_path: Path) -
 def test_an_interrupted_build_leaves_the_earlier_one(
     crema_d: Path, tmp_path: Path, error: BaseException | type[BaseException], write_audio: Callable[..., None]
 ) -> None:
-    def stop(done: int, total: int) -> None:
-        if done == 8:
+    def stop(event: Event) -> None:
+        if event.done == 8:
             raise error
 
     expected = RunError if isinstance(error, OSError) else KeyboardInterrupt
@@ -150,7 +151,7 @@ def test_a_killed_build_is_cleared_away_by_the_next(crema_d: Path, tmp_path: Pat
     code = f"""
 import os, signal
 from equivox.dataset_builders import CremaD, build
-kill = lambda done, total: os.kill(os.getpid(), signal.SIGKILL) if done == 9 else None
+kill = lambda event: os.kill(os.getpid(), signal.SIGKILL) if event.done == 9 else None
 build(CremaD({str(crema_d)!r}), {str(tmp_path / "out")!r}, progress=kill)
 """
     run = subprocess.run([sys.executable, "-c", code])
@@ -170,7 +171,7 @@ def test_a_build_killed_while_it_was_put_in_place_is_put_back(crema_d: Path, tmp
 def test_a_source_that_changes_while_it_is_read_is_not_built(
     crema_d: Path, tmp_path: Path, write_audio: Callable[..., None]
 ) -> None:
-    def meddle(done: int, total: int) -> None:
+    def meddle(event: Event) -> None:
         write_audio(crema_d / "AudioWAV" / "1004_BBB_SAD_XX.wav", seed=99)
 
     with pytest.raises(RunError, match=r"1004_BBB_SAD_XX\.wav changed while it was read"):

@@ -85,7 +85,7 @@ def test_the_image_runs_as_a_user_and_holds_no_secret() -> None:
 def test_the_services_agree_on_image_model_port_and_mounts() -> None:
     serve, asks = services()["serve"], services()["equivox"]
     assert serve["image"] == asks["image"] == f"equivox:{equivox.__version__}"
-    arguments = dict(pair.split("=", 1) for pair in asks["command"][1].split(","))
+    arguments = dict(pair.split("=", 1) for pair in asks["command"][1].removeprefix("endpoint:").split(","))
     assert arguments["model_name"] == serve["command"][0]
     assert arguments["base_url"] == "http://serve:8000/v1"
     assert "--port=8000" in serve["command"] and serve["ports"] == ["127.0.0.1:8000:8000"]
@@ -103,7 +103,7 @@ def test_the_services_agree_on_image_model_port_and_mounts() -> None:
 def test_the_command_of_compose_is_one_of_equivox() -> None:
     words = services()["equivox"]["command"]
     assert not unknown_options(words)
-    given = {pair.split("=", 1)[0] for pair in words[1].split(",")}
+    given = {pair.split("=", 1)[0] for pair in words[1].removeprefix("endpoint:").split(",")}
     assert given <= {field.name for field in fields(EndpointSettings)}
     assert resolve_tasks(words[2])
     assert dict(word[2:].split("=", 1) for word in words if word.startswith("--"))["annotator"] in annotator_names()

@@ -77,7 +77,7 @@ def wheel(built: Path) -> Path:
 def test_the_wheel_carries_tasks_prompts_configs_and_the_sample(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert [name for name in CARRIED if name not in names] == []
-    assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "tasks/"))]
+    assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "validity/", "tasks/"))]
 
 
 def test_the_sdist_carries_the_same(built: Path) -> None:

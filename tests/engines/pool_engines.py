@@ -6,14 +6,14 @@ import hashlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from equivox.core.errors import RequestError
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 
 
-class Answering:
+class Answering(Engine):
     """Answers each request with the process that it is in, after `delay` seconds."""
 
     modalities = frozenset({"text", "audio"})
@@ -30,12 +30,6 @@ class Answering:
         time.sleep(self.delay)
         heard = [hashlib.sha256(part.load()).hexdigest() for part in one.media]
         return Response(key=one.key, text=" ".join([str(os.getpid()), *heard]), media_items=len(heard))
-
-    def check(self, requests: Sequence[Request]) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 class OnGpu(Answering):
@@ -59,20 +53,6 @@ class FirstIsSlow(Answering):
             except FileExistsError:
                 self.delay = 0.01
         return super().generate(requests)
-
-
-class OneWaits(Answering):
-    """Answers the request `key` only once a file is there, or after a minute."""
-
-    def __init__(self, key: str, file: str) -> None:
-        super().__init__(0.01)
-        self._key, self._file = key, Path(file)
-
-    def answer(self, one: Request) -> Response:
-        end = time.monotonic() + 60
-        while one.key == self._key and not self._file.exists() and time.monotonic() < end:
-            time.sleep(0.01)
-        return super().answer(one)
 
 
 class Deadly(Answering):

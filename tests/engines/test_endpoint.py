@@ -23,6 +23,7 @@ from equivox import open_run
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.task import Sampling
+from equivox.dataset_builders import sample_source
 from equivox.engines import MediaPart, Request
 from equivox.engines.endpoint import EndpointEngine
 from equivox.run.manifest import read_manifest
@@ -30,7 +31,6 @@ from equivox.run.store import Store, response_schema
 from equivox.tasks.vibe import PROMPTS
 
 Cli = Callable[..., tuple[int, str, str]]
-SAMPLE = Path(__file__).resolve().parents[2] / "dataset_builders" / "sample" / "crema_d" / "AudioWAV"
 ANSWER = "You might enjoy chess. You might enjoy yoga. You might enjoy hiking."
 AUDIO_TOKENS = 25
 
@@ -148,7 +148,7 @@ def request(text: str, *, clip: bytes | None = None, **changes: Any) -> Request:
 
 @pytest.fixture
 def clip() -> bytes:
-    return sorted(SAMPLE.glob("*.ogg"))[0].read_bytes()
+    return sorted((sample_source("crema_d") / "AudioWAV").glob("*.ogg"))[0].read_bytes()
 
 
 @pytest.mark.parametrize("fault", ["429", "500", "503", "truncated", "empty", "reset", "slow"])
@@ -158,7 +158,7 @@ def test_a_passing_fault_is_overcome(server: Server, fault: str) -> None:
     (response,) = opened.generate([request("ask")])
     assert (response.text, response.error) == (ANSWER, None)
     assert server.asked["ask"] == 2
-    assert opened.usage.retries == 1
+    assert opened.usage["retries"] == 1
 
 
 @pytest.mark.parametrize(
@@ -265,8 +265,8 @@ def test_the_rate_is_limited(server: Server) -> None:
 def test_tokens_and_cost_add_up(server: Server) -> None:
     paid = engine(server, prompt_price=2.0, completion_price=10.0)
     list(paid.generate([request("one two three", key=str(n)) for n in range(5)]))
-    assert (paid.usage.requests, paid.usage.prompt_tokens, paid.usage.completion_tokens) == (5, 15, 20)
-    assert paid.usage.cost == pytest.approx((15 * 2 + 20 * 10) / 1e6)
+    assert [paid.usage[name] for name in ("requests", "prompt_tokens", "completion_tokens")] == [5, 15, 20]
+    assert paid.usage["cost"] == pytest.approx((15 * 2 + 20 * 10) / 1e6)
 
 
 def test_thinking_is_kept_apart_in_both_forms(server: Server) -> None:
@@ -302,7 +302,7 @@ def test_odd_counts_fail_no_answer(server: Server, usage: dict[str, Any]) -> Non
     asked = engine(server)
     (response,) = asked.generate([request("a")])
     assert response.text == ANSWER
-    assert asked.usage.prompt_tokens == 0
+    assert asked.usage["prompt_tokens"] == 0
 
 
 def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def run_of(server: Server, output: Path, arguments: str = "", *more: object) -> 
         "--annotator",
         "rules",
     ]
-    return ["endpoint", model, "vibe_gender:advisory", *options, *more]
+    return ["run", f"endpoint:{model}", "vibe_gender:advisory", *options, *more]
 
 
 @pytest.mark.parametrize(
@@ -497,7 +497,7 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
     count = iter(range(10_000))
     server.answer = lambda body: {"content": ANSWER if next(count) % 2 else "I'd say dancing, pottery and running."}
     command = [
-        "endpoint", f"model_name=m,base_url={server.url},max_retries=0,timeout_s=5,prompt_price=1000000",
+        "run", f"endpoint:model_name=m,base_url={server.url},max_retries=0,timeout_s=5,prompt_price=1000000",
         "vibe_gender:advisory",
         "--data", "sample", "--limit", "48", "--output", tmp_path / "run",
         "--scoring", "n_resamples=199", "--annotator", "rules",

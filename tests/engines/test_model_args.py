@@ -50,8 +50,8 @@ WRONG = {
 def test_an_argument_out_of_its_range_is_one_line(argument: str, equivox: Cli, tmp_path: Path) -> None:
     output = tmp_path / "run"
     code, _, err = equivox(
-        "endpoint",
-        f"{SERVER},{argument}",
+        "run",
+        f"endpoint:{SERVER},{argument}",
         "vibe_gender:story",
         "--data",
         "sample",
@@ -122,7 +122,7 @@ def test_a_greedy_run_of_a_server_that_samples_is_one_line(equivox: Cli, tmp_pat
     arguments = f"{SERVER},extra_body={{temperature: 1.0}}"
     asked = ("vibe_gender:story", "--data", "sample", "--sampling", "greedy", "--annotator", "rules")
     asked = (*asked, "--output", tmp_path / "run")
-    code, _, err = equivox("endpoint", arguments, *asked)
+    code, _, err = equivox("run", f"endpoint:{arguments}", *asked)
     assert code == 2
     assert err.count("\n") == 1 and "extra_body={temperature: 1.0}, which would take its place" in err
     assert not (tmp_path / "run").exists()

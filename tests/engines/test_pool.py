@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -26,10 +25,9 @@ from made_requests import made_request as request
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import MediaPart
-from equivox.engines import Workers, cluster, engine_from_args, open_engine, pool_media
+from equivox.engines import Workers, cluster, engine_from_args, open_engine
 from equivox.engines import pool as pool_module
-from equivox.engines.feed import Feed, would_wait
-from equivox.engines.pool import PoolEngine, _Worker
+from equivox.engines.pool import PoolEngine, with_media
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
@@ -46,38 +44,9 @@ def answers(pool: PoolEngine, count: int) -> dict[str, str]:
     return {response.key: str(response.text) for response in responses}
 
 
-def test_a_feed_waits_for_requests_and_ends_after_the_last() -> None:
-    feed, got = Feed(), []
-    reader = threading.Thread(target=lambda: got.extend(one.key for one in feed))
-    reader.start()
-    with feed.changed:
-        feed.changed.wait_for(lambda: feed.blocked, timeout=5)
-    assert feed.starved
-    assert would_wait(feed)
-    feed.add([request(1), request(2)], last=False)
-    feed.add([request(3)], last=True)
-    reader.join(5)
-    assert got == ["key1", "key2", "key3"]
-    assert not would_wait(feed)
-    assert not would_wait(iter([]))
-
-
-def test_what_was_not_taken_can_be_withdrawn() -> None:
-    feed = Feed()
-    feed.add([request(1), request(2)], last=False)
-    next(feed)
-    assert [one.key for one in feed.withdraw()] == ["key2"]
-    assert list(feed.taken) == ["key1"]
-
-
 def test_workers_are_counted() -> None:
-    workers = Workers(2)
-    first, second = object(), object()
-    assert [workers.take(first), workers.take(first), workers.take(second)] == [True, True, False]
-    assert workers.wanted
-    workers.give()
-    assert workers.take(second)
-    assert not workers.wanted
+    workers = Workers(3)
+    assert (workers.count, workers.pooled, Workers().pooled, Workers(1, "auto").pooled) == (3, True, False, True)
     with pytest.raises(RequestError, match="`workers` must be a whole number of 1 or more, got 0"):
         Workers(0)
 
@@ -87,7 +56,7 @@ def test_all_workers_answer(connected: None) -> None:
     try:
         assert len(set(answers(pool, 120).values())) == 3
         assert len(set(answers(pool, 60).values())) == 3
-        assert pool.standing.loaded == 3
+        assert pool.copies == 3
     finally:
         pool.close()
 
@@ -126,8 +95,8 @@ def test_a_lost_worker_gives_its_requests_back(connected: None, tmp_path: Path) 
     pool = PoolEngine(partial(engines.Deadly, "Question 23?", str(tmp_path), once=True), Workers(2))
     try:
         assert len(set(answers(pool, 400).values())) >= 2
-        assert pool.standing.lost == 1
-        assert pool.standing.given_back >= 1
+        assert pool.lost == 1
+        assert pool.given_back >= 1
     finally:
         pool.close()
 
@@ -160,7 +129,7 @@ def test_a_worker_that_stands_still_is_lost(connected: None, monkeypatch: pytest
             if len(keys) == 50:
                 stopped = int(str(response.text))
                 os.kill(stopped, signal.SIGSTOP)
-        assert pool.standing.lost >= 1
+        assert pool.lost >= 1
     finally:
         pool.close()
     assert Counter(keys) == Counter(f"key{number}" for number in range(300))
@@ -178,7 +147,7 @@ def test_a_driver_that_was_stopped_itself_gives_no_worker_up(connected: None, mo
     monkeypatch.setattr(pool_module, "_ROOM_S", math.inf)
     try:
         answers(pool, 40)
-        assert pool.standing.lost == 0
+        assert pool.lost == 0
     finally:
         pool.close()
 
@@ -215,11 +184,7 @@ def test_a_worker_with_another_version_is_refused(connected: None) -> None:
         pool.close()
 
 
-@pytest.mark.parametrize("message_bytes", [pool_media.MESSAGE_BYTES, 1])
-def test_media_travel_when_the_other_machine_lacks_them(
-    connected: None, monkeypatch: pytest.MonkeyPatch, message_bytes: int
-) -> None:
-    monkeypatch.setattr(pool_media, "MESSAGE_BYTES", message_bytes)
+def test_media_travel_to_workers_that_lack_them(connected: None) -> None:
     contents = [f"clip {number}".encode() * 1000 for number in range(5)]
     parts = [
         MediaPart(
@@ -228,8 +193,6 @@ def test_media_travel_when_the_other_machine_lacks_them(
         for content in contents
     ]
     pool, answered = PoolEngine(engines.Answering, Workers(2)), 0
-    # All workers are on this machine: let the pool ask them what they read, as it asks those on others.
-    monkeypatch.setattr(pool, "_reads", lambda worker, part: ray.get(worker.actor.reads.remote(part)))
     try:
         for response in pool.generate(request(number, parts[number % 5]) for number in range(40)):
             number = int(response.key.removeprefix("key"))
@@ -241,42 +204,21 @@ def test_media_travel_when_the_other_machine_lacks_them(
     assert answered == 40
 
 
-def test_a_parcel_holds_the_bytes_of_equal_media_once() -> None:
+def test_equal_media_of_a_message_travel_once() -> None:
     content = os.urandom(100_000)
     # Each reading gives another object, as that of a file does.
     part = MediaPart(kind="audio", sha256="0", name="clip.wav", load=lambda: bytes(bytearray(content)))
-    parcel = pool_media.Parcel()
-    packed = [parcel.packed(request(number, part)) for number in range(9)]
-    sent = pickle.dumps(packed)
+    sent = pickle.dumps(with_media([request(number, part) for number in range(9)]))
     assert 100_000 < len(sent) < 110_000
     # No Ray is needed to read them: bytes travel, not references that a worker would have to resolve.
     assert [one.media[0].load() for one in pickle.loads(sent)] == [content] * 9
-    assert parcel.size == 100_000
-
-
-def test_a_full_parcel_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool_media, "MESSAGE_BYTES", 250)
-    batch = [
-        request(number, MediaPart(kind="image", sha256=str(number), name="face.png", load=lambda: b"x" * 100))
-        for number in range(4)
-    ]
-    parcel = pool_media.Parcel()
-    full = []
-    for one in batch:
-        parcel.packed(one)
-        full.append(parcel.full)
-    assert full == [False, False, True, True]
-    sent = PoolEngine(engines.Answering, Workers(1))._packed(_Worker(1, None, reads=False), batch)
-    assert [one.key for one in sent] == ["key0", "key1", "key2"]
 
 
 def test_a_medium_that_the_driver_cannot_read_fails_at_the_worker() -> None:
     gone = MediaPart(kind="image", sha256="0", name="face.png", load=Path("no-such-folder/face.png").read_bytes)
-    parcel = pool_media.Parcel()
-    sent = pickle.loads(pickle.dumps(parcel.packed(request(0, gone))))
+    (sent,) = pickle.loads(pickle.dumps(with_media([request(0, gone)])))
     with pytest.raises(OSError, match=r"No such file or directory: 'no-such-folder/face.png'"):
         sent.media[0].load()
-    assert parcel.size == 0
 
 
 @pytest.mark.long
@@ -288,65 +230,12 @@ def test_clients_of_one_server_count_what_they_used_together(connected: None, ch
         responses = list(pool.generate(map(request, range(40))))
         assert [response.error for response in responses if response.error is not None] == []
         assert Counter(response.key for response in responses) == Counter(f"key{number}" for number in range(40))
-        assert pool.usage.requests == 40  # type: ignore[attr-defined]
+        assert pool.usage["requests"] == 40
         tokens = sum(response.completion_tokens or 0 for response in responses)
-        assert pool.usage.completion_tokens == tokens  # type: ignore[attr-defined]
-        assert pool.served_as == {"m"}  # type: ignore[attr-defined]
+        assert pool.usage["completion_tokens"] == tokens
+        assert pool.served_as == {"m"}
     finally:
         pool.close()
-
-
-@pytest.mark.long
-def test_pools_that_share_workers_never_have_more(connected: None) -> None:
-    workers = Workers(2)
-    pools = [PoolEngine(partial(engines.Answering, 0.01), workers) for _ in range(2)]
-    most, ended = 0, threading.Event()
-
-    def watch() -> None:
-        nonlocal most
-        while not ended.is_set():
-            most = max(most, sum(len(pool._running) for pool in pools))
-            time.sleep(0.01)
-
-    def use(pool: PoolEngine) -> None:
-        answers(pool, 100)
-        pool.close()
-
-    threads = [threading.Thread(target=use, args=(pool,)) for pool in pools]
-    watching = threading.Thread(target=watch)
-    for thread in (watching, *threads):
-        thread.start()
-    for thread in threads:
-        thread.join()
-    ended.set()
-    watching.join()
-    assert most == 2
-
-
-def test_the_next_pool_takes_over_what_the_first_no_longer_needs(connected: None, tmp_path: Path) -> None:
-    """One request is not answered before the other worker's place has gone to the second pool."""
-    taken_over, workers = tmp_path / "taken over", Workers(2)
-    first, second = (PoolEngine(partial(engines.OneWaits, "key8", str(taken_over)), workers) for _ in range(2))
-    first.successor = second
-    seen, ended = [], threading.Event()
-
-    def watch() -> None:
-        while not ended.is_set() and not seen:
-            if second._running:
-                seen.extend(second._running)
-                taken_over.touch()
-            time.sleep(0.01)
-
-    watching = threading.Thread(target=watch)
-    watching.start()
-    try:
-        assert len(answers(first, 9)) == 9
-        assert seen
-    finally:
-        ended.set()
-        watching.join()
-        first.close()
-        second.close()
 
 
 @pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(4, marks=pytest.mark.long)])
@@ -364,31 +253,30 @@ def test_data_parallel_size_means_workers(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("equivox.engines._one_engine", lambda scheme, arguments: engines.Answering(len(arguments)))
     pool = engine_from_args("vllm", {"model_name": "org/tiny", "data_parallel_size": 4})
     assert isinstance(pool, PoolEngine)
-    assert (pool.standing.asked, pool._here.delay) == (4, 1)  # type: ignore[attr-defined]
+    assert (pool.waiting, pool._here.delay) == ("0 of 4 workers", 1)  # type: ignore[attr-defined]
     with pytest.raises(RequestError, match="data_parallel_size=4 and `workers` 2 mean the same; give one of them"):
         engine_from_args("vllm", {"model_name": "org/tiny", "data_parallel_size": 4}, Workers(2))
     assert not isinstance(open_engine("simulated:oracle", [], Workers(1)), PoolEngine)
 
 
 def test_a_cluster_that_is_not_there_is_one_line_and_at_once() -> None:
-    from equivox.engines.cluster import _start
-
     with pytest.raises(RequestError, match=r"no Ray cluster that fits answers at `ray-address` 127.0.0.1:9 \("):
-        _start(ray, "127.0.0.1:9", 2)
+        cluster._connect(ray, "127.0.0.1:9", 2)
 
 
 DRIVER = """
-import os, signal, sys
+import os, signal, sys, tempfile
 from functools import partial
-from equivox.engines import Workers, cluster
+from pathlib import Path
+from equivox.engines import Workers
 from equivox.engines.pool import PoolEngine
 import pool_engines as engines
 from made_requests import made_request
 # A process that was started in the background ignores interrupts, and so do those that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 pool = PoolEngine(partial(engines.Answering, 0.05), Workers(2))
-pool.warm()
-print(cluster._connection.folder, flush=True)
+pool.check([])
+print(next(Path(tempfile.gettempdir()).glob(f"equivox-ray-{os.getpid()}-*")), flush=True)
 for response in pool.generate(map(made_request, range(100_000))):
     print(response.text, flush=True)
 """
@@ -419,7 +307,7 @@ def alive(process: int) -> bool:
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found in /proc, which this system lacks")
 def test_a_run_whose_node_manager_dies_ends_with_one_line() -> None:
-    program = DRIVER.replace("pool.warm()", "pool_module._SILENCE_S = 20.0\npool.warm()").replace(
+    program = DRIVER.replace("pool.check([])", "pool_module._SILENCE_S = 20.0\npool.check([])").replace(
         "import pool_engines", "import equivox.engines.pool as pool_module\nimport pool_engines"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -493,6 +381,7 @@ import json, sys
 from functools import partial
 from ray.cluster_utils import Cluster
 from equivox.engines import Workers
+from equivox.engines.cluster import end
 from equivox.engines.pool import PoolEngine
 import pool_engines as engines
 from made_requests import made_request
@@ -503,7 +392,7 @@ if __name__ == "__main__":
     cluster.wait_for_nodes()
     pool = PoolEngine(partial(engines.OnGpu, 0.02), Workers(2, cluster.address))
     number = 1000
-    while pool.standing.loaded < 2:  # the only GPU that is left is on the other node
+    while pool.copies < 2:  # the only GPU that is left is on the other node
         number += 1
         list(pool.generate([made_request(number)]))
     keys, errors, nodes, gone = [], 0, set(), False
@@ -511,13 +400,13 @@ if __name__ == "__main__":
         keys.append(response.key)
         errors += response.error is not None
         if not gone:
-            nodes = {w.report.node for w in pool._running.values() if w.report is not None}
+            nodes.add(response.text)
             if len(nodes) == 2 and len(keys) > 50:
                 cluster.remove_node(other, allow_graceful=False)
                 gone = True
-    told = pool.standing
     pool.close()
+    end()
     cluster.shutdown()
     print(json.dumps({"asked": 400, "answered": len(set(keys)), "errors": errors, "nodes_before": len(nodes),
-                      "lost": told.lost, "given_back": told.given_back}))
+                      "lost": pool.lost, "given_back": pool.given_back}))
 """

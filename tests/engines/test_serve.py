@@ -136,7 +136,7 @@ def test_a_run_stops_unless_the_function_hears(start: Start, equivox: Cli, tmp_p
         "--output",
         str(tmp_path / "run"),
     )
-    code, out, err = equivox("endpoint", arguments, "vibe_gender:advisory", *options)
+    code, out, err = equivox("run", f"endpoint:{arguments}", "vibe_gender:advisory", *options)
     if hears:
         # All answers are alike, so there is no score; but all were used.
         assert "a constant answer shows no difference and no fairness" in out and "100 %" in out
@@ -226,7 +226,7 @@ def test_the_cost_of_model_and_annotator_is_told(
         "--annotator",
         judge,
     )
-    _, out, err = equivox("endpoint", model, "vibe_gender:advisory", *options, "--output", tmp_path / "run")
+    _, out, err = equivox("run", f"endpoint:{model}", "vibe_gender:advisory", *options, "--output", tmp_path / "run")
     told = re.findall(r"the server of (the \w+)[^:]*: .* cost (\d+\.\d\d)$", out, re.MULTILINE)
     (total,) = re.findall(r"cost of all: (\d+\.\d\d)", out)
     assert [who for who, _ in told] == ["the model", "the annotator"], (out, err)

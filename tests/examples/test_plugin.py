@@ -51,7 +51,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: Environment) -> None:
-    assert "letters:praise" in environment.equivox("tasks", "list").stdout
+    assert "letters:praise" in environment.equivox("tasks").stdout
     run = (
         "run",
         "flatterer:extra=2",
@@ -141,4 +141,4 @@ def test_without_the_package_its_runs_say_what_is_missing(environment: Environme
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "names code of letters.metric" in done.stderr and "install the package" in done.stderr
+    assert "names code of 'letters.metric'" in done.stderr and "install the package" in done.stderr

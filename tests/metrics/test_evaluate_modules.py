@@ -42,19 +42,6 @@ def test_card(name: str, load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert results.failed == 0
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_folder_is_a_space(name: str) -> None:
-    import yaml
-
-    folder = ROOT / "metrics" / name
-    head = yaml.safe_load((folder / "README.md").read_text("utf-8").split("---")[1])
-    assert head["sdk"] == "gradio"
-    assert (folder / head["app_file"]).is_file()
-    assert "evaluate" in head["tags"]
-    assert "equivox[evaluate]" in (folder / "requirements.txt").read_text("utf-8")
-    assert (folder / f"{name}.py").is_file()
-
-
 def test_batches_are_the_whole(load: Any) -> None:
     ntvd = load("ntvd")
     whole = ntvd.compute(groups=GROUPS, values=VALUES, clusters=SPEAKERS, min_count=1)

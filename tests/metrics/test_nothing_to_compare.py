@@ -18,7 +18,7 @@ from equivox import FunctionEngine, Result, measure
 from equivox.core.scores import Score, ScoringOptions
 from equivox.engines import Request, Response
 from equivox.integrations.flat import flat_metrics
-from equivox.metrics.columns import concept_associations, genres, ntvd, spoken_stereoset
+from equivox.metrics import concept_associations, genres, ntvd, spoken_stereoset
 from equivox.statistics import distribution_shift
 
 Cli = Callable[..., tuple[int, str, str]]

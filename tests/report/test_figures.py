@@ -43,7 +43,7 @@ def test_a_figure_in_every_format(
 ) -> None:
     files = [tmp_path / f"{n}.{suffix}" for n in range(2)]
     for file in files:
-        code, out, err = equivox("plot", run, figure, "--output", file)
+        code, out, err = equivox("report", run, "--figure", figure, "--output", file)
         assert code == 0, err
         assert str(file) in out
     assert files[0].read_bytes().startswith(begins)
@@ -60,13 +60,13 @@ def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
     drawn = {}
     for figure in ("metrics:genres_standin", "speakers:spoken_stereoset_orders:gender"):
         file = tmp_path / "figure.svg"
-        code, _, err = equivox("plot", folder, figure, "--output", file)
+        code, _, err = equivox("report", folder, "--figure", figure, "--output", file)
         assert code == 0, err
         drawn[figure.partition(":")[0]] = " ".join(ElementTree.fromstring(file.read_bytes()).itertext())
     # The planted bias of M1 favours female characters, that of M3 male ones; the colours are not the only sign of it.
     assert "▼ female" in drawn["metrics"] and "▲ male" in drawn["metrics"]
     assert all(name in drawn["speakers"] for name in ("ada", "bea", "cleo", "dan", "eli", "fred"))
-    code, _, err = equivox("plot", folder, "metrics:genres", "--output", tmp_path / "x.svg")
+    code, _, err = equivox("report", folder, "--figure", "metrics:genres", "--output", tmp_path / "x.svg")
     assert (code, err.count("\n")) == (2, 1)
     assert "metrics:genres_standin" in err
 
@@ -79,16 +79,16 @@ def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> Non
     )
     assert code == 0, err
     file = tmp_path / "ranks.png"
-    code, _, err = equivox("plot", run, "ranks:vibe_gender", "--beside", other, "--output", file)
+    code, _, err = equivox("report", run, other, "--figure", "ranks:vibe_gender", "--output", file)
     assert code == 0, err
     assert file.read_bytes().startswith(b"\x89PNG")
     for wanted, hint in (
-        (("ranks:vibe_gender",), "needs several runs"),
-        (("ranks:vibe", "--beside", other), "they have ranks:vibe_gender"),
-        (("correlations:accent", "--beside", other), "they have correlations:gender@audio"),
-        (("forest:vibe_gender", "--beside", other), "is of one run"),
+        (("--figure", "ranks:vibe_gender"), "needs several runs"),
+        ((other, "--figure", "ranks:vibe"), "they have ranks:vibe_gender"),
+        ((other, "--figure", "correlations:accent"), "they have correlations:gender@audio"),
+        ((other, "--figure", "forest:vibe_gender"), "is of one run"),
     ):
-        code, _, err = equivox("plot", run, *wanted, "--output", tmp_path / "no.png")
+        code, _, err = equivox("report", run, *wanted, "--output", tmp_path / "no.png")
         assert (code, err.count("\n")) == (2, 1)
         assert hint in err
         assert not (tmp_path / "no.png").exists()
@@ -122,7 +122,7 @@ def test_what_there_is_not_is_one_line(run: Path, equivox: Cli, tmp_path: Path) 
         ("pie:vibe_gender", "x.svg", "unknown figure"),
         ("forest:vibe_gender", "x.jpg", "must end in"),
     ):
-        code, _, err = equivox("plot", run, figure, "--output", tmp_path / output)
+        code, _, err = equivox("report", run, "--figure", figure, "--output", tmp_path / output)
         assert (code, err.count("\n")) == (2, 1)
         assert hint in err
         assert not (tmp_path / output).exists()

@@ -50,7 +50,7 @@ def lost(task: str, reason: str, **given: Any) -> Score:
 
 def metric(**given: Any) -> Metric:
     measures = given.pop("measures", (Measure(name="nTVD", null_mean=True, overall=True),))
-    return Metric(name="m", unit=UNIT, help="", score=lambda *_: Scored([]), measures=measures, **given)
+    return Metric(name="m", score=lambda *_: Scored([]), measures=measures, **given)
 
 
 def task(name: str) -> Task:

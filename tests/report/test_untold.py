@@ -27,9 +27,7 @@ FEW = "20 permutations: no p below 0.1"
 
 
 def metric(**measure: Any) -> Metric:
-    return Metric(
-        name="m", unit="percent", help="", score=lambda *_: Scored([]), measures=(Measure(name="n", **measure),)
-    )
+    return Metric(name="m", score=lambda *_: Scored([]), measures=(Measure(name="n", **measure),))
 
 
 def run(scores: list[Score], **measure: Any) -> ComparedRun:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from starlette.testclient import TestClient
 from test_view_data import make
 
-from equivox.core.progress import Stage
+from equivox.core.progress import Event, no_progress
 from equivox.report.view.live import LiveRun
 from equivox.report.view.server import PAGE, POLICY, Explorer, application
 from equivox.run.file_hashes import hashes_of
@@ -178,31 +179,24 @@ def test_a_damaged_run_is_said(run: Path, tmp_path: Path) -> None:
         assert answer.status_code == 409 and "scores.json" in answer.json()["problem"]
 
 
-class Server:
-    """An engine that counts what it used."""
-
-    class Used:
-        def __init__(self) -> None:
-            self.requests, self.prompt_tokens, self.completion_tokens, self.cost = 30, 3000, 600, 0.25
-
-    usage = Used()
+USED = {"requests": 30, "prompt_tokens": 3000, "completion_tokens": 600, "cost": 0.25}
+"""What an engine used of a server."""
 
 
 def test_a_run_under_way(run: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(run, tmp_path / "run")
-    add_usage(folder, Server())  # an earlier start
+    add_usage(folder, USED)  # an earlier start
     time = [1000.0]
     live = LiveRun(folder, now=lambda: time[0])
-    used = vars(Server.usage)
     told: list[dict[str, Any]] = []
-    with noting(folder, lambda stage, done, total: None, now=lambda: time[0]) as note:
-        note(Stage("generate", usage=used), 0, 96)
+    with noting(folder, no_progress, now=lambda: time[0]) as note:
+        note(Event("generate", 0, 96, 0, usage=USED))
         time[0] = 1010.0
-        note(Stage("generate", failed=2, usage=used), 20, 96)
+        note(Event("generate", 20, 96, 2, usage=USED))
         told.append(live.document())
         time[0] = 1080.0
         told.append(live.document())
-        note(Stage("annotate", failed=1, usage=used), 5, 94)
+        note(Event("annotate", 5, 94, 1, usage=USED))
         told.append(live.document())
     told.append(live.document())
     json.dumps(told, allow_nan=False)
@@ -223,7 +217,7 @@ def test_a_run_under_way(run: Path, tmp_path: Path) -> None:
 
 
 def test_what_an_annotator_used_is_stored_beside_its_annotations(run: Path, tmp_path: Path) -> None:
-    from equivox.annotate import open_annotator
+    from equivox.annotate import Annotator, open_annotator
     from equivox.run.annotating import annotate
     from equivox.run.pipeline import run_tasks
     from equivox.run.usage import read_usage
@@ -231,20 +225,19 @@ def test_what_an_annotator_used_is_stored_beside_its_annotations(run: Path, tmp_
     folder = shutil.copytree(run, tmp_path / "run")
     rules = open_annotator("rules")
 
-    class Judge:
-        identity, check, close, engine = rules.identity, rules.check, rules.close, Server()
+    used = Counter(USED)
+
+    class Judge(Annotator):
+        identity, usage = rules.identity, used
 
         def annotate(self, jobs: Any) -> Any:
-            Server.usage.requests += 5
+            used["requests"] += 5
             return rules.annotate(jobs)
 
     shutil.rmtree(folder / "annotations")
-    try:
-        annotate(folder, run_tasks(folder), Judge(), engine="simulated")  # type: ignore[arg-type]
-    finally:
-        used, Server.usage = Server.usage, Server.Used()
+    annotate(folder, run_tasks(folder), Judge(), engine="simulated")
     # What the engine had used before this run's annotation is not this run's.
-    assert read_usage(folder / "annotations" / "rules")["requests"] == used.requests - 30 > 0
+    assert read_usage(folder / "annotations" / "rules")["requests"] == used["requests"] - 30 > 0
 
 
 def test_a_run_is_not_written_by_looking_at_it(run: Path, tmp_path: Path, client: TestClient) -> None:

@@ -8,12 +8,12 @@ import json
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 
 LONGEST_S = 120.0
 LOG = "EQUIVOX_TEST_LOG"
@@ -25,7 +25,7 @@ def one_engine(scheme: str, arguments: Mapping[str, Any]) -> Slow:
     return Slow(str(arguments["model_name"]), float(arguments.get("delay", 0.02)), str(arguments.get("until", "")))
 
 
-class Slow:
+class Slow(Engine):
     """Answers after `delay` seconds: a form with values that depend on the text, or a sentence.
 
     One request, of all that the processes of a model answer, takes until a process holds the model `until`. The model
@@ -38,9 +38,6 @@ class Slow:
         self.identity = EngineIdentity(engine="slow", model=model, revision="1")
         self._delay, self._until = delay, until
         self._began = 0.0
-
-    def check(self, requests: Sequence[Request]) -> None:
-        pass
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         self._began = self._began or time.time()

@@ -11,7 +11,7 @@ import pytest
 from equivox.cli import run as command
 from equivox.core.errors import RunError
 from equivox.core.files import read_document, write_document
-from equivox.core.progress import Stage, Standing, no_progress
+from equivox.core.progress import Event, no_progress
 from equivox.core.requests import Request
 from equivox.engines.function import FunctionEngine
 from equivox.run.live import LIVE_FILE, noting, read_live
@@ -21,24 +21,22 @@ from equivox.tasks.registry import resolve_tasks
 
 
 def test_a_later_versions_note_is_read_as_far_as_it_is_known(tmp_path: Path) -> None:
-    standing = Standing(loaded=2, asked=4, lost=1, given_back=3)
+    waiting = "2 of 4 workers, 1 lost"
     with noting(tmp_path, no_progress, now=lambda: 100.0) as progress:
-        progress(Stage("generate", failed=2, standing=standing), 40, 100)
+        progress(Event("generate", 40, 100, 2, waiting))
         known = read_live(tmp_path)
-        noted = read_document(tmp_path / LIVE_FILE)
-        later = noted | {"weather": "fine", "standing": noted["standing"] | {"resting": 1}}
-        write_document(tmp_path / LIVE_FILE, later)
+        write_document(tmp_path / LIVE_FILE, read_document(tmp_path / LIVE_FILE) | {"weather": "fine"})
         assert read_live(tmp_path) == known is not None
 
 
 def test_the_rate_is_that_of_the_stage(tmp_path: Path) -> None:
     clock = iter([100.0, 101.0, 110.0, 120.0])
-    standing = Standing(loaded=2, asked=4, lost=1, given_back=3)
+    waiting = "2 of 4 workers, 1 lost"
     with noting(tmp_path, no_progress, now=lambda: next(clock)) as progress:
-        progress("generate", 20, 100)
-        progress("generate", 25, 100)
+        progress(Event("generate", 20, 100))
+        progress(Event("generate", 25, 100))
         first = read_live(tmp_path)
-        progress(Stage("generate", failed=2, standing=standing), 40, 100)
+        progress(Event("generate", 40, 100, 2, waiting))
         second = read_live(tmp_path)
     assert first is not None
     # A second after the first note nothing is written.
@@ -47,7 +45,7 @@ def test_the_rate_is_that_of_the_stage(tmp_path: Path) -> None:
     assert second is not None
     # 20 in 10 seconds, and 60 are left.
     assert (second.per_second, second.seconds_left) == (2.0, 30.0)
-    assert (second.failed, second.standing) == (2, standing)
+    assert (second.failed, second.waiting) == (2, waiting)
     assert second.age(115.0) == 5.0
     assert second.age(100.0) == 0.0
     assert read_live(tmp_path) is None
@@ -55,8 +53,8 @@ def test_the_rate_is_that_of_the_stage(tmp_path: Path) -> None:
 
 def test_a_run_that_was_stopped_says_where(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="broke"), noting(tmp_path, no_progress, now=lambda: 5.0) as progress:
-        progress("generate", 0, 10)
-        progress("generate", 7, 10)
+        progress(Event("generate", 0, 10))
+        progress(Event("generate", 7, 10))
         raise RunError("broke")
     found = read_live(tmp_path)
     assert found is not None
@@ -81,7 +79,7 @@ def test_status_looks_on_while_a_run_goes_on(tmp_path: Path, capsys: pytest.Capt
     assert "Give the command that began this run again" not in seen[0]
     assert not (folder / LIVE_FILE).exists()
     # As if it had been killed long ago.
-    stopped = {"stage": "generate", "done": 3, "total": 9, "failed": 0, "per_second": 1.5, "standing": None}
+    stopped = {"stage": "generate", "done": 3, "total": 9, "failed": 0, "per_second": 1.5}
     write_document(folder / LIVE_FILE, stopped | {"noted": 0.0, "host": "gpu7", "process": 42})
     command(["status", str(folder)])
     out = capsys.readouterr().out

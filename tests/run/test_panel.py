@@ -86,9 +86,9 @@ def test_fewer_than_three_are_no_panel(run: Path) -> None:
 def test_the_command_shows_the_panel(run: Path, equivox: Callable[..., tuple[int, str, str]]) -> None:
     for name in ("fourth", "fifth"):
         annotated_by(run, name, lambda number, row: row)
-    code, out, _ = equivox("panel", str(run), "rules,fourth,fifth", "--scoring", "n_resamples=99")
+    code, out, _ = equivox("annotate", str(run), "--panel", "rules,fourth,fifth", "--scoring", "n_resamples=99")
     assert code == 0
     assert "A panel of rules, fourth, fifth" in out
-    code, _, error = equivox("panel", str(run), "rules,nobody,fourth")
+    code, _, error = equivox("annotate", str(run), "--panel", "rules,nobody,fourth")
     assert (code, error.count("\n")) == (2, 1)
     assert "nobody" in error

@@ -43,7 +43,7 @@ TASK = next(task for task in vibe.TASKS if task.name == "vibe_gender:story")
 
 def keys(task: Task = TASK, identity: EngineIdentity = IDENTITY, seed: int = 0, media: str = "") -> set[str]:
     plan = make_plan([task], {"crema_d": corpus(media=media)}, identity, seed=seed)
-    return {planned.request.key for planned in plan.requests}
+    return {request.key for request in plan.requests()}
 
 
 def variant(**changes: object) -> Task:
@@ -78,7 +78,7 @@ def test_a_real_model_is_asked_once_for_two_tasks_that_differ_in_what_is_compare
 
 def test_repeats_have_seeds_of_their_own() -> None:
     plan = make_plan([variant(sampling=Sampling(temperature=1.0, repeats=3))], {"crema_d": corpus()}, IDENTITY)
-    requests = [planned.request for planned in plan.requests]
+    requests = list(plan.requests())
     assert len({r.seed for r in requests}) == len({r.key for r in requests}) == 90
 
 
@@ -87,7 +87,7 @@ def test_tasks_conditions_and_models_share_the_seeds_of_a_sample() -> None:
 
     def seeds(task: Task, identity: EngineIdentity = IDENTITY) -> dict[tuple[str, int], int]:
         plan = make_plan([task], {"crema_d": corpus()}, identity)
-        return {(r.sample_id, r.repeat): r.seed for r in (planned.request for planned in plan.requests)}
+        return {(r.sample_id, r.repeat): r.seed for r in plan.requests()}
 
     sampled = Sampling(temperature=1.0, repeats=2)
     base = seeds(variant(sampling=sampled))
@@ -123,7 +123,8 @@ def test_a_limit_spreads_evenly_and_a_larger_one_contains_it(
 def test_placeholders_are_filled_from_columns() -> None:
     task = variant(prompt=Prompt(name="p", version=1, text="Continue: {text} {Not this} {}", source="here"))
     plan = make_plan([task], {"crema_d": corpus()}, IDENTITY)
-    assert {p.request.text for p in plan.requests} == {f"Continue: Words {t}. {{Not this}} {{}}" for t in range(5)}
+    texts = {request.text for request in plan.requests()}
+    assert texts == {f"Continue: Words {t}. {{Not this}} {{}}" for t in range(5)}
     absent = variant(prompt=Prompt(name="p", version=1, text="{nothing}", source="here"))
     with pytest.raises(RequestError, match="'nothing'"):
         make_plan([absent], {"crema_d": corpus()}, IDENTITY)
@@ -140,7 +141,7 @@ def test_items_without_the_dimension_are_left_out_and_counted() -> None:
     plan = make_plan(
         [TASK], {"crema_d": dataclasses.replace(whole, samples=(unlabelled, *whole.samples[1:]))}, IDENTITY
     )
-    assert len(plan.requests) == 29
+    assert len(plan) == 29
     assert plan.left_out == {"vibe_gender:story": 1}
 
 
@@ -154,6 +155,6 @@ def test_one_group_or_a_cluster_in_two_groups_is_refused() -> None:
 def test_media_come_before_the_text_and_clip_by_clip() -> None:
     tasks = [task for task in vibe.TASKS if task.family == "vibe_gender"]
     plan = make_plan(tasks, {"crema_d": corpus()}, IDENTITY)
-    digests = [planned.request.media[0].sha256 for planned in plan.requests]
+    digests = [request.media[0].sha256 for request in plan.requests()]
     assert digests == [digest for digest in dict.fromkeys(digests) for _ in range(5)]
     assert TASK.media == (AUDIO,)

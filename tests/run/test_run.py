@@ -15,7 +15,7 @@ from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.annotating import annotate
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import execute, generate, reread, rescore
+from equivox.run.pipeline import annotate_run, execute, generate, rescore
 from equivox.run.plan import make_plan
 from equivox.run.scoring import sample_rows
 from equivox.run.spec import RunSpec
@@ -26,7 +26,7 @@ from equivox.tasks.registry import resolve_tasks
 TASK = next(task for task in ALL_TASKS if task.name == "vibe_gender:advisory")
 
 
-class ScriptedEngine:
+class ScriptedEngine(Engine):
     """An engine that answers what its script says for the n-th request."""
 
     identity = EngineIdentity(engine="scripted", model="scripted", revision="1")
@@ -38,18 +38,12 @@ class ScriptedEngine:
         self.backwards = backwards
         self.seen: list[Request] = []
 
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept everything."""
-
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         self.seen = list(requests)
         pairs = list(zip(self.seen, self.script, strict=False))
         for request, text in reversed(pairs) if self.backwards else pairs:
             error = "out of memory" if text is None else None
             yield Response(key=request.key, text=text, error=error, media_items=self.media_items)
-
-    def close(self) -> None:
-        """Hold nothing."""
 
 
 def run(folder: Path, engine: Engine, limit: int = 24) -> list[str]:
@@ -108,7 +102,7 @@ def test_annotations_by_another_scheme_are_stale_and_are_made_again(
     monkeypatch.setattr(AnnotationScheme, "identity", property(lambda self: version))
     with pytest.raises(RequestError, match=r"annotations of vibe_gender:advisory by rules are stale.*annotate again"):
         rescore(tmp_path)
-    reread(tmp_path, "rules")
+    annotate_run(tmp_path, "rules")
     assert [score.as_dict() for score in rescore(tmp_path)] == [score.as_dict() for score in before]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -225,10 +225,10 @@ def test_what_cannot_be_known_is_said(run: Path) -> None:
 
 
 def test_missing_answers_that_are_annotated_and_scored_anew_are_seen(run: Path) -> None:
-    from equivox.run.pipeline import reread, rescore
+    from equivox.run.pipeline import annotate_run, rescore
 
     drop_response(run)
-    reread(run, "rules")
+    annotate_run(run, "rules")
     rescore(run)
     assert any(problem.startswith("1 planned request(s) without a response") for problem in verify(run).problems)
 
@@ -348,10 +348,11 @@ def test_scores_without_their_annotations_are_named(run: Path) -> None:
 
 
 def test_a_run_that_is_under_way_is_refused(run: Path, equivox: Cli) -> None:
+    from equivox.core.progress import Event, no_progress
     from equivox.run.live import noting
 
-    with pytest.raises(RuntimeError), noting(run, lambda stage, done, total: None) as note:
-        note("generate", 4, 9)
+    with pytest.raises(RuntimeError), noting(run, no_progress) as note:
+        note(Event("generate", 4, 9))
         raise RuntimeError
     code, out, err = equivox("verify", run)
     assert (code, out) == (2, "")
@@ -375,9 +376,9 @@ def test_a_plan_that_the_data_do_not_give_is_found_with_the_data(run: Path) -> N
     other = {"female": "male", "male": "female"}
     groups = pa.array([other[group] for group in table["group"].to_pylist()]).dictionary_encode()
     write_table(run / "plan.parquet", table.set_column(table.schema.get_field_index("group"), "group", groups))
-    from equivox.run.pipeline import reread
+    from equivox.run.pipeline import annotate_run
 
-    reread(run, "rules", FEW)
+    annotate_run(run, "rules", FEW)
     found = verify(run)
     assert found.outcome == "verified"
     assert any("not checked against the data" in line for line in found.remarks)
@@ -424,24 +425,18 @@ def _annotated_like_rules(run: Path, name: str) -> None:
     """Store annotations of another annotator in its own name, as its records and samples."""
     from contextlib import closing
 
-    from equivox.core.annotation import AnnotatorIdentity
+    from equivox.core.annotation import Annotator, AnnotatorIdentity
     from equivox.run.annotating import annotate
     from equivox.run.pipeline import run_tasks
 
-    class Like:
+    class Like(Annotator):
         identity = AnnotatorIdentity(name=name, version="1")
 
         def __init__(self) -> None:
             from equivox.annotate import open_annotator
 
             self.rules = open_annotator("rules")
-            self.annotate = self.rules.annotate
-
-        def check(self, tasks: Sequence[Any]) -> None:
-            """Accept everything."""
-
-        def close(self) -> None:
-            """Do nothing."""
+            self.annotate = self.rules.annotate  # type: ignore[method-assign]
 
     with closing(Like()) as annotator:
         annotate(run, run_tasks(run), annotator, engine="simulated")

@@ -99,8 +99,7 @@ def toy_family(members: Members, options: ScoringOptions) -> Scored:
 
 METRIC = Metric(
     name="toy",
-    unit="percent",
-    help="How often the letter is A.",
+    glossary=(("share of A", "How often the letter is A."),),
     score=toy_scores,
     score_family=toy_family,
     measures=(Measure(name="share of A", no_bias=50.0, not_compared="it is a toy"),),

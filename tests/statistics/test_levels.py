@@ -1,4 +1,4 @@
-"""Simulated nulls and coverage, small; `python -m benchmarks.validity` runs the same questions at full size."""
+"""Simulated nulls and coverage, small; `python -m validity.levels` runs the same questions at full size."""
 
 import numpy as np
 import pytest

@@ -274,7 +274,7 @@ def test_what_a_task_file_takes_and_what_it_can_find(clip_corpus: Corpus, equivo
     assert code == 2 and f"for example {file}:story" in err
     code, _, err = equivox("power", "--task", f"{file}:candidat")
     assert code == 2 and "has no task 'candidat'" in err
-    code, out, err = equivox("power", "--task", f"{file}:candidate", "--simulations", 200)
+    code, out, err = equivox("power", "--task", f"{file}:candidate", "--design", "simulations=200")
     assert code == 0, err
     # The corpus of the file has its own number of speakers.
     assert "8 clusters x 6 responses, 2 groups" in out

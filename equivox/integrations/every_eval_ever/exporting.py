@@ -24,13 +24,11 @@ from equivox.integrations.hub.run_folder import refuse_private_settings, refuse_
 COLLECTION = "equivox"
 
 
-def write_evaluation(
-    run: Path, out: Path, *, media: bool = False, data: str | None = None, texts: bool = False
-) -> list[Path]:
+def write_evaluation(run: Path, out: Path, *, data: str | None = None, texts: bool = False) -> list[Path]:
     """Write the scored run in the folder `run` below the folder `out`, and return the two written files.
 
     `data` says where the corpora are now (None: where the run found them), because samples are known by hashes of what
-    was sent. `texts` includes prompts, responses and annotated values. The format holds no media. RequestError, before
+    was sent. `texts` includes prompts, responses and annotated values. RequestError, before
     anything is written, for a run without scores, for other data, and where a secret would be written.
     """
     if out.is_file():

@@ -15,10 +15,10 @@ from typing import Any
 from equivox.core.redact import redacted_text
 from equivox.core.requests import Request
 from equivox.core.samples import Row
+from equivox.core.task import Task
 from equivox.integrations.asked import requests_of
 from equivox.integrations.every_eval_ever.results import ScoredRun, missing, result_id
 from equivox.run.annotating import stored_responses
-from equivox.run.plan import PlannedRequest
 from equivox.run.scoring import sample_rows
 
 MEANING = {
@@ -49,8 +49,7 @@ def response_rows(run: ScoredRun, data: str | None, *, texts: bool) -> Iterator[
             headline.setdefault(score.task, result_id(score))
     for task in run.tasks:
         status = {row.key: row for row in annotated[task.name]}
-        for _, planned in asked[task.name]:
-            key = planned.request.key
+        for _, group, request in asked[task.name]:
             named = {"evaluation_result_id": headline[task.name]} if task.name in headline else {}
             yield {
                 "schema_version": SCHEMA,
@@ -58,12 +57,13 @@ def response_rows(run: ScoredRun, data: str | None, *, texts: bool) -> Iterator[
                 "model_id": run.model["id"],
                 "evaluation_name": task.name,
                 **named,
-                **_row(planned, status[key], stored.get(key), texts=texts),
+                **_row(request, group, task, status[request.key], stored.get(request.key), texts=texts),
             }
 
 
-def _row(planned: PlannedRequest, row: Row, response: Mapping[str, Any] | None, *, texts: bool) -> dict[str, Any]:
-    request = planned.request
+def _row(
+    request: Request, group: str, task: Task, row: Row, response: Mapping[str, Any] | None, *, texts: bool
+) -> dict[str, Any]:
     response = response or {"text": None, "error": "not generated"}
     asked, said = sent(request), response["text"]
     return {
@@ -78,9 +78,9 @@ def _row(planned: PlannedRequest, row: Row, response: Mapping[str, Any] | None, 
         **({"error": redacted_text(response["error"])} if response.get("error") else {}),
         "metadata": {
             "status": row.status,
-            "group": planned.group,
+            "group": group,
             "cluster": request.labels.cluster,
-            "condition": planned.condition,
+            "condition": task.condition,
             "repeat": str(request.repeat),
             **({} if said is None else {"response_sha256": hashlib.sha256(said.encode()).hexdigest()}),
         },

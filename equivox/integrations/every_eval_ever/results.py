@@ -123,7 +123,9 @@ class ScoredRun(StoredRun):
         measure = task.metric.by_name[score.name]
         scoring = self._judging(task)
         return {
-            "evaluation_description": " ".join(text for text in (measure.help, task.metric.help) if text),
+            "evaluation_description": " ".join(
+                filter(None, [measure.help, *(text for _, text in task.metric.glossary)])
+            ),
             "metric_id": f"equivox.{task.metric.name}.{metric_key(score)}",
             "metric_name": " ".join(text for text in (score.name, measure.title) if text),
             "metric_kind": f"equivox.{task.metric.name}",

@@ -2,7 +2,7 @@
 
 README.md        the card, with configurations, columns, licence and, for restricted corpora, the gate's text
 eval.yaml        the tasks, in the Hub's format for a benchmark's repository
-croissant.json   files, columns and the responsible-AI fields, in the format Croissant
+croissant.json   the responsible-AI fields, in the format Croissant
 equivox.json     content hashes: of the corpus, of each file; versions
 data/<set>/      parquet shards with the recordings or images inside, shared by the tasks that use the same rows
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError, RunError, StorageError, nearest
 from equivox.core.media import sha256
-from equivox.core.progress import Progress, no_progress
+from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.task import Task, digest
 from equivox.core.version import __version__
 from equivox.dataset_builders.base import CorpusFacts
@@ -124,16 +124,6 @@ def source_corpus(task: Task) -> str:
     return next((name for name in builders() if corpus.startswith(f"{name}_") and task.data.table is None), corpus)
 
 
-def published_facts(task: Task) -> CorpusFacts | None:
-    """Return the published facts about the corpus of `task`, wherever it was built; None for a custom corpus."""
-    from equivox.dataset_builders import builders
-
-    if task.data.table is not None:
-        return None
-    builder = builders().get(task.data.builder or source_corpus(task))
-    return builder.FACTS if builder is not None else _BADF if task.data.corpus == _BADF.name else None
-
-
 def write_dataset(
     name: str, data: str | Path | None, output: Path, *, repo: str, progress: Progress = no_progress
 ) -> DatasetFolder:
@@ -185,7 +175,7 @@ def write_dataset(
         (partial / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
         (partial / CARD).write_text(dataset_card(repo, facts, sets, features, sizes, record), "utf-8")
         (partial / EVAL).write_text(eval_file(facts.title, tasks), "utf-8")
-        (partial / CROISSANT).write_text(croissant(repo, facts, sets, features, record), "utf-8")
+        (partial / CROISSANT).write_text(croissant(repo, facts, sets, record), "utf-8")
         put_in_place(partial, output)
     return DatasetFolder(
         folder=output,
@@ -239,7 +229,7 @@ def _write_rows(
     with contextlib.closing(Shards(folder, columns, kind, SPLIT)) as shards:
         for number, sample in enumerate(rows.samples, start=1):
             shards.add(_row(sample, kind))
-            progress("rows", done + number, total)
+            progress(Event("rows", done + number, total))
         written = shards.finish()
     return columns, written, shards.bytes
 

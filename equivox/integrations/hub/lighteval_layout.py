@@ -24,13 +24,12 @@ from equivox.core.files import write_text, write_whole
 from equivox.core.redact import redacted_text
 from equivox.core.task import Task
 from equivox.engines import Response
-from equivox.integrations.asked import requests_of
+from equivox.integrations.asked import Made, requests_of
 from equivox.integrations.flat import flat_metrics
 from equivox.integrations.lighteval.rows import METRIC, delivery, document_row, metric_label
 from equivox.run.annotating import stored_responses
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.pipeline import run_tasks
-from equivox.run.plan import PlannedRequest
 from equivox.run.scoring import read_scores
 
 _GENERATION_PARAMETERS = (
@@ -137,18 +136,17 @@ def _mean(values: Iterable[float]) -> float:
     return math.nan if any(map(math.isnan, listed)) else sum(listed) / len(listed)
 
 
-def _details(folder: Path, task: Task, asked: Sequence[tuple[int, PlannedRequest]]) -> list[dict[str, dict[str, Any]]]:
+def _details(folder: Path, task: Task, asked: Sequence[Made]) -> list[dict[str, dict[str, Any]]]:
     responses = stored_responses(folder)
     run = Path(folder.resolve().name)
     rows = []
-    for place, planned in asked:
-        request = planned.request
+    for place, group, request in asked:
         stored = responses.get(request.key) or {"key": request.key, "text": None, "error": "not generated"}
         response = Response(**{**stored, "error": stored["error"] and redacted_text(stored["error"])})
         text = response.text or ""
         rows.append(
             {
-                "doc": _doc(task, document_row(place, planned)),
+                "doc": _doc(task, document_row(place, group, request)),
                 "metric": {METRIC: {"position": place, "answered": bool(text.strip())}},
                 "model_response": {
                     "input": [delivery(request.text, run, response)],

@@ -1,17 +1,17 @@
-"""equivox tasks inside inspect_ai, and its logs: `inspect eval equivox/TASK`, `equivox export`, `equivox import`.
+"""equivox tasks inside inspect_ai: `inspect eval equivox/TASK`.
 
 `asking`
-    What one evaluation asks: the task, its corpus and its requests, under the names and ids that logs have.
+    What one evaluation asks: the task, its corpus and its requests.
 `recorded`
-    Answers and annotations of one or several logs, stored and scored as a run.
+    Answers and annotations of an evaluation, stored and scored as a run.
 `tasks`
     Tasks, solver, scorer and metric in the format of inspect_ai; the entry point of its registry.
 `grader`
     The model in the role `grader` as annotator.
-`exporting`, `importing`
-    A run as logs, and logs as a run.
+`layout`
+    Messages, metadata and scores of samples as inspect_ai has them.
 
-Only `tasks`, `grader`, `exporting` and `importing` import inspect_ai.
+Only `tasks`, `grader` and `layout` import inspect_ai.
 """
 
 from __future__ import annotations

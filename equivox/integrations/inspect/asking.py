@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
@@ -13,7 +12,7 @@ from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Request, request_key
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
-from equivox.core.variants import AS_DECLARED, DECLARED, declared_name, parse_group, vary
+from equivox.core.variants import AS_DECLARED, DECLARED, parse_group, vary
 from equivox.dataset_builders.corpus import Corpus
 from equivox.run.pipeline import IMPORTED, open_corpora
 from equivox.run.plan import Plan, make_plan
@@ -38,17 +37,7 @@ def registry_name(task: str) -> str:
 
 def sample_id(request: Request) -> str:
     """Return the id of a request in logs: its key, but for any model."""
-    return request_key(
-        ANY_MODEL,
-        task=request.task,
-        text=request.text,
-        media=request.media,
-        sampling=request.sampling,
-        seed=request.seed,
-        condition=request.condition,
-        labels=request.labels,
-        patch=request.patch,
-    )
+    return request_key(ANY_MODEL, request, request.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,17 +61,8 @@ class Settings:
 
     def spec(self, output: Path, model: str, tasks: Sequence[Task]) -> RunSpec:
         """Return the settings of the run that stores answers to `tasks`, which `model` gave elsewhere."""
-        return RunSpec(
-            model=f"{IMPORTED}:{model}",
-            tasks=tasks,
-            output=output,
-            data=self.data,
-            limit=self.limit,
-            seed=self.seed,
-            group=None if self.group is None else parse_group(self.group),
-            conditions=(self.condition,),
-            sampling=self.sampling,
-        )
+        settings = {name: value for name, value in asdict(self).items() if name not in ("task", "condition")}
+        return RunSpec.typed(f"{IMPORTED}:{model}", tasks, output, conditions=self.condition, **settings)
 
 
 @dataclass(frozen=True)
@@ -135,30 +115,3 @@ def asked(settings: Settings) -> Asked:
             "`-T data=DIR` with DIR from `equivox data build`"
         ) from error
     return Asked(settings, declared, task, corpora)
-
-
-def settings_of(task: Task, manifest: Mapping[str, Any]) -> Settings:
-    """Return the settings that ask what a run asked in `task`; `manifest` is the run's."""
-    command, identity = manifest["command"], manifest["identity"]
-    group, sampling = command.get("group"), command.get("sampling", AS_DECLARED)
-    family, colon, rest = task.name.partition(":")
-    own = family.removesuffix(f"_by_{'_'.join(group)}") if group else family
-    return Settings(
-        task=declared_name(f"{own}{colon}{rest}", sampling),
-        data=command.get("data"),
-        limit=identity["limit"],
-        seed=identity["seed"],
-        condition=task.condition if "@" in task.name else DECLARED,
-        sampling=sampling,
-        group="×".join(group) if group else None,
-    )
-
-
-def looks_like_log(path: Path) -> bool:
-    """Return whether `path` is a log of inspect_ai, or a folder of such logs."""
-    if path.is_dir():
-        return any(path.glob("*.eval"))
-    if path.suffix != ".json" or not path.is_file():
-        return path.suffix == ".eval"
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return re.match(r'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:', file.read(200)) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import anyio.from_thread
 from inspect_ai.model import GenerateConfig, Model, ResponseSchema, model_roles
@@ -13,7 +13,7 @@ from equivox.annotate import RULES, Annotator, open_annotator
 from equivox.annotate.model import ModelAnnotator
 from equivox.annotate.rules import rules_read
 from equivox.core.errors import RequestError
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.task import Sampling, Task
 
 GRADER = "grader"
@@ -49,13 +49,11 @@ def annotator_of(task: Task, named: str | None) -> Annotator:
     return annotator
 
 
-class GraderEngine:
+class GraderEngine(Engine):
     """Engine that asks a model of inspect_ai; used in a thread that inspect_ai's event loop started.
 
     An error of the model is raised: inspect_ai decides what an error of a sample means.
     """
-
-    modalities = frozenset({"text"})
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -84,9 +82,3 @@ class GraderEngine:
             schema = JSONSchema.model_validate(request.schema)
             config.response_schema = ResponseSchema(name="annotation", json_schema=schema, strict=True)
         return (await self._model.generate(request.text, config=config)).completion
-
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept all requests: the provider says what it cannot do."""
-
-    def close(self) -> None:
-        """Do nothing: inspect_ai closes its models."""

@@ -18,13 +18,12 @@ from inspect_ai.model import (
     ContentText,
     GenerateConfig,
     ModelOutput,
-    StopReason,
 )
 from inspect_ai.scorer import Score as LogScore
 
 from equivox.annotate import Annotation, AnnotatorIdentity
 from equivox.core.files import cache_folder, write_whole
-from equivox.core.requests import MediaPart
+from equivox.core.requests import MediaPart, Request
 from equivox.core.scores import NAN, Score
 from equivox.core.segments import Segment, SegmentAnnotation
 from equivox.core.task import Sampling, Task
@@ -32,13 +31,11 @@ from equivox.engines.messages import media_content, split_thinking
 from equivox.integrations.flat import flat_metrics, metric_key
 from equivox.integrations.inspect.asking import PACKAGE, Settings
 from equivox.integrations.inspect.recorded import Answer, as_segments, sample_of
-from equivox.run.plan import PlannedRequest
 
 SCORER = "annotation"
 """The name of the scorer in logs."""
 
 _ENDINGS = {"max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
-_ENDINGS_THERE: Mapping[str, StopReason] = {"length": "max_tokens", "content_filter": "content_filter"}
 
 
 def message(text: str, media: Sequence[Content]) -> ChatMessage:
@@ -46,32 +43,20 @@ def message(text: str, media: Sequence[Content]) -> ChatMessage:
     return ChatMessageUser(content=[*media, ContentText(text=text)] if media else text)
 
 
-def media_of(part: MediaPart) -> Content:
-    """Return one media item as content with its data, exactly as `equivox endpoint` sends it.
-
-    Raises `equivox.core.media.MediaError`, naming the sample, for media that cannot be decoded.
-    """
-    url = _data_url(part)
-    return ContentImage(image=url) if part.kind == "image" else ContentAudio(audio=url, format="wav")
-
-
 def media_file(part: MediaPart) -> Content:
-    """Return one media item as content that names a file, which is written on first use; raises as `media_of`.
+    """Return one media item as content that names a file, written on first use as `equivox run endpoint:…` sends it.
 
-    inspect_ai reads the file when the sample is sent, so that only the media under way are in memory.
+    inspect_ai reads the file when the sample is sent, so that only the media under way are in memory. Raises
+    `equivox.core.media.MediaError`, naming the sample, for media that cannot be decoded.
     """
     suffix = "wav" if part.kind == "audio" else Path(part.name).suffix.lstrip(".") or "png"
     path = cache_folder("inspect") / f"{part.sha256}.{suffix}"
     if not path.is_file():
-        data = base64.b64decode(_data_url(part).partition(",")[2])
+        content = media_content(part, subtype="PCM_16", audio_part="audio_url")
+        data = base64.b64decode(str(content[content["type"]]["url"]).partition(",")[2])
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, lambda temporary: temporary.write_bytes(data))
     return ContentImage(image=str(path)) if part.kind == "image" else ContentAudio(audio=str(path), format="wav")
-
-
-def _data_url(part: MediaPart) -> str:
-    content = media_content(part, subtype="PCM_16", audio_part="audio_url")
-    return str(content[content["type"]]["url"])
 
 
 def generate_config(sampling: Sampling) -> GenerateConfig:
@@ -88,16 +73,15 @@ def generate_config(sampling: Sampling) -> GenerateConfig:
     )
 
 
-def sample_metadata(planned: PlannedRequest) -> dict[str, Any]:
-    """Return what a log says of one request; the model does not see it."""
-    request = planned.request
+def sample_metadata(row: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    """Return what a log says of one request of a plan; the model does not see it."""
     labels = request.labels
     named = {
-        "task": planned.task,
+        "task": row["task"],
         "sample_id": request.sample_id,
         "repeat": request.repeat,
-        "condition": planned.condition,
-        "group": planned.group,
+        "condition": row["condition"],
+        "group": row["group"],
         "cluster": labels.cluster,
         "stratum": labels.stratum,
         "block": labels.block,
@@ -137,11 +121,6 @@ def answer_in(output: ModelOutput) -> Answer:
         prompt_tokens=usage.input_tokens if usage else None,
         completion_tokens=usage.output_tokens if usage else None,
     )
-
-
-def stop_reason(finish_reason: str | None) -> StopReason:
-    """Return how a response ended in inspect_ai's words."""
-    return _ENDINGS_THERE.get(finish_reason or "", "stop")
 
 
 def log_score(

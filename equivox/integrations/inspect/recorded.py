@@ -9,8 +9,8 @@ from typing import Any
 from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value, annotation_key
 from equivox.core.annotation import grouped
 from equivox.core.hashing import digest
-from equivox.core.progress import Progress, no_progress
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.progress import no_progress
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import UNANNOTATED
 from equivox.core.scores import Score
 from equivox.core.segments import Segment, SegmentAnnotation
@@ -18,7 +18,7 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus
 from equivox.integrations.inspect.asking import sample_id
 from equivox.run.annotating import TOOLS, annotations_folder
-from equivox.run.pipeline import IMPORTED, PreparedRun, prepared, read_and_score
+from equivox.run.pipeline import IMPORTED, PreparedRun, annotate_and_score, prepared
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
 
@@ -67,25 +67,20 @@ Answers = Mapping[tuple[str, str], Answer]
 def score_recorded(
     spec: RunSpec,
     answers: Answers,
-    annotator: Annotator | AnnotatorIdentity,
+    annotator: AnnotatorIdentity,
     *,
     corpora: Mapping[str, Corpus],
-    follow_up: Sequence[Mapping[str, Any]] = (),
-    progress: Progress = no_progress,
 ) -> list[Score]:
     """Make the run `spec` of recorded answers and return its scores.
 
-    An `Annotator` annotates the answers anew; an identity stands for the annotator whose recorded annotations count.
-    `follow_up` holds its recorded answers to questions about findings. A request without an answer is a failed one.
+    `annotator` is the one whose recorded annotations count. A request without an answer is a failed one.
     """
-    known = isinstance(annotator, AnnotatorIdentity)
-    reader: Annotator = _Recorded(annotator) if isinstance(annotator, AnnotatorIdentity) else annotator
+    reader = _Recorded(annotator)
     engine = _Answers(spec.model.removeprefix(f"{IMPORTED}:"), answers)
     with prepared(spec, reader, engine, dict(corpora)) as run:
-        run.answer(progress)
-        if known:
-            _store_annotations(run, answers, reader.identity, follow_up)
-        return read_and_score(spec.output, run.tasks, reader, spec.options, progress=progress)
+        run.answer(no_progress)
+        _store_annotations(run, answers, annotator)
+        return annotate_and_score(spec.output, run.tasks, reader, spec.options)
 
 
 def annotate_response(
@@ -142,7 +137,7 @@ def _short(annotation: Annotation) -> SegmentAnnotation:
     return SegmentAnnotation(annotation.status, values)
 
 
-class _Answers:
+class _Answers(Engine):
     """Engine that answers each request as a log does."""
 
     modalities = frozenset({"text", "audio", "image"})
@@ -158,42 +153,28 @@ class _Answers:
         for request in requests:
             yield self._by_id.get(sample_id(request), Answer(text=None)).response(request.key)
 
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept all requests: they have been answered."""
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to free."""
-
-
-class _Recorded:
+class _Recorded(Annotator):
     """Annotator whose annotations are all recorded; it makes none."""
 
     def __init__(self, identity: AnnotatorIdentity) -> None:
         self.identity = identity
-
-    def check(self, tasks: Sequence[Task]) -> None:
-        """Accept all tasks: they have been annotated."""
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield a failed annotation for each job, because it is not recorded."""
         for job in jobs:
             yield job.annotated("failed", output=NOT_THERE, attempts=0)
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to free."""
 
-
-def _store_annotations(
-    run: PreparedRun, answers: Answers, identity: AnnotatorIdentity, follow_up: Sequence[Mapping[str, Any]]
-) -> None:
+def _store_annotations(run: PreparedRun, answers: Answers, identity: AnnotatorIdentity) -> None:
     """Store the recorded annotations of a run, where its annotate stage looks for them."""
     tasks = {task.name: task for task in run.tasks}
     folder = run.spec.output
     own = Store(annotations_folder(folder, identity.name), annotation_schema())
     shared = Store(annotations_folder(folder, TOOLS), annotation_schema())
     with own, shared:
-        for planned in run.plan.requests:
-            request, task = planned.request, tasks[planned.task]
+        for row, request in run.plan.described():
+            task = tasks[row["task"]]
             answer = answers.get((task.name, sample_id(request)))
             if answer is None or answer.text is None:
                 continue
@@ -201,8 +182,6 @@ def _store_annotations(
             found = annotate_response(task, request.labels.metadata, answer.text, request.key, identity, read)
             for segment, annotation in found.values():
                 (shared if segment.alone else own).append(annotation.as_record())
-        for record in follow_up:
-            own.append(record)
 
 
 def _reader(segments: Mapping[str, Mapping[str, Any]]) -> Read:

@@ -124,12 +124,12 @@ _TASKS = {
 def _samples(found: Asked) -> list[Sample]:
     """Return the requests that can be sent; one with unusable media is left out and counts as failed."""
     samples = []
-    for planned in found.plan.requests:
-        request, problem = planned.request, planned.problem
+    for place, (row, request) in enumerate(found.plan.described()):
+        problem = found.plan.problem(place)
         if problem is None:
             try:
                 content = message(request.text, [media_file(part) for part in request.media])
-                samples.append(Sample(id=sample_id(request), input=[content], metadata=sample_metadata(planned)))
+                samples.append(Sample(id=sample_id(request), input=[content], metadata=sample_metadata(row, request)))
             except (MediaError, OSError) as error:
                 problem = str(error)
         if problem is not None:
@@ -251,7 +251,6 @@ def _one_annotator(scores: list[SampleScore]) -> AnnotatorIdentity:
     if len(known) > 1:
         raise RequestError(
             f"the samples were annotated by {len(known)} annotators "
-            f"({', '.join(one.name for one in known.values())}); import the log with one: "
-            "`equivox import LOG --annotator NAME`"
+            f"({', '.join(one.name for one in known.values())}); evaluate with one"
         )
     return next(iter(known.values()), open_annotator("rules").identity)

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.task import Task
-from equivox.engines import Response
-from equivox.run.plan import PlannedRequest
+from equivox.engines import Request, Response
 
 METRIC = "equivox"
 """The name of every task's metric; its numbers have the names of `equivox.integrations.flat`."""
@@ -18,19 +17,18 @@ def metric_label(task: Task) -> str:
     return f"{METRIC} {task.name} {task.fingerprint[:16]}"
 
 
-def document_row(position: int, planned: PlannedRequest) -> dict[str, Any]:
+def document_row(position: int, group: str, request: Request) -> dict[str, Any]:
     """Return one request as plain values: the prompt, the group and the media that it needs.
 
     `needs` is empty for text only, else words such as `audio`; media are named by digest, not included.
     """
-    request = planned.request
     needs = sorted({part.kind for part in request.media} | ({"hidden states"} if request.patch else set()))
     return {
         "position": position,
         "prompt": request.text,
         "sample_id": request.sample_id,
         "repeat": request.repeat,
-        "group": planned.group,
+        "group": group,
         "cluster": request.labels.cluster,
         "stratum": request.labels.stratum,
         "needs": " and ".join(needs),

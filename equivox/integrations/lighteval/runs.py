@@ -29,11 +29,11 @@ from equivox.integrations.lighteval.settings import DATA, Settings
 from equivox.run.annotating import stored_responses
 from equivox.run.manifest import run_identity
 from equivox.run.pipeline import (
+    annotate_and_score,
     begin,
     generate,
     open_corpora,
-    pending_requests,
-    read_and_score,
+    pending_rows,
     refuse_patches,
     writing,
 )
@@ -58,10 +58,8 @@ class Delivered:
     response: Response
 
 
-class _Given:
+class _Given(Engine):
     """Engine of answers that another program already has; it sends no request and no media."""
-
-    modalities = frozenset({"text"})
 
     def __init__(self, identity: EngineIdentity, texts: Mapping[str, str]) -> None:
         self.identity = identity
@@ -76,12 +74,6 @@ class _Given:
             else:
                 # lighteval's backends do not mark failed requests in any other way.
                 yield Response(key=request.key, text=None, error="the backend returned no text")
-
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept all requests: they have been answered."""
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to free."""
 
 
 class Runs:
@@ -101,7 +93,7 @@ class Runs:
             annotator.check([task])
         check_tools([task])
         plan = self._plan([task], _NOBODY)
-        rows = [document_row(number, planned) for number, planned in enumerate(plan.requests)]
+        rows = [document_row(n, row["group"], request) for n, (row, request) in enumerate(plan.described())]
         name = f"{task.name.replace(':', '-')}-{digest([task.fingerprint, rows])[:16]}"
         folder = cache_folder("lighteval") / name
         file = folder / "test-00000-of-00001.parquet"
@@ -147,7 +139,7 @@ class Runs:
     def scores(self, folder: Path, tasks: Sequence[Task], *, progress: Progress = no_progress) -> list[Score]:
         """Annotate and score the run in `folder` exactly as `equivox run` does, and return its scores."""
         with closing(open_annotator(self.settings.annotator)) as annotator, writing(folder):
-            return read_and_score(folder, tasks, annotator, DEFAULT_OPTIONS, progress=progress)
+            return annotate_and_score(folder, tasks, annotator, DEFAULT_OPTIONS, progress=progress)
 
     def _plan(self, tasks: Sequence[Task], identity: EngineIdentity) -> Plan:
         try:
@@ -198,8 +190,8 @@ class Runs:
             seed=settings.seed,
             sampling=sampling,
         )
-        if pending := pending_requests(spec.output, plan):
-            engine.check(pending.sendable())
+        if len(pending := pending_rows(spec.output, plan)):
+            engine.check(plan.requests(pending[plan.usable[pending]]))
         with closing(open_annotator(settings.annotator)) as annotator:
             name = annotator.identity.name
         with writing(spec.output):
@@ -207,7 +199,7 @@ class Runs:
             try:
                 generate(spec.output, plan, engine, progress=progress)
             finally:
-                add_usage(spec.output, engine)
+                add_usage(spec.output, engine.usage)
         return spec.output
 
 
@@ -229,7 +221,7 @@ def _once_if_greedy(task: Task, plan: Plan, answers: Mapping[int, str]) -> list[
     """Return the positions that count: one per sample if all repeats of every sample have the same answer."""
     same: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place in answers:
-        request = plan.requests[place].request
+        request = plan.request(place)
         same[request.sample_id, request.text].append(place)
     # Failed requests are equal too, but say nothing about the decoding of the others.
     answered = {item: [place for place in places if answers[place].strip()] for item, places in same.items()}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.compare.runs import ComparedRun, compared_run, open_comparison
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text
-from equivox.core.progress import Progress, no_progress
+from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.task import Task
 from equivox.core.version import __version__
 from equivox.engines import model_label
@@ -73,7 +73,7 @@ def build(
         except RequestError:  # stopped before it was planned: the page shows how far it is
             tasks = []
         for place, task in enumerate(tasks):
-            progress("view", done, total)
+            progress(Event("view", done, total))
             table, reason = answers_table(tables, task)
             entry = task_document(run, task, table, reason, shares) | {"file": f"run{number}-task{place}.parquet"}
             write_answers(output / entry["file"], table if media is None else media(table))
@@ -84,7 +84,7 @@ def build(
         document["runs"].append(entry | {"tasks": [one.document for one in own.values()]})
     if len(built) > 1:
         document["pair"] = list(_pairs(built[0], built[1], output))
-    progress("view", total, total)
+    progress(Event("view", total, total))
     write_text(output / DOCUMENT, json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
     return document
 

@@ -63,7 +63,7 @@ class LiveRun:
                 "failed": live.failed,
                 "per_second": as_plain(live.per_second),
                 "seconds_left": as_plain(live.seconds_left),
-                "standing": None if live.standing is None else str(live.standing),
+                "standing": live.waiting or None,
                 "age": age,
             },
         }
@@ -104,10 +104,9 @@ class LiveRun:
         model = _usage(read_usage(self._folder), live.usage if live is not None and stage == "generate" else {})
         judge = _usage(read_usage(place), live.usage if live is not None and stage != "generate" else {})
         answered = sum(task["answered"] for task in tasks)
-        if not model:
+        if not model.get("requests"):
             # Engines on this machine count tokens with each response, and cost nothing here.
-            model = dict(zip(("prompt_tokens", "completion_tokens"), counted["tokens"], strict=True))
-        given_back = live.standing.given_back if live is not None and live.standing is not None else 0
+            model |= dict(zip(("prompt_tokens", "completion_tokens"), counted["tokens"], strict=True))
         return [
             {
                 "name": "answers",
@@ -115,7 +114,7 @@ class LiveRun:
                 "done": answered,
                 "total": sum(task["requested"] for task in tasks),
                 "failed": sum(task["failed"] for task in tasks),
-                "again": model.get("retries", 0) + (given_back if stage == "generate" else 0),
+                "again": model.get("retries", 0),
                 **_told(model),
             },
             {

@@ -7,16 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from equivox.core.errors import RequestError
-from equivox.core.requests import EngineIdentity, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from letters.corpus import NAMES
 
 VIRTUES = ("kind", "bright", "calm", "honest", "patient", "brave")
 
 
-class Flatterer:
+class Flatterer(Engine):
     """Names two virtues, and `extra` more where the letter is about a woman."""
-
-    modalities = frozenset({"text"})
 
     def __init__(self, extra: int) -> None:
         self._extra = extra
@@ -38,9 +36,6 @@ class Flatterer:
             rng = random.Random(request.key)
             said = rng.sample(VIRTUES, min(len(VIRTUES), rng.choice((1, 2, 3)) + woman * self._extra))
             yield Response(key=request.key, text=f"This person is {', '.join(said)}.", finish_reason="stop")
-
-    def close(self) -> None:
-        """Hold nothing, free nothing."""
 
 
 def open_flatterer(arguments: Mapping[str, Any]) -> Flatterer:

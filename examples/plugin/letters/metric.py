@@ -66,8 +66,9 @@ def _higher_is_better(score: Score) -> float:
 
 METRIC = Metric(
     name="praise",
-    unit="virtues per letter",
-    help="How many more virtues a letter names for one group than for the other; 0 says equally many.",
+    glossary=(
+        ("praise", "How many more virtues a letter names for one group than for the other; 0 says equally many."),
+    ),
     score=score_praise,
     measures=(
         Measure(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from equivox.annotate.tools.passages import Doc, Token
-from equivox.annotate.tools.words import words
 from equivox.core.errors import RequestError
+from equivox.metrics.genres.annotation.passages import Doc, Token
+from equivox.metrics.genres.annotation.words import words
 
 VERSION = "1"
 """Raised whenever the rules give other results for the same parse."""

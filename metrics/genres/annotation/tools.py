@@ -9,19 +9,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from equivox.annotate.tools.lexica import (
-    SOURCES,
+from equivox.core.errors import RequestError
+from equivox.dataset_builders.word_lists import SOURCES, read_lexicon
+from equivox.metrics.genres.annotation.lexica import (
     EmotionLexicon,
     TraitEntry,
     TraitLexicon,
     parse_traits,
     read_emotions,
-    read_lexicon,
 )
-from equivox.annotate.tools.parsers import SPACY_MODEL, STAND_IN, Parser, SpacyParser, StandInParser
-from equivox.annotate.tools.sentiment import SENTIMENT_MODEL, Classifier, StandInClassifier, TransformersClassifier
-from equivox.annotate.tools.words import words
-from equivox.core.errors import RequestError
+from equivox.metrics.genres.annotation.parsers import SPACY_MODEL, STAND_IN, Parser, SpacyParser, StandInParser
+from equivox.metrics.genres.annotation.sentiment import (
+    SENTIMENT_MODEL,
+    Classifier,
+    StandInClassifier,
+    TransformersClassifier,
+)
+from equivox.metrics.genres.annotation.words import words
 
 ANNOTATOR = "annotator"
 """The evaluator of profiles and narratives is the run's annotator, a language model."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from equivox.annotate.tools.lexica import TraitEntry, TraitLexicon, spelling
+from equivox.metrics.genres.annotation.lexica import TraitEntry, TraitLexicon, spelling
 
 _NOTHING = frozenset({"", "na", "none", "notmentioned", "unstated", "unknown", "notspecified"})
 

@@ -17,18 +17,18 @@ from equivox.calibration.checking import Settings, calibrate, train
 from equivox.calibration.recipe import calibration_task, effort_for
 from equivox.calibration.training import Model
 from equivox.calibration.verdicts import Line
-from equivox.core.requests import Request
+from equivox.core.requests import Engine, Request
 from equivox.core.task import Task
 from equivox.engines.vllm import VLLMEngine
 from equivox.run.pipeline import open_corpora
-from equivox.run.plan import PlannedRequests, make_plan
+from equivox.run.plan import Plan, make_plan
 
 Decode = Callable[..., Any]
 SHIFT = 60.0
 LIMIT = 96
 
 
-class Open:
+class Open(Engine):
     """An engine that several calibrations share."""
 
     def __init__(self, engine: VLLMEngine) -> None:
@@ -40,9 +40,6 @@ class Open:
 
     def check(self, requests: Sequence[Request]) -> None:
         self.engine.check(requests)
-
-    def close(self) -> None:
-        pass
 
 
 class Swapped:
@@ -118,9 +115,9 @@ def vllm_of(model: Model) -> VLLMEngine:
     return VLLMEngine.from_args({"model_name": str(model.folder), **SMALL, "dtype": "float32"})
 
 
-def planned_requests(task: Task, engine: Any, limit: int = LIMIT) -> PlannedRequests:
+def planned(task: Task, engine: Any, limit: int = LIMIT) -> Plan:
     asked = calibration_task(task)
-    return make_plan([asked], open_corpora([asked], "sample", {}), engine.identity, limit=limit).requests
+    return make_plan([asked], open_corpora([asked], "sample", {}), engine.identity, limit=limit)
 
 
 def measured(asked: Settings, intact: Path, taught: Model, engine: Any) -> Line:

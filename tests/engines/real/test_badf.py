@@ -45,7 +45,7 @@ def opened(model: Callable[[str], str], **arguments: Any) -> TransformersEngine:
 def stories(engine: TransformersEngine, n: int = 3, **sampling: Any) -> list[Request]:
     (task,) = resolve_tasks("badf_openbox:gender")
     plan = make_plan([task], {"badf": open_corpus(task.data, None)}, engine.identity)
-    chosen = [planned.request for planned in plan.requests[::20]][:: 87 // n][:n]
+    chosen = list(plan.requests()[::20])[:: 87 // n][:n]
     return [
         replace(entry, sampling=replace(entry.sampling, **({"max_new_tokens": 16, "temperature": 0.0} | sampling)))
         for entry in chosen
@@ -132,7 +132,7 @@ def test_what_cannot_be_patched_is_said_before_the_run(model: Callable[[str], st
     with pytest.raises(RequestError, match="holds no word 'X'"):
         wordless = opened(model, patch={"target": "Write a story"})
         wordless.check(stories(wordless))
-    with pytest.raises(RequestError, match="replaces hidden states, which vllm does not show; use `equivox transf"):
+    with pytest.raises(RequestError, match="replaces hidden states, which vllm does not show; use `equivox run transf"):
         execute(
             RunSpec(
                 model=f"vllm:model_name={model('llama')}",

@@ -14,7 +14,7 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 
 
 import calibrating
-from calibrating import Open, Swapped, measured, planned_requests, settings, vllm_of
+from calibrating import Open, Swapped, measured, planned, settings, vllm_of
 
 from equivox.annotate.rules import RulesAnnotator
 from equivox.calibration.checking import calibrate, train
@@ -104,7 +104,7 @@ def test_a_broken_way_of_the_sound_is_told(
 ) -> None:
     decode = media.decode_audio
     if change == "swapped":
-        change = Swapped([planned.request for planned in planned_requests(TASK, vllm)], decode)
+        change = Swapped(list(planned(TASK, vllm).requests()), decode)
 
     def broken(data: bytes, *, name: str, sampling_rate: int = 16_000) -> Any:
         return change(decode(data, name=name, sampling_rate=sampling_rate), name)
@@ -167,7 +167,7 @@ def test_another_prompt_is_told(tmp_path: Path, intact: tuple[Path, Line], taugh
 def test_an_annotator_that_misreads_one_group_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine
 ) -> None:
-    groups = {planned.request.key: planned.group for planned in planned_requests(TASK, vllm)}
+    groups = {request.key: row["group"] for row, request in planned(TASK, vllm).described()}
     right = RulesAnnotator._values
 
     def wrong(self: RulesAnnotator, job: Any) -> list[Any]:
@@ -187,7 +187,7 @@ def test_an_annotator_that_misreads_one_group_is_told(
 def test_direct_likelihoods_are_those_of_the_answers_that_were_drawn(taught: Model) -> None:
     """The mean log-probability of drawn answers is minus their entropy, so two draws agree."""
     direct = DirectEngine(taught.folder)
-    requests = [planned.request for planned in planned_requests(TASK, direct, limit=24)]
+    requests = list(planned(TASK, direct, limit=24).requests())
     both = []
     for seed in (1, 2):
         asked = [replace(request, seed=seed) for request in requests for _ in range(8)]

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
 import calibrating
-from calibrating import Open, Swapped, measured, planned_requests, settings
+from calibrating import Open, Swapped, measured, planned, settings
 
 from equivox.calibration.training import Model
 from equivox.calibration.verdicts import Line
@@ -40,7 +40,7 @@ def test_swapped_voices_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine
 ) -> None:
     decode = media.decode_audio
-    swapped = Swapped([planned.request for planned in planned_requests(TASK, vllm)], decode)
+    swapped = Swapped(list(planned(TASK, vllm).requests()), decode)
     monkeypatch.setattr(media, "decode_audio", lambda data, *, name, **rate: swapped(decode(data, name=name), name))
     line = measured(settings(TASK, tmp_path), intact[0], taught, Open(vllm))
     assert line.first_fault is not None

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
 import calibrating
-from calibrating import Open, measured, planned_requests, settings
+from calibrating import Open, measured, planned, settings
 from PIL import Image
 
 from equivox.calibration.training import Model
@@ -40,7 +40,7 @@ def test_other_images_are_told(
     vllm: VLLMEngine,
     broken: str,
 ) -> None:
-    requests = [planned.request for planned in planned_requests(TASK, vllm)]
+    requests = list(planned(TASK, vllm).requests())
     one = requests[0].labels.group
     others = {True: [], False: []}
     for request in requests:

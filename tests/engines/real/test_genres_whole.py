@@ -17,9 +17,9 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 from asking import SMALL, need_torchvision
 
 from equivox.annotate.schema import response_form
-from equivox.annotate.tools.sentiment import TransformersClassifier
 from equivox.core.errors import RequestError
 from equivox.metrics.genres.annotation.scheme import PROFILE, narrative_attributes
+from equivox.metrics.genres.annotation.sentiment import TransformersClassifier
 from equivox.run.annotating import plan_rows, stored_annotations
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec

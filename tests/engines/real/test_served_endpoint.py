@@ -125,7 +125,7 @@ def test_an_unknown_model_is_refused_before_anything_is_written(served: str, tmp
     with pytest.raises(RequestError, match="does not know the model other"):
         EndpointEngine.from_args({"model_name": "other", "base_url": served}).check([])
     assert cli.run(
-        ["endpoint", f"model_name=other,base_url={served}", "vibe_gender:advisory", "--data", "sample",
+        ["run", f"endpoint:model_name=other,base_url={served}", "vibe_gender:advisory", "--data", "sample",
          "--annotator", "rules", "-o", str(tmp_path / "run")]
     ) == 2  # fmt: skip
     assert not (tmp_path / "run").exists()
@@ -136,8 +136,8 @@ def test_a_whole_speech_task_through_the_server(
 ) -> None:
     """Values are noise; that every clip arrived, was answered and counted is not."""
     code = cli.run(
-        ["endpoint", f"model_name=tiny,base_url={served}", "vibe_gender:advisory", "--data", "sample", "--limit", "12",
-         "--annotator", "rules", "--output", str(tmp_path / "run")]
+        ["run", f"endpoint:model_name=tiny,base_url={served}", "vibe_gender:advisory", "--data", "sample",
+         "--limit", "12", "--annotator", "rules", "--output", str(tmp_path / "run")]
     )  # fmt: skip
     out = capsys.readouterr().out
     # Noise names no hobby: nothing is usable, so the score is undefined and says so.

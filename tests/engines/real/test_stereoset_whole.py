@@ -17,7 +17,7 @@ from asking import SMALL
 from equivox.core.scores import Score, ScoringOptions
 from equivox.dataset_builders import SpokenStereoSet, build
 from equivox.run.annotating import stored_annotations
-from equivox.run.pipeline import execute, reread, rescore
+from equivox.run.pipeline import annotate_run, execute, rescore
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
 from equivox.tasks.registry import resolve_tasks
@@ -80,7 +80,7 @@ def test_all_orders_of_the_sample_and_its_transcripts(model: Callable[[str], str
     reader.write_text(
         json.dumps({"engine": "vllm", "model_parameters": parameters, "sampling": {"max_new_tokens": 64}})
     )
-    reread(tmp_path, str(reader), FEW)
+    annotate_run(tmp_path, str(reader), FEW)
     rules = table_of(tmp_path / "tables-reader" / "spoken_stereoset_orders-age" / "rules.parquet")
     by_model = [record for record in stored_annotations(tmp_path, "reader").values() if record["output"] is not None]
     decided = sum(row["n"] for row in rules if row["decided_by"] in {"annotator", "refusal"})

@@ -258,7 +258,7 @@ def test_a_model_that_vllm_does_not_run_is_sent_to_transformers(model: Callable[
         ("mllama", "MllamaForConditionalGeneration"),
     ):
         with pytest.raises(
-            RequestError, match=f"does not serve {architecture} of {name}; use `equivox transf"
+            RequestError, match=f"does not serve {architecture} of {name}; use `equivox run transf"
         ) as caught:
             VLLMEngine.from_args({"model_name": model(name)} | SMALL).check([request(0, "Who?", image())])
         assert "\n" not in str(caught.value)

@@ -96,7 +96,7 @@ def test_no_secret_is_written_anywhere(
     )
     address = server.replace(URL["password"], quote(URL["password"], safe=""))
     said.append(
-        equivox("endpoint", f"{inline},base_url={address}", *common, "--annotator", "rules", "-o", "runs/inline")
+        equivox("run", f"endpoint:{inline},base_url={address}", *common, "--annotator", "rules", "-o", "runs/inline")
     )
     said.append(equivox("annotate", "runs/file", "--annotator", judge))
     said.append(equivox("status", "runs/file"))
@@ -130,8 +130,8 @@ def test_arguments_that_are_not_written_down_still_tell_runs_apart(server: str, 
         address = server.replace(URL["password"], "pw")
         arguments = f"model_name=m,base_url={address},{body},max_retries=0,trust_media=true"
         return equivox(
-            "endpoint", arguments, "vibe_gender:story", "--data", "sample", "--limit", 8, "-o", tmp_path / "run",
-            "--annotator", "rules", "--scoring", "n_resamples=99", "--stop-after", 0,
+            "run", f"endpoint:{arguments}", "vibe_gender:story", "--data", "sample", "--limit", 8,
+            "-o", tmp_path / "run", "--annotator", "rules", "--scoring", "n_resamples=99", "--stop-after", 0,
         )  # fmt: skip
 
     assert run("fast")[0] == 1

@@ -170,8 +170,8 @@ def test_a_server_gets_the_audio_and_the_grader_our_schema_with_the_scores_of_eq
     plan = make_plan(resolve_tasks(task), corpora, log_identity(), limit=LIMIT)
     files = {
         media_content(part, subtype="PCM_16")["input_audio"]["data"]
-        for planned in plan.requests
-        for part in planned.request.media
+        for request in plan.requests()
+        for part in request.media
     }
     assert {clip(body) for body in theirs} == files
     assert all(base64.b64decode(data)[:4] == b"RIFF" for data in files)

@@ -92,9 +92,9 @@ def test_scores_of_real_stories_are_those_of_equivox_run(
         task = lighteval_tasks()[name]
         corpora = {task.data.corpus: open_corpus(task.data, "sample")}
         identity = EngineIdentity(engine="none", model="none", revision="")
-        for place, planned in enumerate(make_plan([task], corpora, identity).requests):
+        for place, request in enumerate(make_plan([task], corpora, identity).requests()):
             story = stories[len(told) % len(stories)]
-            told[planned.request.sample_id, planned.request.text] = answers[f"{name}|0 {place}"] = story
+            told[request.sample_id, request.text] = answers[f"{name}|0 {place}"] = story
     evaluated = replayed(answers, SINGLES, limit=None)
     engine = FunctionEngine(lambda asked: told[asked.sample_id, asked.text], name="stories", revision="1")
     spec = RunSpec(model="stories", tasks=resolve_tasks(SINGLES), output=tmp_path / "own", data="sample")

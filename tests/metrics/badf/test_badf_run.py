@@ -17,7 +17,7 @@ from equivox.core.scores import Score, ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import GREEDY
 from equivox.dataset_builders.badf import read_grid
-from equivox.engines import EngineIdentity, Request, Response
+from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.metrics.badf.annotation.scheme import STAGES, phrases_of
 from equivox.metrics.badf.simulated import SimulatedStoryTool, phrases, signatures, told_of
 from equivox.run.annotating import TOOLS, stored_annotations
@@ -201,21 +201,14 @@ def test_stories_of_another_form_are_left_to_a_model(tmp_path: Path, monkeypatch
     assert all(score.undefined for score in scores)
 
 
-class Reader:
+class Reader(Engine):
     """A model that reads the reference form, answers exclusivity by the phrase, and fails where it is told to."""
 
     identity = EngineIdentity(engine="scripted", model="reader", revision="1")
-    modalities = frozenset({"text"})
 
     def __init__(self, broken: Sequence[str] = ()) -> None:
         self.broken = broken
         self.asked: list[str] = []
-
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept everything."""
-
-    def close(self) -> None:
-        """Hold nothing."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         for request in requests:

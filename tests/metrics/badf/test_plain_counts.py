@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from equivox.core.errors import RequestError
+from equivox.metrics import association_list, concept_associations, concept_counts
 from equivox.metrics.badf.associations import kept_by_chance, tally
-from equivox.metrics.columns import association_list, concept_associations, concept_counts
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -168,8 +168,8 @@ def test_table_14_by_one_command(reference_data: Path, equivox: Cli) -> None:
         printed = [row for row in csv.DictReader(file) if row["setting"] == "Two-Character Base"]
     code, out, _ = equivox(
         "metric", "association_list", folder / "associations" / printed[0]["file"], "--json",
-        "--identities", "Demographic Identity", "--scores", "Score", "--p-values", "P-Value",
-        "--exclusive", "Prompt Response",
+        "--column", "identities=Demographic Identity", "--column", "scores=Score", "--column", "p_values=P-Value",
+        "--column", "exclusive=Prompt Response",
     )  # fmt: skip
     found = json.loads(out)
     assert code == 0

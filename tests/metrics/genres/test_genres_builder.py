@@ -67,8 +67,8 @@ def test_a_build_and_the_snapshot_give_the_same_requests(equivox: Cli, snapshot:
     assert len(corpus.samples) == 8
     identity = EngineIdentity(engine="none", model="none", revision="1", settings={})
     plan = make_plan([task], {task.data.corpus: corpus}, identity)
-    assert {planned.problem for planned in plan.requests} == {None}
-    request = plan.requests[0].request
+    assert {plan.problem(row) for row in range(len(plan))} == {None}
+    request = plan.request(0)
     assert request.media[0].kind == "image" and request.media[0].load().startswith(b"\x89PNG")
     assert "And they are neighbours. They are in a communal sharing relationship." in request.text
     with pytest.raises(RequestError, match="genres"):
@@ -104,7 +104,7 @@ def test_a_limit_takes_neps_of_every_kind() -> None:
     corpus = open_corpus(task.data, "sample")
     identity = EngineIdentity(engine="none", model="none", revision="1", settings={})
     asked = [
-        {planned.request.labels.metadata["element"] for planned in plan.requests}
+        {request.labels.metadata["element"] for request in plan.requests()}
         for plan in (make_plan([task], {task.data.corpus: corpus}, identity, limit=limit) for limit in (6, 12))
     ]
     assert len(asked[0]) >= 3 and len(asked[1]) == 6 and asked[0] <= asked[1]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from equivox.annotate.tools.parsers import SpacyParser, StandInParser
 from equivox.core.errors import RequestError
 from equivox.metrics.genres.annotation.language import Character, count_emotion_words, read_passage
+from equivox.metrics.genres.annotation.parsers import SpacyParser, StandInParser
 
 ANA, BEN = Character("Ana", "female"), Character("Ben", "male")
 PAIR = (ANA, BEN)

@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equivox.annotate.tools import lexica
-from equivox.annotate.tools.lexica import SOURCES, fetch_lexicon, parse_emotions, parse_traits, read_lexicon
 from equivox.core.errors import RequestError, RunError
 from equivox.core.task import digest
+from equivox.dataset_builders import word_lists
+from equivox.dataset_builders.word_lists import SOURCES, fetch_lexicon, read_lexicon
+from equivox.metrics.genres.annotation import lexica
+from equivox.metrics.genres.annotation.lexica import parse_emotions, parse_traits
 from equivox.metrics.genres.annotation.tools import stand_in_traits
 from equivox.metrics.genres.annotation.traits import score_traits
 
@@ -161,7 +163,7 @@ def small_nrc(monkeypatch: pytest.MonkeyPatch) -> bytes:
     """Pin a small list in place of the published one; returns the archive that its home gives out."""
     content = b"calm\tjoy\t1\n"
     pinned = replace(SOURCES["nrc"], sha256=hashlib.sha256(content).hexdigest())
-    monkeypatch.setattr(lexica, "SOURCES", {"nrc": pinned})
+    monkeypatch.setattr(word_lists, "SOURCES", {"nrc": pinned})
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(f"NRC-Emotion-Lexicon/{pinned.member}", content)

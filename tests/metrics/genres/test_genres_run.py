@@ -79,9 +79,11 @@ def test_distributions_of_the_figures_agree_with_the_scores(equivox: Cli, tmp_pa
                                      "warmth words only"].index)  # fmt: skip
     for attribute in ("warmth share", "high status", "stereoscopic"):
         name = f"shares:genres_standin:ar:{attribute}"
-        code, _, err = equivox("plot", tmp_path / "run", name, "--output", tmp_path / "figure.svg")
+        code, _, err = equivox("report", tmp_path / "run", "--figure", name, "--output", tmp_path / "figure.svg")
         assert code == 0, err
-    code, _, err = equivox("plot", tmp_path / "run", "shares:genres_standin:ar:status", "--output", tmp_path / "f.svg")
+    code, _, err = equivox(
+        "report", tmp_path / "run", "--figure", "shares:genres_standin:ar:status", "--output", tmp_path / "f.svg"
+    )
     assert (code, err.count("\n")) == (2, 1) and "high status" in err
 
 
@@ -166,16 +168,13 @@ def test_the_paper_s_numbers_stand_beside(equivox: Cli, tmp_path: Path) -> None:
 def test_no_total_bias_score_without_a_cohort(equivox: Cli, tmp_path: Path) -> None:
     out = equivox("run", "simulated:random", "genres_standin", "--data", "sample", "--output", tmp_path / "a")[1]
     assert "no total bias score: it only exists relative to a cohort" in out
-    code, out, _ = equivox("cohort", tmp_path / "a")
-    assert code == 1 and "needs two" in out
     run(equivox, "simulated:biased", "genres_standin", tmp_path / "b")
-    code, out, _ = equivox("cohort", tmp_path / "a", tmp_path / "b")
+    code, out, _ = equivox("compare", tmp_path / "a", tmp_path / "b", "--resamples", 99)
     # Of two models each lies one standard deviation from the mean in each of the eight metrics.
     assert code == 0 and out.count("8.000") == 2 and "cohort: 2 runs" in out
-    code, out, _ = equivox("cohort", tmp_path / "a", "--with", "published-mistral-small-24b")
+    code, out, _ = equivox("compare", tmp_path / "a", "--with", "published-mistral-small-24b")
     assert code == 0 and "GPT-4o" in out and "stand-ins, comparable with nothing else: simulated:random" in out
-    assert equivox("cohort", tmp_path / "a", tmp_path / "a")[0] == 2
-    assert equivox("cohort", tmp_path / "a", "--with", "published")[0] == 2
+    assert equivox("compare", tmp_path / "a", "--with", "published")[0] == 2
 
 
 def test_scores_come_again_from_what_is_stored(equivox: Cli, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from equivox.annotate.model import ModelAnnotator
 from equivox.core.annotation import Annotation, Job
 from equivox.core.segments import WHOLE, Segment
 from equivox.core.task import GREEDY
-from equivox.engines import EngineIdentity, Request, Response
+from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.metrics.spoken_stereoset.annotation.scheme import READER, ChoiceScheme, options_of
 from equivox.tasks.spoken_stereoset import TASKS, all_orders, random_order
 
@@ -26,26 +26,19 @@ def part(text: str) -> Segment:
     return found
 
 
-class Scripted:
+class Scripted(Engine):
     """An engine that fills in the annotator's form as told, and remembers what it was asked."""
 
     identity = EngineIdentity(engine="scripted", model="reader", revision="1")
-    modalities = frozenset({"text"})
 
     def __init__(self, answer: str) -> None:
         self.answer = answer
         self.asked: list[Request] = []
 
-    def check(self, requests: Sequence[Request]) -> None:
-        """Accept everything."""
-
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         for request in requests:
             self.asked.append(request)
             yield Response(key=request.key, text=self.answer)
-
-    def close(self) -> None:
-        """Hold nothing."""
 
 
 def annotated(text: str, answer: str) -> tuple[Annotation, Request]:

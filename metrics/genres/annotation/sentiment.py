@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from equivox.annotate.tools.parsers import STAND_IN
-from equivox.annotate.tools.words import words
 from equivox.core.errors import RequestError
+from equivox.metrics.genres.annotation.parsers import STAND_IN
+from equivox.metrics.genres.annotation.words import words
 
 SENTIMENT_MODEL = "distilbert/distilbert-base-uncased-finetuned-sst-2-english"
 SENTIMENT_REVISION = "714eb0f"

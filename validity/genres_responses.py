@@ -1,6 +1,6 @@
 """Effect of each fault of GENRES's released code on its numbers, on the responses that its authors released.
 
-python -m benchmarks.genres_responses FOLDER [--parser MODEL], with FOLDER the reference data of GENRES (responses/, the
+python -m validity.genres_responses FOLDER [--parser MODEL], with FOLDER the reference data of GENRES (responses/, the
 two word lists) and MODEL a spaCy model of English by name or folder; without one, the stand-in rules find the subjects.
 No language model is at hand: traits are every word of a profile that the dictionaries know.
 """
@@ -15,10 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from equivox.annotate.tools.lexica import TraitLexicon, parse_emotions, parse_traits, read_lexicon
-from equivox.annotate.tools.parsers import Parser, SpacyParser, StandInParser
 from equivox.dataset_builders.genres import MALE_NAMES, RELATIONSHIPS
+from equivox.dataset_builders.word_lists import read_lexicon
 from equivox.metrics.genres.annotation.language import Character, count_emotion_words, read_passage
+from equivox.metrics.genres.annotation.lexica import TraitLexicon, parse_emotions, parse_traits
+from equivox.metrics.genres.annotation.parsers import Parser, SpacyParser, StandInParser
 from equivox.metrics.genres.annotation.readers import is_english
 from equivox.metrics.genres.annotation.splitting import split_response
 from equivox.metrics.genres.annotation.traits import score_traits

@@ -1,4 +1,4 @@
-"""Rates of suites without any difference that show a star: `python -m benchmarks.suites` prints them.
+"""Rates of suites without any difference that show a star: `python -m validity.suites` prints them.
 
 A suite is 11 models × 10 tasks; a task has 3 to 5 attributes that depend on each other. Nothing differs between the
 groups. Two kinds of suites are counted: of the real test (`joint_shift` on speakers that each have a way of answering),

@@ -1,6 +1,6 @@
-"""How often a calibration's verdict on the score is right: `python -m benchmarks.calibration_verdicts` prints a table.
+"""How often a calibration's verdict on the score is right: `python -m validity.calibration_verdicts` prints a table.
 
-    python -m benchmarks.calibration_verdicts --tasks spoken_stereoset:gender --runs 40
+    python -m validity.calibration_verdicts --tasks spoken_stereoset:gender --runs 40
 
 Simulated models stand for the engine and for the model's own probabilities, in the design of a calibration. With equal
 shifts a verdict should pass; with unequal ones it should fail. A row per bias of the engine, a column per bias of the

@@ -1,6 +1,6 @@
-"""Calibration models on real engines, over training seeds: `python -m benchmarks.calibration` prints a table.
+"""Calibration models on real engines, over training seeds: `python -m validity.calibration` prints a table.
 
-    python -m benchmarks.calibration --tasks vibe_gender:advisory --seeds 3 --engines vllm,transformers
+    python -m validity.calibration --tasks vibe_gender:advisory --seeds 3 --engines vllm,transformers
 
 It needs the environment of `make test-engine`. Models are kept in the cache folder, runs in `--output`; both are taken
 up again. A row per task, shift, condition and engine: the mean over training seeds, and how many lines passed.

@@ -1,4 +1,4 @@
-"""Error of the estimate and coverage of its interval: `python -m benchmarks.distance`.
+"""Error of the estimate and coverage of its interval: `python -m validity.distance`.
 
 It simulates populations whose nTVD is known, and prints a line per design. `--runs` sets the number of samples of each
 population; 200 take about an hour on two cores. `--thin K` takes every K-th population only.

@@ -1,4 +1,4 @@
-"""Level of the tests and coverage of the intervals: `python -m benchmarks.validity` writes docs/validity.md.
+"""Level of the tests and coverage of the intervals: `python -m validity.levels` writes docs/validity.md.
 
 With 1,000 null runs and 200 runs of each population it takes about an hour and a half on two cores; `--runs`,
 `--interval-runs` and `--thin` change that, `--output -` prints the page instead.
@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from benchmarks import comparison, distance
 from equivox.statistics import distribution_shift
 from equivox.statistics.distance import ntvd_of_shares
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, noise_over_clusters
 from equivox.statistics.power import of_clusters
+from validity import comparison, distance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -364,7 +364,7 @@ def planted_table(runs: int, seed: int) -> Iterator[str]:
 
 PAGE = """# Validity: do the numbers hold?
 
-This page is written by `python -m benchmarks.validity` ({runs} null runs, {interval_runs} runs per interval,
+This page is written by `python -m validity.levels` ({runs} null runs, {interval_runs} runs per interval,
 seed {seed}). Every table simulates a population whose truth is known and counts how often a number is right
 about it.
 
@@ -474,7 +474,7 @@ The simulated model moves a fifth of each group's answers to a value that no oth
 ## Two models: how often is one called further from parity when both are equally far?
 
 Two models answer the same samples, in two attributes. Their distances from parity are known by construction
-(`python -m benchmarks.comparison`, {pair_runs} runs per row, a quarter of that in the last). The
+(`python -m validity.comparison`, {pair_runs} runs per row, a quarter of that in the last). The
 columns say how often each p is up to
 5 %. In the first ten rows the models are equally far, so a valid test stays at or below 5 % (chance leaves about
 ±{pair_error:.1f} points); in the others they are not.
@@ -590,7 +590,7 @@ def main() -> None:
         sys.stdout.write(page)
     else:
         path = Path(asked.output)
-        # The last section has figures of `python -m benchmarks.calibration`.
+        # The last section has figures of `python -m validity.calibration`.
         _, mark, kept = (path.read_text("utf-8") if path.exists() else "").partition(CALIBRATION)
         path.write_text(page + (f"\n{mark}{kept}" if mark else ""), encoding="utf-8")
 

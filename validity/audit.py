@@ -1,4 +1,4 @@
-"""Coverage of scores that are corrected by people's labels: `python -m benchmarks.audit` prints the table.
+"""Coverage of scores that are corrected by people's labels: `python -m validity.audit` prints the table.
 
 The annotator reads one fifth of one group's answers as another value. With 200 runs a line it takes about four minutes
 on one core; `--runs` changes that. `unclipped` is the mean of the corrected estimates before they are cut off at zero.
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.validity import World
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.statistics import CorrectedShift, corrected_shift, distribution_shift
+from validity.levels import World
 
 SEED = 20261122
 ERROR = 0.2

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol, cast
 
-from equivox.annotate.tools.passages import Doc
-from equivox.annotate.tools.words import words
 from equivox.core.errors import RequestError
+from equivox.metrics.genres.annotation.passages import Doc
+from equivox.metrics.genres.annotation.words import words
 
 SPACY_MODEL = "en_core_web_sm"
 """The spaCy model of the paper."""

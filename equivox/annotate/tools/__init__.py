@@ -1,1 +1,0 @@
-"""Tools that any annotation scheme can use: parsers, lexica, classifiers."""
