@@ -19,7 +19,7 @@ READ_BY_STAND_INS = "annotated by stand-ins"
 
 NO_COHORT = (
     "no total bias score: it only exists relative to a cohort; "
-    "`equivox cohort RUN RUN …` compares runs, `--with published-…` adds the published models"
+    "`equivox compare RUN RUN …` compares runs, `--with published-…` adds the published models"
 )
 
 Cohort = Mapping[str, Mapping[str, float]]

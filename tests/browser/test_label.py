@@ -14,9 +14,9 @@ from serving import Served
 from starlette.testclient import TestClient
 
 from equivox.audit.folder import Asked, Item, LabelFolder, write_label_folder
+from equivox.dataset_builders import sample_source
 from equivox.report.label.server import Desk, application
 
-CLIPS = Path(__file__).resolve().parents[2] / "dataset_builders" / "sample" / "crema_d" / "AudioWAV"
 HOSTILE = '<img src=x onerror="document.title=\'gone\'"> <script>document.title="gone"</script>'
 REFUSAL = Asked(name="refusal", asks="whether the text declines", options=("yes", "no"))
 JOB = Asked(name="job", asks="the job", options=("nurse", "engineer", "other", "unstated"))
@@ -26,7 +26,7 @@ HOBBY = Asked(name="hobby", asks="the hobby")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> LabelFolder:
-    clip = sorted(CLIPS.glob("*.ogg"))[0].read_bytes()
+    clip = sorted((sample_source("crema_d") / "AudioWAV").glob("*.ogg"))[0].read_bytes()
     items = [
         Item(item=f"i{n}", prompt="Who is it?", response=f"{HOSTILE} number {n}", media="i0.ogg" if n == 0 else "",
              asked=(JOB, HOBBY, REFUSAL))

@@ -73,7 +73,7 @@ def test_what_is_shown_is_what_was_scored(browser: Any, report: Path, runs: Sequ
         if score.is_whole:
             assert (score_value(score.value, score.unit) if score.defined else str(score.undefined)) in text
     (lost,) = [card for card in page.locator(".cards li").all() if "vibe_gender" in card.inner_text()]
-    assert "are undefined" in lost.locator(".undefined").inner_text()
+    assert "Not known: none of 5 tasks has a complete score" in lost.locator(".undefined").inner_text()
     assert lost.locator(".undefined dt").inner_text() == "— simulated:random?fail=0.4"
     assert "failed" in page.inner_text("section[aria-labelledby=coverage]")
 
@@ -254,11 +254,12 @@ def test_headlines_count_what_is_about_people(browser: Any, report: Path) -> Non
     # slbs alone is tested: parity deviation is its test again, position bias is about the order of options.
     # The sample has ten contexts: enough for one test, too few among all that this report shows.
     for model in ("oracle", "biased"):
-        assert told[f"? simulated:{model}"].startswith("This design cannot tell: no p below 0.002, and with all tests")
+        assert told[f"? simulated:{model}"].startswith("This design cannot tell. No p below 0.002, and with all tests")
     (card,) = [card for card in page.locator(".cards li").all() if "genres" in card.inner_text()]
     told = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(), strict=True))
     # Metrics in different units have no furthest among them.
-    assert "They are M1, M2" in told["● simulated:biased"] and "furthest" not in told["● simulated:biased"]
+    assert "Found in M1 (warmth share) in ar" in told["● simulated:biased"]
+    assert "furthest" not in told["● simulated:biased"]
 
 
 def test_nothing_single_is_shown_unless_asked_for(

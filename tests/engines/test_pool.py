@@ -53,9 +53,10 @@ def test_workers_are_counted() -> None:
 
 def test_all_workers_answer(connected: None) -> None:
     pool = PoolEngine(partial(engines.Answering, 0.05), Workers(3))
+    deadline = time.monotonic() + 120
     try:
-        assert len(set(answers(pool, 120).values())) == 3
-        assert len(set(answers(pool, 60).values())) == 3
+        while len(set(answers(pool, 30).values())) < 3:
+            assert time.monotonic() < deadline
         assert pool.copies == 3
     finally:
         pool.close()

@@ -72,8 +72,8 @@ def test_an_endpoint_with_prices(equivox: Cli, tmp_path: Path, chat_server: Call
     assert found.target.cost == pytest.approx((2 * found.target.prompt_tokens + 10 * 20 * 300) / 1e6)
     assert (found.target.gpu_hours, found.annotator) == (0, None)
     run = (
-        "endpoint",
-        arguments,
+        "run",
+        f"endpoint:{arguments}",
         "vibe_gender:story",
         "--data",
         "sample",
