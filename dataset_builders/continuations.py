@@ -8,9 +8,9 @@ from math import isnan
 from statistics import fmean
 
 from equivox.core.errors import RequestError
-from equivox.core.metric import CorpusDescription
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.task import Column
+from equivox.dataset_builders.base import CorpusDescription
 from equivox.dataset_builders.spoken_stereoset import KINDS
 
 _NAN = float("nan")

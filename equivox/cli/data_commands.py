@@ -49,25 +49,25 @@ def _describe(corpus: str, data: str, figure: Path | None) -> None:
     """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
     from equivox.cli.figure_files import figure_format, write_figure
     from equivox.cli.show import console, progress_bars
-    from equivox.core.errors import RequestError
+    from equivox.core.errors import RequestError, nearest
     from equivox.core.files import refuse_unusable
     from equivox.core.task import DataSource
+    from equivox.dataset_builders import builders
     from equivox.dataset_builders.corpus import open_corpus
     from equivox.report.table import Table, print_tables
-    from equivox.tasks.registry import builtin_tasks
 
     if figure is not None:
         refuse_unusable(figure, "figure")
         figure_format(figure, "figure")
-    tasks = builtin_tasks().values()
-    facts = {task.data.corpus: task.metric.corpus_facts for task in tasks if task.metric.corpus_facts}
-    described = facts.get(corpus)
-    if described is None:
-        raise RequestError(f"nothing describes the corpus {corpus!r}; known: {', '.join(facts)}")
+    known = builders()
+    if corpus not in known:
+        raise RequestError(f"unknown corpus {corpus!r}{nearest(corpus, known)}; `equivox data list` names all")
     samples = open_corpus(DataSource(corpus=corpus), data).samples
     with progress_bars(quiet=False) as progress:
-        diverse = figure is not None
-        found = described([s.columns for s in samples], [s.duration_s for s in samples], diverse, progress)
+        columns_of, seconds = [s.columns for s in samples], [s.duration_s for s in samples]
+        found = known[corpus].describe(columns_of, seconds, figure is not None, progress)
+    if found is None:
+        raise RequestError(f"nothing describes the corpus {corpus!r} further than `equivox data list` does")
     lines = found.rows
     columns = list(lines[0]) if lines else []
     align = "".join("l" if name in {columns[0], "groups"} else "r" for name in columns)

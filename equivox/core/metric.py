@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from equivox.core.errors import RequestError
-from equivox.core.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -287,23 +286,6 @@ class Measure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusDescription:
-    """Description of a corpus: rows by heading, and numbers of single texts whose distribution can be drawn.
-
-    `distributions` are by the name of a part of the corpus; `quantity` says what the numbers are.
-    """
-
-    rows: Sequence[Mapping[str, str]]
-    distributions: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    quantity: str = ""
-
-
-CorpusFacts = Callable[[Sequence[Mapping[str, Any]], Sequence[float | None], bool, Progress], CorpusDescription]
-"""Function of a corpus's columns, the seconds of each sample, whether to compare texts (slow) and a progress callback
-that describes the corpus."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Panel:
     """A section of the report in addition to the scores of whole tasks: figures or tables of one kind.
 
@@ -387,7 +369,6 @@ class Metric:
     cohort: Cohort | None = None
     overlap: Callable[[Sequence[tuple[str, Path]]], Sequence[Overlap]] | None = field(default=None, repr=False)
     columns: Callable[[], Sequence[ColumnMetric[...]]] | None = field(default=None, repr=False)
-    corpus_facts: CorpusFacts | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         names = [measure.name for measure in self.measures]

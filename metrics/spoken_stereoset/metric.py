@@ -9,7 +9,6 @@ from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
 from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.task import Task
-from equivox.dataset_builders.continuations import corpus_facts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +94,6 @@ METRIC = Metric(
             measure="slbs",
         ),
     ),
-    corpus_facts=corpus_facts,
     columns=column_metrics,
     glossary=(
         (

@@ -102,6 +102,6 @@ def test_the_command_describes_the_sample(equivox: Cli, tmp_path: Path) -> None:
     code, out, _ = equivox(*command)
     assert code == 0 and "gender" in out and "ROUGE-L" not in out
     code, _, err = equivox("data", "list", "crema_d", "--data", "sample")
-    assert code == 2 and "known: spoken_stereoset" in err
+    assert code == 2 and "nothing describes the corpus" in err
     code, _, err = equivox("data", "list", "spoken_stereoset")
     assert code == 2 and "give both" in err
