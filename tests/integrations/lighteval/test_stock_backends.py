@@ -41,7 +41,7 @@ def answers_of(model: str, tasks: str, *, limit: int) -> dict[str, str]:
     engine = open_engine(model, chosen)
     answers = {}
     for task in chosen:
-        requests = [p.request for p in make_plan([task], corpora, engine.identity, limit=limit).requests]
+        requests = make_plan([task], corpora, engine.identity, limit=limit).requests()
         texts = {response.key: response.text or "" for response in engine.generate(requests)}
         answers |= {f"{task.name}|0 {place}": texts[request.key] for place, request in enumerate(requests)}
     return answers
