@@ -43,14 +43,15 @@ class GenerationParameters:
 def sort_arguments(
     arguments: Mapping[str, Any],
     *,
-    known: Collection[str],
+    known: Collection[str] | None,
     aliases: Mapping[str, str],
     refused: Mapping[str, tuple[Any, str]],
 ) -> dict[str, Any]:
     """Return `arguments` under the engine's names.
 
-    `aliases` maps other names to them; `refused` maps arguments without a meaning to the one accepted value (None:
-    there is none) and the reason. Raises RequestError for these, for unknown names and for arguments given twice.
+    `known` holds the engine's names (None: the engine looks at them itself) and `aliases` maps other names to them.
+    `refused` maps arguments without a meaning to the one accepted value (None: there is none) and the reason. Raises
+    RequestError for these, for unknown names and for arguments given twice.
 
     >>> sort_arguments({"model_name": "m"}, known=["model"], aliases={"model_name": "model"}, refused={})
     {'model': 'm'}
@@ -62,13 +63,18 @@ def sort_arguments(
             harmless, reason = refused[name]
             if value is None or value != harmless:
                 raise RequestError(f"model argument {given}={value!r} cannot be used: {reason}")
-        elif name not in known:
-            raise RequestError(f"unknown model argument {given!r}{nearest(given, {*known, *aliases})}")
+        elif known is not None and name not in known:
+            raise unknown_argument(given, {*known, *aliases})
         elif name in found:
             raise RequestError(f"model argument {name} is given twice, as {given} and by another name; give one")
         else:
             found[name] = value
     return found
+
+
+def unknown_argument(given: str, known: Collection[str]) -> RequestError:
+    """Return the error for a model argument that the engine does not have; `known` are those that it has."""
+    return RequestError(f"unknown model argument {given!r}{nearest(given, known)}")
 
 
 def generation_parameters(given: Any, known: Mapping[str, str]) -> dict[str, Any]:

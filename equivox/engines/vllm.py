@@ -27,7 +27,7 @@ from equivox.engines.limits import (
 )
 from equivox.engines.messages import split_thinking, user_message
 from equivox.engines.quiet import Noise, one_line
-from equivox.engines.vllm_arguments import VLLMArguments, engine_fields, version
+from equivox.engines.vllm_arguments import VLLMArguments, refuse_missing_vllm, version
 from equivox.engines.vllm_loading import batch_invariant, configuration, load, media_limits, unload
 from equivox.engines.vllm_needs import adapters, refuse_missing_package, refuse_wrong_adapters
 
@@ -80,9 +80,10 @@ class VLLMEngine(Engine):
     def from_args(cls, arguments: Mapping[str, Any]) -> VLLMEngine:
         """Build from `lighteval vllm` or EngineArgs arguments; nothing heavy is imported.
 
-        Raises RequestError when vLLM is not installed, an argument is unknown or the model cannot be found.
+        Raises RequestError when vLLM is not installed, an argument has no meaning here or the model cannot be found.
         """
-        parsed = VLLMArguments.parse(arguments, engine_fields())
+        refuse_missing_vllm()
+        parsed = VLLMArguments.parse(arguments)
         engine = parsed.engine
         return cls(
             parsed,

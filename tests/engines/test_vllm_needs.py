@@ -25,10 +25,6 @@ from equivox.engines.vllm_needs import (
 )
 
 PHI = {"audio": "speech-lora", "image": "vision-lora"}
-FIELDS = frozenset(
-    {"model", "enable_lora", "max_lora_rank", "max_loras", "default_mm_loras"}
-    | {"trust_remote_code", "dtype", "max_model_len", "structured_outputs_config", "media_io_kwargs"}
-)
 
 
 def checkpoint(architecture: str, **config: Any) -> Checkpoint:
@@ -91,13 +87,13 @@ def test_what_needs_no_adapter_is_not_refused() -> None:
 )
 def test_adapters_that_vllm_would_ignore_or_not_find_are_one_line(given: dict[str, Any], message: str) -> None:
     with pytest.raises(RequestError, match=message) as caught:
-        VLLMArguments.parse({"model_name": "org/tiny"} | given, FIELDS)
+        VLLMArguments.parse({"model_name": "org/tiny"} | given)
     assert "\n" not in str(caught.value)
 
 
 def test_the_published_file_gives_what_the_model_needs() -> None:
     declared = read_config_file(ModelFile, "phi-4-multimodal-instruct", "models")
-    parsed = VLLMArguments.parse(declared.model_parameters, FIELDS)
+    parsed = VLLMArguments.parse(declared.model_parameters)
     given = adapters(parsed.engine)
     refuse_wrong_adapters(given, checkpoint("Phi4MMForCausalLM"), [asks("audio"), asks("image")])
     # The identity has names, not places.
