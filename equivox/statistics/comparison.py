@@ -13,6 +13,7 @@ from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Bools, Floats, Ints
 from equivox.statistics.encode import Design, cross_count, encode_design, encode_values
 from equivox.statistics.estimate import estimate_shift
+from equivox.statistics.held import standard
 from equivox.statistics.inputs import EncodedValues, LabelColumn, ValueColumn
 from equivox.statistics.intervals import TINY, spreads
 from equivox.statistics.noise import N_NOISE, Noise, noise_of
@@ -84,6 +85,8 @@ def compare_shift(
     groups: LabelColumn,
     *,
     clusters: LabelColumn,
+    strata: LabelColumn | None = None,
+    blocks: LabelColumn | None = None,
     min_count: int = 10,
     n_resamples: int = 10_000,
     confidence: float = 0.95,
@@ -96,8 +99,8 @@ def compare_shift(
     values_a, values_b
         The values of each model for each sample, in the same order of samples; forms as `values` in
         `distribution_shift`. A sample without a value from either model is dropped for both, and counted.
-    groups, clusters
-        One label per sample; a cluster carries one group. Also as `EncodedLabels`.
+    groups, clusters, strata, blocks
+        One label per sample, as in `distribution_shift`. What is held equal there is held equal here.
     min_count
         Values seen fewer times over both models together are removed.
     n_resamples
@@ -140,6 +143,8 @@ def compare_shift(
         {"values": values_b},
         groups,
         clusters=clusters,
+        strata=strata,
+        blocks=blocks,
         min_count=min_count,
         n_resamples=n_resamples,
         confidence=confidence,
@@ -153,6 +158,8 @@ def compare_joint_shift(
     groups: LabelColumn,
     *,
     clusters: LabelColumn,
+    strata: LabelColumn | None = None,
+    blocks: LabelColumn | None = None,
     weights: Mapping[str, float] | None = None,
     min_count: int = 10,
     n_resamples: int = 10_000,
@@ -172,7 +179,7 @@ def compare_joint_shift(
     weights
         The weight of each attribute in the mean, above zero; an attribute without one has weight 1. Weights are scaled
         to sum to one over the attributes that are compared. None for equal weights.
-    groups, clusters, min_count, n_resamples, confidence, rng
+    groups, clusters, strata, blocks, min_count, n_resamples, confidence, rng
         As in `compare_shift`.
 
     Returns
@@ -214,7 +221,7 @@ def compare_joint_shift(
     for name, weight in weight_of.items():
         if not weight > 0:
             raise RequestError(f"`weights` has {weight} for {name!r}: use a number above zero")
-    design = encode_design(groups, clusters, None)
+    design = encode_design(groups, clusters, strata, blocks)
     if design.cluster_of_row is None or design.group_of_cluster is None:
         raise RequestError("`clusters` is None: name the unit that carries the group")
     used = np.zeros(len(design.group_of_row), dtype=bool)
@@ -251,7 +258,7 @@ def compare_joint_shift(
         ci_high=distance.high,
         n_used=n_used,
         n_dropped=n_dropped,
-        n_clusters=len(tables.group),
+        n_clusters=tables.n_units,
         exact=exact,
         attributes=tuple(counted),
         left_out=left_out,
@@ -277,11 +284,20 @@ class _Tables:
         heard = counts.sum(axis=(0, 2)) > 0
         # Clusters are sorted by their answers, so that names do not matter.
         order = np.lexsort([*counts[0][heard].T, *counts[1][heard].T])
-        self.counts = counts[:, heard][:, order].astype(np.float64)
-        self.group: Ints = np.asarray(design.group_of_cluster)[heard][order]
         self.n_groups = n_groups = len(design.groups)
-        self.slices = slices
+        self.group: Ints = np.asarray(design.group_of_cluster)[heard][order]
+        held = None if design.held is None else design.held[heard][order]
+        # Both models are weighed alike, by the answers of both, so that their exchange is one of answers alone.
+        both = counts[:, heard][:, order]
         widths = [part.stop - part.start for part in slices]
+        own_weights = standard(both.sum(axis=0), self.group, held, slices, n_groups).weights
+        self.counts = both * np.repeat(own_weights, widths, axis=1)
+        self.cluster_weights = np.zeros((len(heard), 2 * len(slices)))
+        self.cluster_weights[np.flatnonzero(heard)[order]] = np.tile(own_weights, 2)
+        # What is exchanged as one: a cluster, or a unit that is in every group.
+        self.unit: Ints = np.arange(len(order)) if held is None or not design.crossed else _numbered(held)
+        self.n_units = int(self.unit.max()) + 1
+        self.slices = slices
         self._starts = [part.start for part in slices]
         self._attribute = np.repeat(np.arange(len(slices)), widths)
         self._weight = np.repeat(weights, widths) * (100.0 if n_groups == 2 else 50.0 / (n_groups - 1))
@@ -304,6 +320,7 @@ class _Tables:
             self.design,
             [*self.slices, *(slice(part.start + n_values, part.stop + n_values) for part in self.slices)],
             rng,
+            weights=self.cluster_weights,
         )
         most = float(max(1, len(self.group) - self.n_groups))
         return replace(
@@ -381,6 +398,12 @@ def _count(name: str, values_a: ValueColumn, values_b: ValueColumn, design: Desi
     return _Counted(counts, (samples[~of_b], samples[of_b]), (codes[~of_b], codes[of_b]), used)
 
 
+def _numbered(codes: Ints) -> Ints:
+    """Return the codes numbered from 0 in the order in which they are first seen."""
+    _, first, number = np.unique(codes, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[number], dtype=np.int64)
+
+
 def _slices(counted: Sequence[_Counted]) -> Iterator[slice]:
     start = 0
     for own in counted:
@@ -396,20 +419,26 @@ def _undefined(design: Design, counts: Ints) -> str | None:
         return "fewer than two values are kept: constant answers show no difference and no fairness"
     heard = np.asarray(design.group_of_cluster)[counts.sum(axis=(0, 2)) > 0]
     empty = [name for code, name in enumerate(design.groups) if not (heard == code).any()]
-    return f"no sample that both models answered in group {', '.join(map(repr, empty))}" if empty else None
+    if empty:
+        return f"no sample that both models answered in group {', '.join(map(repr, empty))}"
+    if design.held is not None:
+        with_answers = counts.sum(axis=(0, 2)) > 0
+        cells = np.unique(design.held[with_answers] * len(design.groups) + heard)
+        if np.bincount(cells // len(design.groups)).max() < len(design.groups):
+            return f"no {design.held_by} has answers of both models in all groups: nothing to compare"
+    return None
 
 
 def _swapped(tables: _Tables, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, bool]:
     """Return the difference of nTVD with the two models exchanged in some clusters, B."""
     a, b = tables.counts
-    n_clusters = len(a)
     base_a, base_b = tables.by_group()
     of = [tables.group == code for code in range(tables.n_groups)]
     parts = []
-    for pattern in swaps(n_clusters, n_resamples, tables.n_groups * max(a.shape), rng):
-        moved = np.stack([pattern[:, mine] @ (b - a)[mine] for mine in of], axis=1)
+    for pattern in swaps(tables.n_units, n_resamples, tables.n_groups * max(a.shape), rng):
+        moved = np.stack([pattern[:, tables.unit[mine]] @ (b - a)[mine] for mine in of], axis=1)
         parts.append(tables.ntvd(base_a + moved) - tables.ntvd(base_b - moved))
-    return np.concatenate(parts), all_swaps(n_clusters, n_resamples)
+    return np.concatenate(parts), all_swaps(tables.n_units, n_resamples)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,15 @@ import numpy as np
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.arrays import Ints
-from equivox.statistics.inputs import LabelColumn, ValueCodes
+from equivox.statistics.inputs import LabelCodes, LabelColumn, ValueCodes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The group, cluster and stratum of every response, as codes into sorted names."""
+    """The group, cluster and stratum of every response, as codes into sorted names.
+
+    In a crossed design each unit is in every group. A cluster is then a unit in one group, and its unit is the stratum.
+    """
 
     groups: tuple[str, ...]
     group_of_row: Ints
@@ -26,7 +29,27 @@ class Design:
     stratum_of_cluster: Ints | None
     block_of_cluster: Ints | None = None
     item_of_row: Ints | None = None
+    crossed: bool = False
     notes: tuple[str, ...]
+
+    @property
+    def paired(self) -> bool:
+        """Whether strata hold one cluster of each group at most, such as an item that was given to every group."""
+        if self.held is None or self.group_of_cluster is None:
+            return False
+        return int(np.unique(self.held * len(self.groups) + self.group_of_cluster, return_counts=True)[1].max()) == 1
+
+    def n_units(self, rows: Ints) -> int:
+        """Return the number of units among the responses `rows`: clusters, or what is in every group; 0 without any."""
+        if self.cluster_of_row is None:
+            return 0
+        own = self.cluster_of_row[rows]
+        return len(np.unique(own if not self.crossed else np.asarray(self.stratum_of_cluster)[own]))
+
+    @property
+    def held_by(self) -> str:
+        """The word for what is held equal."""
+        return "unit" if self.crossed else "stratum or block"
 
     @property
     def held(self) -> Ints | None:
@@ -54,13 +77,13 @@ def encode_design(
     blocks: LabelColumn | None = None,
     items: LabelColumn | None = None,
 ) -> Design:
-    """Check that every cluster carries one group and return the design as codes.
+    """Return the design as codes: nested if every cluster carries one group, crossed if every one is in all groups.
 
     Raises
     ------
     RequestError
-        No rows; a column of another length; a missing label; a cluster seen in two groups or in two blocks; strata or
-        blocks without clusters.
+        No rows; a column of another length; a missing label; clusters of which some are in one group and some in
+        several; a cluster in two blocks; strata or blocks without clusters.
     """
     group = inputs.labels(groups, "groups")
     group_of_row, n = group.codes, len(group.codes)
@@ -89,11 +112,9 @@ def encode_design(
     inputs.same_length("groups", n, {"clusters": len(cluster.codes)})
     group_of_cluster, torn = _carried(group_of_row, cluster.codes, len(cluster.names))
     if torn is not None:
-        seen = [group.names[code] for code in np.unique(group_of_row[cluster.codes == torn])]
-        raise RequestError(
-            f"`clusters` has {cluster.names[torn]!r} in more than one group ({', '.join(seen)}): "
-            "a cluster carries one group; use different names in different groups"
-        )
+        for name, given in (("strata", strata), ("blocks", blocks)):
+            inputs.same_length("groups", n, {} if given is None else {name: len(inputs.labels(given, name).codes)})
+        return _crossed(group, cluster, item_of_row)
     notes: tuple[str, ...] = ()
     stratum_names, stratum_of_cluster = None, None
     if strata is not None:
@@ -126,6 +147,40 @@ def encode_design(
         block_of_cluster=block_of_cluster,
         item_of_row=item_of_row,
         notes=notes,
+    )
+
+
+def _crossed(group: LabelCodes, unit: LabelCodes, item_of_row: Ints | None) -> Design:
+    """Return the design in which every unit is in every group; RequestError with the numbers if only some are."""
+    n_groups = len(group.names)
+    cell = unit.codes * n_groups + group.codes
+    present, cluster_of_row = np.unique(cell, return_inverse=True)
+    unit_of_cluster, group_of_cluster = np.divmod(present, n_groups)
+    groups_of_unit = np.bincount(unit_of_cluster, minlength=len(unit.names))
+    if groups_of_unit.min() < n_groups:
+        first = int(groups_of_unit.argmin())
+        seen = [group.names[code] for code in group_of_cluster[unit_of_cluster == first]]
+        numbers = ", ".join(
+            f"{(groups_of_unit == size).sum()} in {size}" for size in np.unique(groups_of_unit)[::-1].tolist()
+        )
+        raise RequestError(
+            f"`clusters` has units in one group and units in several: of {len(unit.names)}, {numbers} of {n_groups} "
+            f"groups ({unit.names[first]!r} in {', '.join(seen)}); give every unit to one group, or every unit to all"
+        )
+    return Design(
+        groups=group.names,
+        group_of_row=group.codes,
+        clusters=tuple(
+            f"{unit.names[own]} in {group.names[code]}"
+            for own, code in zip(unit_of_cluster, group_of_cluster, strict=True)
+        ),
+        cluster_of_row=cluster_of_row,
+        group_of_cluster=group_of_cluster,
+        strata=unit.names,
+        stratum_of_cluster=unit_of_cluster,
+        item_of_row=item_of_row,
+        crossed=True,
+        notes=("every unit is in every group: groups are compared, and permuted, within units",),
     )
 
 

@@ -21,6 +21,7 @@ def invert(
     confidence: float,
     *,
     alike: bool = False,
+    rejected: bool = False,
 ) -> tuple[float, float]:
     """Return the interval of population shifts that are compatible with the observed one.
 
@@ -52,6 +53,9 @@ def invert(
     alike
         Whether part of the noise is only supposed (`Noise.alike`). Then the upper limit is at least the distance that
         noise alone stays below with the probability `confidence`.
+    rejected
+        Whether the test rejects a shift of zero at the level 1 - confidence. It looks to one side, since a distance has
+        no other. Then the lower limit is above zero: where half of the level does not lift it, the whole level does.
 
     Returns
     -------
@@ -77,6 +81,8 @@ def invert(
 
     sparsest, densest = spreads(deviations, noise, errors, slices)
     low, high = limit(sparsest, 1.0 - tail), limit(densest, tail)
+    if rejected and low == 0.0:
+        low = limit(sparsest, confidence)
     # An observed distance below nearly all of noise would leave nothing: the interval is never narrower than the noise.
     lengths = distance(noise)
     high = max(high, low + float(np.quantile(lengths, 1.0 - tail) - np.quantile(lengths, 0.5)))

@@ -34,14 +34,16 @@ class Noise:
     """The sampling error of the groups' distributions: normal, with an estimated covariance.
 
     `factors` has one R x V array per group; factorᵀ factor is the covariance of P_g. `supposed` has further rows, for
-    groups whose clusters are alike. `degrees` is the number of degrees of freedom of each attribute's noise,
-    `joint_degrees` that of all attributes together.
+    groups whose clusters are alike. `shared`, R x G x V, is noise that the groups have together, since the same units
+    are in all of them; it is that of the deviations P_g - P̄. `degrees` is the number of degrees of freedom of each
+    attribute's noise, `joint_degrees` that of all attributes together.
     """
 
     factors: list[Floats]
     degrees: tuple[float, ...]
     joint_degrees: float
     supposed: list[Floats] | None = None
+    shared: Floats | None = None
 
     @property
     def alike(self) -> bool:
@@ -51,18 +53,19 @@ class Noise:
     def errors(self, *, seen: bool = False) -> Floats:
         """Return the standard error of each deviation P_g - P̄, G x V; with `seen`, without what is only supposed."""
         whole = self.factors if seen or self.supposed is None else self._whole()
-        return np.sqrt(_of_deviations(np.stack([(own**2).sum(axis=0) for own in whole])))
+        variances = _of_deviations(np.stack([(own**2).sum(axis=0) for own in whole]))
+        return np.sqrt(variances if self.shared is None else variances + (self.shared**2).sum(axis=0))
 
     def _whole(self) -> list[Floats]:
         supposed = self.supposed or [factor[:0] for factor in self.factors]
         return [np.concatenate(both) for both in zip(self.factors, supposed, strict=True)]
 
-    def draw(self, n_draws: int, rng: np.random.Generator) -> Floats:
+    def draw(self, n_draws: int, rng: np.random.Generator, *, seen: bool = False) -> Floats:
         """Draw deviations under the noise alone, B x G x V, from a normal distribution with this covariance.
 
-        The draws do not depend on the order of the groups.
+        The draws do not depend on the order of the groups. With `seen`, what is only supposed takes no part.
         """
-        factors = self._whole()
+        factors = self.factors if seen else self._whole()
         n_columns = factors[0].shape[1]
         n_draws = int(np.clip(MAX_NOISE_CELLS // (len(factors) * n_columns), 500, n_draws))
         order = np.lexsort(np.stack([np.abs(factor).sum(axis=0) for factor in factors]).T[::-1])
@@ -70,6 +73,9 @@ class Noise:
         for code in order.tolist():
             noise[:, code] = rng.standard_normal((n_draws, len(factors[code]))) @ factors[code]
         noise -= noise.mean(axis=1, keepdims=True)
+        if self.shared is not None:
+            flat = self.shared.reshape(len(self.shared), -1)
+            noise += (rng.standard_normal((n_draws, len(flat))) @ flat).reshape(noise.shape)
         return noise
 
     def scales(self, n_draws: int, rng: np.random.Generator) -> tuple[list[Floats], Floats]:
@@ -96,14 +102,26 @@ def _of_deviations(variances: Floats) -> Floats:
     return np.asarray((1 - 1 / n_groups) ** 2 * variances + (total - variances) / n_groups**2, dtype=np.float64)
 
 
-def noise_of(rows: Ints, columns: Ints, design: Design, slices: Sequence[slice], rng: np.random.Generator) -> Noise:
+def noise_of(
+    rows: Ints,
+    columns: Ints,
+    design: Design,
+    slices: Sequence[slice],
+    rng: np.random.Generator,
+    *,
+    weights: Floats | None = None,
+) -> Noise:
     """Return the noise of the groups' distributions: over clusters if there are enough, otherwise over responses.
 
     `rows` and `columns` have one entry per (response, value) pair; attributes are adjacent ranges of `columns`.
+    `weights` are those of the clusters (`equivox.statistics.held`), None where each counts as it is. Where every
+    stratum holds a single cluster of each group, such as an item that was given to all of them, strata are the units.
     """
     n_groups = len(design.groups)
     if design.cluster_of_row is None or design.group_of_cluster is None or not enough_clusters(rows, design):
         return noise_over_responses(rows, columns, design.group_of_row, slices, n_groups)
+    if design.paired:
+        return noise_over_pairs(rows, columns, design, slices, rng, weights=weights)
     return noise_over_clusters(
         rows,
         columns,
@@ -113,7 +131,8 @@ def noise_of(rows: Ints, columns: Ints, design: Design, slices: Sequence[slice],
         slices,
         n_groups,
         rng,
-        block_of_cluster=design.block_of_cluster,
+        stratum_of_cluster=design.held,
+        weights=weights,
     )
 
 
@@ -135,13 +154,15 @@ def noise_over_clusters(
     n_groups: int,
     rng: np.random.Generator,
     *,
-    block_of_cluster: Ints | None = None,
+    stratum_of_cluster: Ints | None = None,
+    weights: Floats | None = None,
 ) -> Noise:
     """Return the noise of the groups' distributions when clusters, two or more in each group, are the units.
 
     Group g's distribution is a ratio of sums over its m clusters; a cluster's pull is its residual
     (x_c - N_c P_g) / N_g, and √(m/(m-1)) makes Σ_c pull pullᵀ an unbiased estimate of the covariance of P_g. With
-    blocks, residuals are taken within a group's block, so that a difference between blocks is no noise.
+    strata, residuals are taken within a group's stratum, so that a difference between strata is no noise. A cluster
+    that is alone in its group's stratum shows no noise; the group's other strata lend it theirs.
 
     A few clusters estimate a large covariance badly. It is therefore shrunk to a simpler one, with weights m - 1 and
     `PRIOR_DEGREES`: the covariance that independent responses would have, times the design effect of the group and
@@ -158,12 +179,16 @@ def noise_over_clusters(
         One entry per (response, value) pair; attributes are adjacent ranges of `columns`.
     group_of_row, cluster_of_row
         The codes of every response.
-    group_of_cluster, block_of_cluster
-        The codes of every cluster.
+    group_of_cluster, stratum_of_cluster
+        The codes of every cluster; without strata None.
+    weights
+        K x A, how much each cluster counts in each attribute; None: as it is.
     """
     n_columns = slices[-1].stop
     n_clusters = len(group_of_cluster)
     counts = cross_count(cluster_of_row[rows], columns, (n_clusters, n_columns)).astype(np.float64)
+    if weights is not None:
+        counts *= np.repeat(weights, [part.stop - part.start for part in slices], axis=1)
     heard = counts.any(axis=1)
     tables = np.stack([counts[group_of_cluster == code].sum(axis=0) for code in range(n_groups)])
     shares = np.concatenate([_rows_to_one(tables[:, part]) for part in slices], axis=1)
@@ -174,7 +199,7 @@ def noise_over_clusters(
     for code in range(n_groups):
         mine = heard & (group_of_cluster == code)
         own = counts[mine]
-        pulls, freedom = _pulls(own, None if block_of_cluster is None else block_of_cluster[mine], slices)
+        pulls, freedom = _pulls(own, None if stratum_of_cluster is None else stratum_of_cluster[mine], slices)
         pulls = pulls[np.lexsort(pulls.T[::-1])]
         stacked = [pulls * np.sqrt(freedom / (freedom + PRIOR_DEGREES))]
         simple = np.zeros(n_columns)
@@ -210,19 +235,29 @@ def _rows_to_one(table: Floats) -> Floats:
     return np.asarray(table / np.maximum(table.sum(axis=1, keepdims=True), 1), dtype=np.float64)
 
 
-def _pulls(own: Floats, block: Ints | None, slices: Sequence[slice]) -> tuple[Floats, float]:
-    """Return the pulls of a group's clusters on its distribution, and their degrees of freedom."""
+def _pulls(own: Floats, stratum: Ints | None, slices: Sequence[slice]) -> tuple[Floats, float]:
+    """Return the pulls of a group's clusters on its distribution, and their degrees of freedom.
+
+    Only strata with two clusters of the group or more have pulls. They are lengthened by what the lone clusters of
+    other strata add, whose noise is taken to be like theirs. Where every cluster is alone, strata are no longer told
+    apart, which is careful: a difference between strata then counts as noise.
+    """
     sizes = [own[:, part].sum() for part in slices]
-    blocks = np.zeros(len(own), dtype=np.int64) if block is None else np.unique(block, return_inverse=True)[1]
-    if np.bincount(blocks).min() < 2:
-        blocks = np.zeros(len(own), dtype=np.int64)
+    strata = np.zeros(len(own), dtype=np.int64) if stratum is None else np.unique(stratum, return_inverse=True)[1]
+    members = np.bincount(strata)
+    if members.max() < 2:
+        strata, members = np.zeros(len(own), dtype=np.int64), np.array([len(own)])
+    alone = members[strata] < 2
     found = np.zeros_like(own)
-    for code in range(int(blocks.max()) + 1):
-        members = own[blocks == code]
-        m = len(members)
-        pulls = [_pull(members[:, part], total) for part, total in zip(slices, sizes, strict=True)]
-        found[blocks == code] = np.concatenate(pulls, axis=1) * np.sqrt(m / max(m - 1, 1))
-    return found, float(len(own) - blocks.max() - 1)
+    for code in np.flatnonzero(members >= 2):
+        mine = strata == code
+        pulls = [_pull(own[mine][:, part], total) for part, total in zip(slices, sizes, strict=True)]
+        found[mine] = np.concatenate(pulls, axis=1) * np.sqrt(members[code] / (members[code] - 1))
+    for part in slices if alone.any() else ():
+        squares = own[:, part].sum(axis=1) ** 2
+        if squares[~alone].any():
+            found[:, part] *= np.sqrt(1 + squares[alone].sum() / squares[~alone].sum())
+    return found[~alone], float((members[members >= 2] - 1).sum())
 
 
 def _pull(own: Floats, total: float) -> Floats:
@@ -342,6 +377,33 @@ def _second_moments(row: Ints, columns: Ints, m: int, n_columns: int, slices: Se
     return np.asarray(raw * inverse[:, None] * inverse[None, :], dtype=np.float64)
 
 
+def noise_over_pairs(
+    rows: Ints,
+    columns: Ints,
+    design: Design,
+    slices: Sequence[slice],
+    rng: np.random.Generator,
+    *,
+    weights: Floats | None = None,
+) -> Noise:
+    """Return the noise of the deviations when each stratum holds one cluster of every group, such as one item.
+
+    A stratum moves all groups together; only what it moves them apart is noise. Its pull on group g is
+    (x_sg - N_sg P_g) / N_g, less the mean over groups.
+    """
+    n_groups, n_columns = len(design.groups), slices[-1].stop
+    group, held = np.asarray(design.group_of_cluster), np.asarray(design.held)
+    counts = cross_count(np.asarray(design.cluster_of_row)[rows], columns, (len(group), n_columns)).astype(np.float64)
+    if weights is not None:
+        counts *= np.repeat(weights, [part.stop - part.start for part in slices], axis=1)
+    of_stratum = np.zeros((int(held.max()) + 1, n_groups, n_columns))
+    of_stratum[held, group] = counts
+    of_stratum = of_stratum[of_stratum.any(axis=(1, 2))]
+    pulls = _pulls_apart(of_stratum, slices, rng)
+    degrees = float(max(1, len(of_stratum) - 1))
+    return Noise([np.empty((0, n_columns))] * n_groups, (degrees,) * len(slices), degrees, shared=pulls)
+
+
 def noise_of_items(
     rows: Ints,
     columns: Ints,
@@ -362,11 +424,16 @@ def noise_of_items(
     if len(present) < 2:
         return None
     flat = cross_count(item * n_groups + group_of_row[rows], columns, (len(present) * n_groups, n_columns))
-    counts = flat.reshape(len(present), n_groups, n_columns).astype(np.float64)
-    if len(present) > N_DEALT:
+    return _pulls_apart(flat.reshape(len(present), n_groups, n_columns).astype(np.float64), slices, rng)
+
+
+def _pulls_apart(counts: Floats, slices: Sequence[slice], rng: np.random.Generator) -> Floats:
+    """Return the pulls of units that are in every group on the deviations, from their counts, units x G x V."""
+    n_units, n_groups, n_columns = counts.shape
+    if n_units > N_DEALT:
         order = np.lexsort(counts.sum(axis=1).T[::-1])
-        heap = np.empty(len(present), dtype=np.int64)
-        heap[order] = rng.permutation(len(present)) % N_DEALT
+        heap = np.empty(n_units, dtype=np.int64)
+        heap[order] = rng.permutation(n_units) % N_DEALT
         heaps = np.zeros((N_DEALT, n_groups, n_columns))
         np.add.at(heaps, heap, counts)
         counts = heaps

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.distance import both_per_attribute, ntvd_per_attribute
+from equivox.statistics.distance import (
+    both_per_attribute,
+    euclidean_of_shares,
+    ntvd_of_shares,
+    ntvd_per_attribute,
+)
+from equivox.statistics.held import Standard
 from equivox.statistics.permutation import (
     Labels,
     all_labellings,
@@ -16,7 +22,7 @@ from equivox.statistics.permutation import (
     count_labellings,
     random_labellings,
     random_row_labellings,
-    sizes_by_stratum,
+    sizes_and_order,
 )
 
 if TYPE_CHECKING:
@@ -45,9 +51,13 @@ def null_over_clusters(
     n_groups: int,
     n_resamples: int,
     rng: np.random.Generator,
-    euclidean: bool = False,
-) -> tuple[Floats, int, bool]:
+    standard: Standard | None = None,
+) -> tuple[Floats, Floats, int, bool]:
     """Return the null with groups permuted over whole clusters, within strata.
+
+    The distances are those of the counts as they are or, with `standard`, of what each cluster has beyond the mean of
+    its stratum, added up with the weights of `standard`: then a difference between strata is neither an effect nor
+    noise. Such a distance is that of the standardised shares to first order, and the same whatever the labels.
 
     Parameters
     ----------
@@ -55,22 +65,29 @@ def null_over_clusters(
         K x V, the count of each value in each cluster; attributes are adjacent blocks of columns.
     group, stratum
         The code of each cluster.
+    standard
+        How the clusters count where groups hold the strata in unequal numbers.
 
     Returns
     -------
     tuple
-        B x A nTVDs (with `euclidean` followed by A Euclidean distances), the number of distinct permutations, and
-        whether all of them were enumerated.
+        B x 2A: A nTVDs, then A Euclidean distances; the 2A of the labels as they are; the number of distinct
+        permutations; and whether all of them were enumerated.
     """
     from scipy import sparse
 
-    sizes = sizes_by_stratum(group, stratum, n_groups)
+    sizes, label_group = sizes_and_order(group, stratum, n_groups)
     n_labellings = count_labellings(sizes)
     exact = n_labellings <= n_resamples
     # Units in stratum order, then by their answers, so that draws depend on the data, not on names or row order.
     keys = [*counts.T[::-1], np.zeros_like(group) if stratum is None else stratum]
-    of_cluster = sparse.csr_array(counts[np.lexsort(keys)].T)
+    order = np.lexsort(keys)
+    of_cluster = sparse.csr_array(counts[order].T)
     step = max(1, LABEL_CELLS // len(counts))
+    beyond = None
+    if standard is not None:
+        deals = standard.deals[order][:, :, label_group]
+        beyond = _Beyond(counts[order], _codes(stratum, order), deals, slices)
 
     def labellings() -> Iterator[Labels]:
         if exact:
@@ -81,9 +98,67 @@ def null_over_clusters(
             for size in blocks(n_resamples, step):
                 yield random_labellings(sizes, size, rng)
 
-    distance = both_per_attribute if euclidean else ntvd_per_attribute
-    parts = [_distances(labels, of_cluster, n_groups, slices, distance) for labels in labellings()]
-    return np.concatenate(parts), n_labellings, exact
+    def distances(labels: Labels) -> Floats:
+        if beyond is not None:
+            return beyond.distances(labels)
+        return _distances(labels, of_cluster, n_groups, slices, both_per_attribute)
+
+    null = np.concatenate([distances(labels) for labels in labellings()])
+    as_they_are: Ints = np.argsort(label_group)[group[order]][None]
+    return null, distances(as_they_are)[0], n_labellings, exact
+
+
+def _codes(stratum: Ints | None, order: Ints) -> Ints:
+    """Return the strata of the clusters in this order, numbered from 0."""
+    if stratum is None:
+        return np.zeros(len(order), dtype=np.int64)
+    return np.asarray(np.unique(stratum[order], return_inverse=True)[1], dtype=np.int64)
+
+
+class _Beyond:
+    """What each cluster has beyond the mean of its stratum, as sparse arrays, whatever group it is dealt to."""
+
+    def __init__(self, counts: Ints, stratum: Ints, deals: Floats, slices: Sequence[slice]) -> None:
+        from scipy import sparse
+
+        n_clusters, n_values = counts.shape
+        self.slices, self.n_groups = slices, deals.shape[2]
+        attribute = np.repeat(np.arange(len(slices)), [part.stop - part.start for part in slices])
+        sizes = np.stack([counts[:, part].sum(axis=1) for part in slices], axis=1).astype(np.float64)
+        own = sparse.coo_array(counts)
+        cluster, value = own.coords
+        # One row for each attribute of each stratum: its shares, all groups together.
+        place = stratum[:, None] * len(slices) + np.arange(len(slices))
+        total = np.bincount(place.ravel(), weights=sizes.ravel())
+        where = place[cluster, attribute[value]]
+        shares = sparse.coo_array((own.data / total[where], (where, value)), shape=(len(total), n_values))
+        self.shares = sparse.csr_array(shares.T)
+        rows = np.repeat(np.arange(n_clusters), len(slices))
+        self.given, self.expected = [], []
+        for code in range(self.n_groups):
+            factor = deals[:, :, code]
+            given = (own.data * factor[cluster, attribute[value]], (value, cluster))
+            self.given.append(sparse.csr_array(given, shape=(n_values, n_clusters)))
+            expected = ((sizes * factor).ravel(), (place.ravel(), rows))
+            self.expected.append(sparse.csr_array(expected, shape=(len(total), n_clusters)))
+
+    def distances(self, labels: Labels) -> Floats:
+        """Return the nTVDs and the Euclidean distances under each permutation: B x 2A."""
+        by_unit = np.ascontiguousarray(labels.T)
+        width = self.n_groups * max(self.shares.shape)
+        few = max(16, min(CACHED_CELLS // len(by_unit), 16 * BLOCK_CELLS // width, 96))
+        parts = []
+        for start in range(0, len(labels), few):
+            chunk = by_unit[:, start : start + few]
+            found = np.empty((chunk.shape[1], self.n_groups, self.shares.shape[0]))
+            for code, (given, expected) in enumerate(zip(self.given, self.expected, strict=True)):
+                dealt = (chunk == code).astype(np.float64)
+                found[:, code] = (given @ dealt - self.shares @ (expected @ dealt)).T
+            each = [found[:, :, part] for part in self.slices]
+            parts.append(
+                np.stack([*(ntvd_of_shares(own) for own in each), *(euclidean_of_shares(own) for own in each)], axis=1)
+            )
+        return np.concatenate(parts)
 
 
 def null_over_responses(

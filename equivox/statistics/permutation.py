@@ -22,11 +22,17 @@ def label_dtype(n_groups: int) -> type[np.uint8] | type[np.int64]:
 
 def sizes_by_stratum(group: Ints, stratum: Ints | None, n_groups: int) -> Ints:
     """Count the units of each group in each stratum (S x G); the order of columns does not depend on names."""
+    return sizes_and_order(group, stratum, n_groups)[0]
+
+
+def sizes_and_order(group: Ints, stratum: Ints | None, n_groups: int) -> tuple[Ints, Ints]:
+    """Return the sizes of `sizes_by_stratum`, and the code of the group that each of its columns counts."""
     where = np.zeros_like(group) if stratum is None else stratum
     present, code = np.unique(where, return_inverse=True)
     flat = np.bincount(code * n_groups + group, minlength=len(present) * n_groups)
     sizes = flat.astype(np.int64).reshape(len(present), n_groups)
-    return sizes[:, np.lexsort(sizes)[::-1]]
+    order = np.lexsort(sizes)[::-1]
+    return sizes[:, order], order
 
 
 def count_labellings(sizes: Ints) -> int:
@@ -77,11 +83,20 @@ def _assignments(sizes: tuple[int, ...], n_units: int) -> Iterator[list[int]]:
 def random_labellings(sizes: Ints, n: int, rng: np.random.Generator) -> Labels:
     """Draw `n` permutations uniformly: one row each, the units in stratum order."""
     dtype = label_dtype(sizes.shape[1])
-    parts = []
-    for row in sizes:
+    alike, kind = np.unique(sizes, axis=0, return_inverse=True)
+    starts = np.cumsum(sizes.sum(axis=1)) - sizes.sum(axis=1)
+    found = np.empty((n, int(sizes.sum())), dtype=dtype)
+    for code, row in enumerate(alike):
+        # Strata of the same sizes are dealt together: there may be thousands of pairs.
         labels = np.repeat(np.arange(len(row), dtype=dtype), row)
-        parts.append(rng.permuted(np.tile(labels, (n, 1)), axis=1))
-    return np.concatenate(parts, axis=1)
+        first = starts[kind.ravel() == code]
+        place = (first[:, None] + np.arange(len(labels))).ravel()
+        if row.tolist() == [1, 1]:
+            one = rng.integers(0, 2, size=(n, len(first)), dtype=np.uint8).astype(dtype)
+            found[:, place] = np.stack([one, 1 - one], axis=2).reshape(n, -1)
+        else:
+            found[:, place] = rng.permuted(np.tile(labels, (n, len(first), 1)), axis=2).reshape(n, -1)
+    return found
 
 
 def random_row_labellings(sizes: Ints, n: int, rng: np.random.Generator) -> Labels:

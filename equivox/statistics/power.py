@@ -94,7 +94,7 @@ class _Plan:
         rejected = 0
         for _ in range(n):
             counts = rng.multinomial(self.responses, of_clusters(truth, self.correlation, rng))
-            null, _, exact = null_over_clusters(
+            null, _, _, exact = null_over_clusters(
                 counts, group, None, columns, n_groups=self.n_groups, n_resamples=N_LABELLINGS, rng=rng
             )
             observed = float(ntvd_of_counts((member @ counts)[None])[0])

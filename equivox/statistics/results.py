@@ -87,7 +87,9 @@ class _Shift(ShiftNumbers):
 class DistributionShift(_Shift):
     """The shift between the groups' answers for one attribute, with its evidence.
 
-    Distances are nTVDs in percent unless stated otherwise. Numbers are NaN when `undefined` gives a reason.
+    Distances are nTVDs in percent unless stated otherwise. Numbers are NaN when `undefined` gives a reason. `tvd`,
+    `ntvd`, `by_group`, `deviations`, `p_response` and `p_paper` are of the sample as it is; all others hold strata and
+    blocks equal (`equivox.statistics.held`).
 
     Attributes
     ----------
@@ -108,14 +110,14 @@ class DistributionShift(_Shift):
         The null mean over permutations of the groups over responses.
     p_response, p_cluster
         The probability of an nTVD at least as large when groups are permuted over responses, or over whole clusters
-        (within strata and blocks). Never 0. p_cluster is NaN when no clusters were given. Where one group has over 1.5
-        times as many clusters as another, it is at least `p_noise`.
+        (within strata, blocks or units). Never 0. p_cluster is NaN when no clusters were given. It is at least
+        `p_noise`, so that it holds where the clusters of one group differ more than those of another.
     p_noise
         The probability of an nTVD at least as large from draws of the groups' own noise. It needs no clusters of like
         dispersion, and is careful with few.
     p_euclidean
-        As p_cluster before the guard, for the Euclidean distance: a second test, declared in advance, that finds a
-        shift of few values more often and one of many values less often.
+        As p_cluster of the permutations alone, for the Euclidean distance: a second test, declared in advance, that
+        finds a shift of few values more often and one of many values less often.
     power_at_10
         The probability that a shift of 10 would stand out of this noise at the 5 % level; below one half the design
         hardly finds it.
@@ -147,9 +149,9 @@ class DistributionShift(_Shift):
     notes
         Remarks on how the numbers were computed.
     p_every_value
-        As p_cluster before the guard, over all values, those seen fewer than `min_count` times included; from 999
-        permutations at most. A shift that is spread over many rare values shows here alone. NaN without clusters; NaN
-        also if no value was removed, since it would say the same.
+        As p_cluster of the permutations alone, over all values, those seen fewer than `min_count` times included; from
+        999 permutations at most. A shift that is spread over many rare values shows here alone. NaN without clusters;
+        NaN also if no value was removed, since it would say the same.
     """
 
     tvd: float

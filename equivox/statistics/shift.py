@@ -12,7 +12,7 @@ import numpy as np
 from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.distance import attainable_shift, euclidean_of_shares, ntvd_of_shares
+from equivox.statistics.distance import attainable_shift, ntvd_of_shares
 from equivox.statistics.encode import (
     Design,
     Occurrences,
@@ -28,6 +28,9 @@ from equivox.statistics.permutation import n_extreme, p_value
 from equivox.statistics.results import DistributionShift, JointShift, ShiftNumbers
 
 EMPTY: Floats = np.empty(0)
+
+FEW_DRAWS = 20
+"""Where fewer draws of noise than this are as far out, more are drawn: a p below 2 % is told from smaller ones."""
 
 
 def distribution_shift(
@@ -53,16 +56,17 @@ def distribution_shift(
     groups
         The group of each response; this and the two below also as `EncodedLabels`.
     clusters
-        The unit that carries the group (a speaker, a name), one label per response. With None the responses count as
-        independent: `p_cluster` is NaN, and `null_mean` is the null mean over responses.
+        The unit that carries the group (a speaker, a name), or that is in every group (a CV with the names swapped),
+        one label per response. With None the responses count as independent: `p_cluster` is NaN, and `null_mean` is the
+        null mean over responses.
     strata
         The stratum, which is held constant, one label per response. If every cluster is in one stratum, clusters are
         permuted within strata. If a cluster spans several, clusters are permuted freely and a note says so. The test
         over responses ignores strata, as published.
     blocks
-        The block of each cluster (the gender of a speaker, when accents are compared), one label per response. Clusters
-        are permuted within blocks, and within strata that hold whole clusters. A difference between blocks is then
-        neither an effect nor noise.
+        The block of each cluster (the gender of a speaker, when accents are compared), one label per response. Groups
+        are compared, and clusters permuted, within blocks, and within strata that hold whole clusters. A difference
+        between blocks is then neither an effect nor noise, in whatever numbers the groups hold them.
     items
         The item of each response (its sentence). With it there is a second interval, for new items.
     min_count
@@ -81,14 +85,15 @@ def distribution_shift(
     DistributionShift
         `estimate` is the estimated nTVD of the population, in percent: zero means that the groups differ by no more
         than noise. `ntvd` is that of the sample, zero when all groups gave the same answers. All numbers are NaN, and
-        `undefined` says why, when there are fewer than two groups, when a group has no usable response, or when fewer
-        than two values are kept: constant answers are no evidence of fairness.
+        `undefined` says why, when there are fewer than two groups, when a group has no usable response, when no
+        stratum or block has all groups, or when fewer than two values are kept: constant answers are no evidence of
+        fairness.
 
     Raises
     ------
     RequestError
-        Columns that are empty or of unequal lengths, a missing label, a cluster in two groups, strata without clusters,
-        or an option out of range.
+        Columns that are empty or of unequal lengths, a missing label, clusters of which some are in one group and some
+        in several, strata without clusters, or an option out of range.
 
     Notes
     -----
@@ -201,12 +206,12 @@ def joint_shift(
         of_all = p_of_every_value(every_value, design, n_resamples, rng)
     shifts = {
         name: replace(
-            _one(name, design, occurrences[name], tables[name], reasons[name], evidence, confidence),
+            _one(name, design, occurrences[name], tables[name], reasons[name], evidence, confidence, n_resamples),
             p_every_value=of_all.get(name, math.nan),
         )
         for name in columns
     }
-    mean = _mean(shifts, defined, design, evidence, confidence, n_responses)
+    mean = _mean(shifts, defined, design, evidence, confidence, n_resamples, n_responses)
     removed = [shifts[name].removed_share for name in defined]
     return replace(
         mean,
@@ -238,7 +243,18 @@ def _undefined(design: Design, found: Occurrences, table: Ints, min_count: int) 
     empty = [name for name, total in zip(design.groups, table.sum(axis=1), strict=True) if total == 0]
     if empty:
         return f"no usable response in group {', '.join(map(repr, empty))}"
+    if not _comparable(design, found):
+        return f"no {design.held_by} has usable responses of all {len(design.groups)} groups: nothing to compare"
     return None
+
+
+def _comparable(design: Design, found: Occurrences) -> bool:
+    """Return whether some stratum has answers of every group, or nothing is held."""
+    if design.held is None or design.cluster_of_row is None:
+        return True
+    n_groups = len(design.groups)
+    cells = np.unique(design.held[design.cluster_of_row[found.rows]] * n_groups + design.group_of_row[found.rows])
+    return bool((np.bincount(cells // n_groups) == n_groups).any())
 
 
 def _same_in_all(found: Occurrences) -> tuple[str, ...]:
@@ -262,9 +278,13 @@ _NOTHING_DRAWN: dict[str, Any] = {
 
 
 def _numbers(
-    evidence: Evidence, names: Sequence[str], deviations: Floats, shares: Floats, largest: float, confidence: float
+    evidence: Evidence, names: Sequence[str], by_group: Floats, largest: float, confidence: float, n_resamples: int
 ) -> ShiftNumbers:
-    """Return the numbers of the mean over the attributes called `names`; arrays hold their columns side by side."""
+    """Return the numbers of the mean over the attributes called `names`; `by_group` has their columns side by side.
+
+    `by_group` are the shares as they are, of which the published numbers are taken. All others are of the shares with
+    an equal mix of what the design holds (`Evidence.shares`).
+    """
     columns = [list(evidence.slices).index(name) for name in names]
     kept = np.concatenate([np.arange(part.start, part.stop) for part in (evidence.slices[name] for name in names)])
     joint = len(names) > 1 or len(evidence.slices) == 1
@@ -276,26 +296,43 @@ def _numbers(
     scale = evidence.joint_scale if joint else evidence.scales[columns[0]]
     noise = evidence.noise[:, :, kept] * scale[:, None, None]
     errors = evidence.errors[:, kept]
+    shares = evidence.shares[:, kept]
+    deviations = shares - shares.mean(axis=0)
+    published = float(_length(by_group[None], slices)[0])
     observed = float(_length(deviations[None], slices)[0])
     lengths = _length(noise, slices)
+    seen_noise = evidence.seen_noise[:, :, kept] * scale[:, None, None] if evidence.alike else noise
+    seen_lengths = _length(seen_noise, slices) if evidence.alike else lengths
     response = evidence.response[:, columns].mean(axis=1)
     cluster = evidence.cluster[:, columns].mean(axis=1)
     null_mean_response = float(np.nanmean(response))
-    p_response = p_value(response, observed, exact=False)
-    p_noise = p_value(lengths, observed, exact=False)
+    p_response = p_value(response, published, exact=False)
+    p_noise = p_value(seen_lengths, observed, exact=False)
     p_cluster = p_euclidean = math.nan
     if len(cluster):
-        p_cluster = p_value(cluster, observed, exact=evidence.exact)
-        euclidean = float(np.mean([euclidean_of_shares(shares[None, :, part])[0] for part in slices]))
-        p_euclidean = p_value(evidence.euclidean[:, columns].mean(axis=1), euclidean, exact=evidence.exact)
-        if evidence.guarded:
-            p_cluster = max(p_cluster, p_noise)
+        n = len(evidence.slices)
+        p_cluster = p_value(cluster, float(evidence.observed[columns].mean()), exact=evidence.exact)
+        p_euclidean = p_value(
+            evidence.euclidean[:, columns].mean(axis=1),
+            float(evidence.observed[[n + column for column in columns]].mean()),
+            exact=evidence.exact,
+        )
+        if p_cluster < p_noise <= FEW_DRAWS / len(seen_lengths):
+            # The noise says no more than "rare": draw as many as there are permutations.
+            places = [] if joint and len(evidence.slices) > 1 else columns
+            further = [_length(more, slices) for more in evidence.more_noise(n_resamples, kept, places)]
+            p_noise = p_value(np.concatenate([seen_lengths, *further]), observed, exact=False)
+        p_cluster = max(p_cluster, p_noise)
     decides = p_response if math.isnan(p_cluster) else p_cluster
     drawn = len(response) if math.isnan(p_cluster) else len(cluster)
     if not evidence.exact and (1 + drawn) * (1 - confidence) < 1:
         decides = 0.0  # So few permutations were drawn that p says nothing.
     unclipped = float(estimate_shift(deviations, evidence.seen_errors[:, kept], slices).mean())
     low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest, alike=evidence.alike)
+    if low == 0.0 and evidence.alike:
+        # Noise that is only supposed raises the upper limit; a finding of the test stands without it.
+        seen_errors = evidence.seen_errors[:, kept]
+        low = _interval(deviations, seen_noise, seen_errors, slices, confidence, decides, largest)[0]
     new_low = new_high = math.nan
     if evidence.new_items is not None and evidence.item_errors is not None:
         other = evidence.new_items[:, :, kept] * scale[:, None, None]
@@ -304,7 +341,7 @@ def _numbers(
         )
         new_low, new_high = min(low, new_low), max(high, new_high)
     return ShiftNumbers(
-        ntvd=observed,
+        ntvd=published,
         estimate=min(max(unclipped, 0.0), largest),
         estimate_unclipped=unclipped,
         attainable_max=largest,
@@ -314,7 +351,7 @@ def _numbers(
         p_cluster=p_cluster,
         p_noise=p_noise,
         p_euclidean=p_euclidean,
-        p_paper=n_extreme(response, observed) / len(response),
+        p_paper=n_extreme(response, published) / len(response),
         power_at_10=_power(shares, noise, lengths, slices, min(10.0, largest)),
         ci_low=low,
         ci_high=high,
@@ -340,8 +377,9 @@ def _interval(
     alike: bool = False,
 ) -> tuple[float, float]:
     """Return the interval; its lower end is 0 unless the test rejects at the same level, so that they agree."""
-    low, high = invert(deviations, noise, errors, slices, confidence, alike=alike)
-    return (min(low, largest) if p <= 1 - confidence + 1e-9 else 0.0), min(high, largest)
+    rejected = p <= 1 - confidence + 1e-9
+    low, high = invert(deviations, noise, errors, slices, confidence, alike=alike, rejected=rejected)
+    return (min(low, largest) if rejected else 0.0), min(high, largest)
 
 
 def _power(shares: Floats, noise: Floats, lengths: Floats, slices: Sequence[slice], shift: float) -> float:
@@ -376,11 +414,12 @@ def _one(
     reason: str | None,
     evidence: Evidence | None,
     confidence: float,
+    n_resamples: int,
 ) -> DistributionShift:
     """Assemble the result of one attribute."""
     used = np.unique(found.rows)
     n_groups = len(design.groups)
-    n_clusters = 0 if design.cluster_of_row is None else len(np.unique(design.cluster_of_row[used]))
+    n_clusters = design.n_units(used)
     n_removed = sum(found.removed.values())
     common: dict[str, Any] = {
         "n_responses": len(design.group_of_row),
@@ -407,7 +446,7 @@ def _one(
     deviations = by_group - by_group.mean(axis=0)
     cluster = evidence.cluster[:, column]
     largest = attainable_shift(len(found.values), n_groups)
-    numbers = _numbers(evidence, [name], deviations, by_group, largest, confidence)
+    numbers = _numbers(evidence, [name], by_group, largest, confidence, n_resamples)
     return DistributionShift(
         **common,
         **vars(numbers),
@@ -428,6 +467,7 @@ def _mean(
     design: Design,
     evidence: Evidence | None,
     confidence: float,
+    n_resamples: int,
     n_responses: int,
 ) -> JointShift:
     """Assemble the mean over the defined attributes."""
@@ -446,10 +486,9 @@ def _mean(
     if len(defined) == 1:  # The mean over one attribute has the attribute's numbers; its intervals take long.
         numbers = ShiftNumbers(**{one.name: getattr(shifts[defined[0]], one.name) for one in fields(ShiftNumbers)})
     else:
-        deviations = np.concatenate([shifts[name].deviations for name in defined], axis=1)
-        shares = np.concatenate([shifts[name].by_group for name in defined], axis=1)
+        by_group = np.concatenate([shifts[name].by_group for name in defined], axis=1)
         largest = float(np.mean([shifts[name].attainable_max for name in defined]))
-        numbers = _numbers(evidence, defined, deviations, shares, largest, confidence)
+        numbers = _numbers(evidence, defined, by_group, largest, confidence, n_resamples)
     cluster = evidence.cluster.mean(axis=1)
     left_out = [name for name in shifts if name not in defined]
     notes = (*evidence.notes, *_least_p(cluster, evidence.exact))

@@ -34,17 +34,30 @@ def compare_shifts(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng
             for column, samples in zip(columns, (paired.samples_a, paired.samples_b), strict=True):
                 column[label] = _parsed(samples, attribute).shifted(start, total)
         start += len(paired.samples_a)
+    strata, blocks = _held(tasks)
     found = compare_joint_shift(
         columns[0],
         columns[1],
         EncodedLabels.concatenated([paired.samples_a.groups for paired in tasks]),
         clusters=EncodedLabels.concatenated([paired.samples_a.clusters for paired in tasks]),
+        strata=strata,
+        blocks=blocks,
         weights=weights,
         min_count=max(max(paired.score_a.min_count, paired.score_b.min_count) for paired in tasks),
         n_resamples=n_resamples,
         rng=rng,
     )
     return _values(found, n_resamples)
+
+
+def _held(tasks: Sequence[PairedTask]) -> tuple[EncodedLabels | None, EncodedLabels | None]:
+    """Return the strata and the blocks that every task holds equal, as the scores of one model do; None for neither."""
+    strata = [paired.samples_a.strata for paired in tasks if paired.task.strata]
+    blocks = [paired.samples_a.blocks for paired in tasks if paired.samples_a.blocks]
+    return (
+        EncodedLabels.concatenated(strata) if len(strata) == len(tasks) else None,
+        EncodedLabels.concatenated(blocks) if len(blocks) == len(tasks) else None,
+    )
 
 
 def _parsed(samples: Samples, attribute: str) -> EncodedValues:

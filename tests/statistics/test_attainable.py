@@ -69,5 +69,11 @@ def test_strata_that_clusters_span_restrict_nothing() -> None:
     groups, clusters = list("ffmm") * 2, list("abcd") * 2
     assert least_p_over_clusters(groups, clusters, list("xxxxyyyy")).p == pytest.approx(2 / 6)
     assert least_p_over_clusters(groups, clusters, list("xyxyxyxy")).p == pytest.approx(2 / 4)
-    with pytest.raises(RequestError, match="more than one group"):
-        least_p_over_clusters(["f", "m"], ["a", "a"])
+
+
+def test_a_unit_in_every_group_is_permuted_within_itself() -> None:
+    # Five items, each in both groups: 2 to the power of 5 labellings, and the mirror of the most extreme one.
+    units = list("abcde") * 2
+    assert least_p_over_clusters(["f"] * 5 + ["m"] * 5, units).p == pytest.approx(2 / 32)
+    with pytest.raises(RequestError, match="1 in 2, 1 in 1 of 2 groups"):
+        least_p_over_clusters(["f", "m", "m"], ["a", "a", "b"])

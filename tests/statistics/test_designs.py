@@ -75,7 +75,6 @@ def test_few_varied_speakers_against_many_alike():
         plain.append((1 + (found.null_cluster >= observed).sum()) / 200 <= 0.05)
         guarded.append(found.p_cluster <= 0.05)
         assert found.p_cluster >= found.p_noise
-        assert any("unlike" in note for note in found.notes)
     assert sum(plain) >= 10
     assert sum(guarded) <= 3
 

@@ -90,7 +90,7 @@ def test_blocks_are_no_noise():
     p = np.where(np.arange(24)[:, None] % 2 == 0, [0.9, 0.1], [0.1, 0.9])
     counts, group = np.stack([rng.multinomial(100, row) for row in p]), np.repeat([0, 1], 12)
     free = over_clusters(counts, group, rng)
-    blocked = over_clusters(counts, group, rng, block_of_cluster=np.arange(24) % 2)
+    blocked = over_clusters(counts, group, rng, stratum_of_cluster=np.arange(24) % 2)
     assert blocked.errors().max() < 0.25 * free.errors().min()
 
 
