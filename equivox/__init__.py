@@ -7,7 +7,8 @@ task
 dimension, group
     The demographic column that is compared (gender, accent), and one value of it.
 cluster
-    The unit that carries the group (a speaker): groups are permuted between clusters, not between responses.
+    The unit that carries the group (a speaker): groups are permuted between clusters, not between responses. Or the
+    unit that is in every group (a CV with the names swapped): groups are then compared within it.
 stratum
     The property that is held equal between groups (the sentence).
 condition

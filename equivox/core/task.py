@@ -222,7 +222,8 @@ class Task:
     group
         The demographic column that is compared; several columns are crossed.
     cluster
-        The column of the unit that carries the group.
+        The column of the unit that carries the group (a speaker), or that is in every group (a CV with the names
+        swapped); which of the two is read off the data.
     strata
         The columns that are held equal between groups.
     blocks

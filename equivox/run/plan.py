@@ -5,9 +5,10 @@ A plan is a table. Requests are made from it when an engine needs them, so that 
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -37,14 +38,14 @@ PLAN_FILE = "plan.parquet"
 class _Presented:
     """One sample in one presentation of one task; all its repeats share it.
 
-    `groups` are the task's, and `group_of` is the permuted group of each cluster in the shuffled condition.
+    `groups` are the task's, and `group_of` is the permuted group of each cluster and group in the shuffled condition.
     """
 
     task: Task
     sample: Sample
     presentation: Mapping[str, str]
     groups: tuple[str, ...]
-    group_of: Mapping[str, str] | None
+    group_of: Mapping[tuple[str, str], str] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +193,7 @@ def make_plan(
                 f"`limit` {limit} is too small for the {len(groups)} groups of {task.name} ({', '.join(groups)}); "
                 f"give at least {len(groups)}, or several per speaker for an interval"
             )
-        _check_clusters(grouped, task)
+        _check_clusters(grouped, task, len(groups))
         if corpus.name not in positions:
             positions[corpus.name] = {sample.sample_id: place for place, sample in enumerate(corpus.samples)}
         chosen = spread(grouped, task, limit)
@@ -243,7 +244,7 @@ def _expanded(
                     one.task.name,
                     one.sample.sample_id,
                     one.task.condition,
-                    one.group_of[labels.cluster] if one.group_of else labels.group,
+                    one.group_of[labels.cluster, labels.group] if one.group_of else labels.group,
                     labels.cluster,
                     labels.stratum,
                     labels.block,
@@ -279,13 +280,26 @@ def read_plan(folder: Path) -> pa.Table:
         raise RequestError(f"{folder} has no {PLAN_FILE}: the run was stopped before it began; run it again") from None
 
 
-def _permuted_groups(samples: Sequence[Sample], task: Task, seed: int) -> dict[str, str]:
-    """Permute the groups over the clusters; group sizes stay, and all tasks of a family get the same permutation."""
-    true = {_text(sample, (task.cluster,)): _label(sample, task.group) or "" for sample in samples}
-    clusters = sorted(true)
-    permuted = [true[cluster] for cluster in clusters]
-    random.Random(digest([seed, task.family, "shuffled"])).shuffle(permuted)
-    return dict(zip(clusters, permuted, strict=True))
+def _permuted_groups(samples: Sequence[Sample], task: Task, seed: int) -> dict[tuple[str, str], str]:
+    """Permute the groups over the clusters, or within units that are in every group, by cluster and true group.
+
+    Group sizes stay, and all tasks of a family get the same permutation.
+    """
+    groups_of = _groups_of_clusters(samples, task)
+    clusters = sorted(groups_of)
+    rng = random.Random(digest([seed, task.family, "shuffled"]))
+    if any(len(groups) > 1 for groups in groups_of.values()):
+        return {
+            (cluster, true): dealt
+            for cluster in clusters
+            for true, dealt in zip(
+                sorted(groups_of[cluster]), rng.sample(sorted(groups_of[cluster]), len(groups_of[cluster])), strict=True
+            )
+        }
+    true_groups = [*itertools.chain.from_iterable(groups_of[cluster] for cluster in clusters)]
+    permuted = list(true_groups)
+    rng.shuffle(permuted)
+    return {(cluster, true): dealt for cluster, true, dealt in zip(clusters, true_groups, permuted, strict=True)}
 
 
 def samples_of(corpus: Corpus, task: Task) -> list[Sample]:
@@ -342,10 +356,14 @@ def spread(samples: Sequence[Sample], task: Task, limit: int | None) -> list[Sam
     """Return at most `limit` samples, spread over strata, groups and clusters as evenly as they allow.
 
     In each round, each cluster gives one sample, clusters of different groups in turn; every cluster takes its
-    strata in the same hashed order, so that in each round the groups say the same sentences.
+    strata in the same hashed order, so that in each round the groups say the same sentences. Units that are in every
+    group give whole rounds, one sample of each group.
     """
     if limit is None or limit >= len(samples):
         return list(samples)
+    groups_of = _groups_of_clusters(samples, task)
+    if any(len(groups) > 1 for groups in groups_of.values()):
+        return _whole_units(samples, task, limit)
     by_cluster: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
         by_cluster[_text(sample, (task.cluster,))].append(sample)
@@ -367,6 +385,25 @@ def spread(samples: Sequence[Sample], task: Task, limit: int | None) -> list[Sam
     return taken
 
 
+def _whole_units(samples: Sequence[Sample], task: Task, limit: int) -> list[Sample]:
+    """Return at most `limit` samples of units that are in every group: as many of each group, unit by unit."""
+    of_unit: dict[str, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    for sample in samples:
+        of_unit[_text(sample, (task.cluster,))][_label(sample, task.group) or ""].append(sample)
+    units = sorted(of_unit, key=lambda unit: (digest(unit), unit))
+    for own in of_unit.values():
+        for members in own.values():
+            members.sort(key=lambda sample: (digest(_text(sample, task.strata)), sample.sample_id))
+    taken: list[Sample] = []
+    for place in range(max(len(members) for own in of_unit.values() for members in own.values())):
+        for unit in units:
+            here = [members[place] for _, members in sorted(of_unit[unit].items()) if place < len(members)]
+            if len(taken) + len(here) > limit:
+                return taken
+            taken += here
+    return taken
+
+
 def _transposed(rows: list[list[str]]) -> Iterable[list[str]]:
     for place in range(max(map(len, rows))):
         yield [row[place] for row in rows if place < len(row)]
@@ -382,15 +419,28 @@ def _text(sample: Sample, columns: Sequence[str]) -> str:
     return _JOIN.join(["" if value is None else str(value) for value in values])
 
 
-def _check_clusters(samples: Iterable[Sample], task: Task) -> None:
-    group_of: dict[str, str] = {}
+def _groups_of_clusters(samples: Iterable[Sample], task: Task) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
     for sample in samples:
-        cluster, group = _text(sample, (task.cluster,)), _label(sample, task.group) or ""
-        if group_of.setdefault(cluster, group) != group:
-            raise RequestError(
-                f"{task.name}: the {task.cluster} {cluster!r} belongs to two groups of {task.dimension} "
-                f"({group_of[cluster]} and {group}); name as `cluster` the unit that carries the group"
-            )
+        found[_text(sample, (task.cluster,))].add(_label(sample, task.group) or "")
+    return found
+
+
+def _check_clusters(samples: Iterable[Sample], task: Task, n_groups: int) -> None:
+    """Raise RequestError unless every cluster is in one group, or every one is in all."""
+    groups_of = _groups_of_clusters(samples, task)
+    sizes = Counter(map(len, groups_of.values()))
+    if set(sizes) <= {1} or set(sizes) == {n_groups}:
+        return
+    numbers = ", ".join(f"{count} in {size}" for size, count in sorted(sizes.items(), reverse=True))
+    cluster, groups = min(groups_of.items(), key=lambda entry: (len(entry[1]) in (1, n_groups), entry[0]))
+    if len(groups) == n_groups:
+        cluster, groups = min(groups_of.items(), key=lambda entry: (len(entry[1]), entry[0]))
+    raise RequestError(
+        f"{task.name}: of {sum(sizes.values())} {task.cluster} units, {numbers} of {n_groups} groups of "
+        f"{task.dimension} ({cluster!r} in {', '.join(sorted(groups))}); give every unit to one group, or every unit "
+        "to all, or name as `cluster` what carries the group"
+    )
 
 
 def _unkeyed(one: _Presented) -> Request:

@@ -94,7 +94,7 @@ def least_p_over_clusters(
     Parameters
     ----------
     groups, clusters
-        One label per response. Each cluster has one group.
+        One label per response. Each cluster has one group, or is in every group.
     strata
         One label per response. Groups are permuted within strata if each cluster has one stratum, else freely.
     blocks
@@ -105,7 +105,8 @@ def least_p_over_clusters(
     Raises
     ------
     RequestError
-        Columns of unequal lengths, a missing label, or a cluster with two groups.
+        Columns of unequal lengths, a missing label, or clusters of which some are in one group and some in
+        several.
 
     Examples
     --------

@@ -151,13 +151,17 @@ def encode_design(
 
 
 def _crossed(group: LabelCodes, unit: LabelCodes, item_of_row: Ints | None) -> Design:
-    """Return the design in which every unit is in every group; RequestError with the numbers if only some are."""
+    """Return the design in which units are in every group.
+
+    Some units may lack the answers of a group; they are left out later, and counted. RequestError with the numbers if
+    more units are in one group alone than in all: then two designs are mixed.
+    """
     n_groups = len(group.names)
     cell = unit.codes * n_groups + group.codes
     present, cluster_of_row = np.unique(cell, return_inverse=True)
     unit_of_cluster, group_of_cluster = np.divmod(present, n_groups)
     groups_of_unit = np.bincount(unit_of_cluster, minlength=len(unit.names))
-    if groups_of_unit.min() < n_groups:
+    if (groups_of_unit == 1).sum() > (groups_of_unit == n_groups).sum():
         first = int(groups_of_unit.argmin())
         seen = [group.names[code] for code in group_of_cluster[unit_of_cluster == first]]
         numbers = ", ".join(
@@ -180,7 +184,7 @@ def _crossed(group: LabelCodes, unit: LabelCodes, item_of_row: Ints | None) -> D
         stratum_of_cluster=unit_of_cluster,
         item_of_row=item_of_row,
         crossed=True,
-        notes=("every unit is in every group: groups are compared, and permuted, within units",),
+        notes=("units are in every group: groups are compared, and swapped, within units",),
     )
 
 

@@ -145,11 +145,33 @@ def test_items_without_the_dimension_are_left_out_and_counted() -> None:
     assert plan.left_out == {"vibe_gender:story": 1}
 
 
-def test_one_group_or_a_cluster_in_two_groups_is_refused() -> None:
+def test_one_group_or_units_in_some_groups_only_are_refused_with_their_numbers() -> None:
     with pytest.raises(RequestError, match="at least two"):
         make_plan([TASK], {"crema_d": corpus(groups=("f",))}, IDENTITY)
-    with pytest.raises(RequestError, match="belongs to two groups"):
-        make_plan([variant(group=("sentence",))], {"crema_d": corpus()}, IDENTITY)
+    whole = corpus()
+    torn = dataclasses.replace(whole, samples=whole.samples[1:])
+    with pytest.raises(RequestError, match=r"of 6 speaker units, 5 in 5, 1 in 4 of 5 groups of sentence \('f0' in "):
+        make_plan([variant(group=("sentence",))], {"crema_d": torn}, IDENTITY)
+
+
+def test_a_unit_may_be_in_every_group_and_is_asked_whole() -> None:
+    crossed = variant(group=("sentence",))
+    plan = make_plan([crossed], {"crema_d": corpus()}, IDENTITY, limit=17)
+    rows = plan.table.to_pylist()
+    assert len(rows) == 15
+    groups = {
+        unit: sorted(row["group"] for row in rows if row["cluster"] == unit) for unit in {r["cluster"] for r in rows}
+    }
+    assert len(groups) == 3
+    assert all(len(set(own)) == len(own) == 5 for own in groups.values())
+    shuffled = variant(group=("sentence",), name="x:y@shuffled", condition="shuffled")
+    both = make_plan([crossed, shuffled], {"crema_d": corpus()}, IDENTITY).table.to_pylist()
+    dealt = {(r["cluster"], r["sample_id"]): r["group"] for r in both if r["condition"] == "shuffled"}
+    true = {(r["cluster"], r["sample_id"]): r["group"] for r in both if r["condition"] != "shuffled"}
+    assert dealt != true
+    for unit in {cluster for cluster, _ in true}:
+        own = [sorted(group for (cluster, _), group in rows.items() if cluster == unit) for rows in (dealt, true)]
+        assert own[0] == own[1]
 
 
 def test_media_come_before_the_text_and_clip_by_clip() -> None:
