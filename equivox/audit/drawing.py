@@ -15,7 +15,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.segments import Segment
 from equivox.core.task import Attribute, Task, digest
-from equivox.core.variants import SHUFFLED
+from equivox.core.variants import asks_nothing
 from equivox.run.annotating import stored_texts
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
@@ -102,7 +102,7 @@ def draw(
     sizes: Counter[tuple[str, ...]] = Counter()
     for folder in folders:
         manifest = read_manifest(folder)
-        tasks = [task for task in run_tasks(folder) if task.condition != SHUFFLED]
+        tasks = [task for task in run_tasks(folder) if not asks_nothing(task)]
         opened = open_samples(folder, tasks, annotator or str(manifest["command"]["annotator"]))
         model = str(manifest["command"]["model"])
         seen: set[str] = set()
@@ -199,7 +199,7 @@ def draw_stage(
     drawn: list[Drawn] = []
     of_responses: list[Path] = []
     for folder in folders:
-        tasks = [task for task in run_tasks(folder) if task.condition != SHUFFLED]
+        tasks = [task for task in run_tasks(folder) if not asks_nothing(task)]
         check_stage(stage, tasks, folder)
         if any(stage in task.annotation.stages() for task in tasks):
             of_responses.append(folder)

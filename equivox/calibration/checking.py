@@ -78,7 +78,7 @@ class Settings:
 
 def train(settings: Settings, told: Callable[[str], None] = lambda text: None) -> list[Model]:
     """Return the calibration models of `settings`, trained or taken from the cache."""
-    tasks = vary([calibration_task(settings.task)], group=None, conditions=(EVERY_CONDITION,))
+    tasks = vary([calibration_task(settings.task)], conditions=(EVERY_CONDITION,))
     return models(
         tasks,
         open_corpora(tasks, SAMPLE, {}),
@@ -176,7 +176,7 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
             execute(replace(teacher, seed=seed, output=folder / f"simulated-{seed}"), progress=progress)
             for seed in _seeds(settings)
         ]
-    tasks = vary([asked], group=None, conditions=settings.conditions)
+    tasks = vary([asked], conditions=settings.conditions)
     chain = _Chain(spec, references, tasks, engine, direct)
     lines = []
     for task in tasks:
@@ -289,7 +289,7 @@ class _Chain:
         self.answers = self._answers(self.asked, self.responses)
         self.own: dict[str, list[_Answer]] = {}
         for reference in references:
-            repeated = vary(reference.tasks, group=None, conditions=reference.conditions)
+            repeated = vary(reference.tasks, conditions=reference.conditions)
             drawn_plan = make_plan(repeated, corpora, direct.identity, limit=reference.limit, seed=reference.seed)
             for name, answers in self._answers(drawn_plan, stored_responses(reference.output)).items():
                 self.own.setdefault(name, []).extend(answers)

@@ -25,6 +25,7 @@ from equivox.cli import (
     verify_command,
     view_command,
 )
+from equivox.cli.once import Command
 from equivox.cli.options import takes_task_files
 from equivox.cli.output import echo
 
@@ -91,4 +92,5 @@ for _heading, _commands in COMMANDS.items():
         if isinstance(_command, typer.Typer):
             app.add_typer(_command, rich_help_panel=_heading)
         else:
-            app.command(_command.__name__.rstrip("_"), rich_help_panel=_heading)(takes_task_files(_command))
+            name = _command.__name__.rstrip("_")
+            app.command(name, cls=Command, rich_help_panel=_heading)(takes_task_files(_command))

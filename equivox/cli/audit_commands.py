@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli.label_command import label
+from equivox.cli.once import Command
 from equivox.cli.options import AuditedOption
 from equivox.cli.output import echo
 
@@ -17,10 +18,10 @@ app = typer.Typer(
 )
 
 
-app.command("label")(label)
+app.command("label", cls=Command)(label)
 
 
-@app.command("score")
+@app.command("score", cls=Command)
 def score_sheet(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="The folder that `audit label` wrote; with --benchmark, a CSV.")

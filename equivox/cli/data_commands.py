@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from equivox.cli import hub_commands, make_command
+from equivox.cli.once import Command
 from equivox.cli.options import data_option, output_option
 from equivox.cli.output import echo
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(name="data", help="List corpora and build them from their raw distribution.", no_args_is_help=True)
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_corpora(
     corpus: Annotated[str | None, typer.Argument(help="Describe this corpus; it needs `--data`.")] = None,
     data: Annotated[
@@ -78,7 +79,7 @@ def _describe(corpus: str, data: str, figure: Path | None) -> None:
         write_figure(figure, draw_histograms(found.distributions, found.quantity))
 
 
-@app.command()
+@app.command(cls=Command)
 def build(
     corpus: Annotated[str, typer.Argument(help="The corpus, see `equivox data list`.")],
     source: Annotated[
@@ -164,13 +165,13 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
         echo(f"  {name}: no attempt reached a cosine of {settings.threshold:g}; give it another prompt")
 
 
-app.command()(hub_commands.push)
+app.command(cls=Command)(hub_commands.push)
 
 
-app.command()(make_command.make)
+app.command(cls=Command)(make_command.make)
 
 
-@app.command()
+@app.command(cls=Command)
 def fetch(
     what: Annotated[str, typer.Argument(metavar="nrc|sadcat", help="A word list of GENRES.")],
     output: Annotated[Path | None, output_option("The output folder; $EQUIVOX_LEXICA or a cache by default.")] = None,

@@ -29,22 +29,26 @@ def score(
         str | None,
         typer.Option(metavar="ANNOTATOR", help="Make this annotator the run's own, whose scores stand in every table."),
     ] = None,
+    compare: Annotated[
+        str | None, typer.Option(help="Compare the stored answers by further columns: accent,gender×accent.")
+    ] = None,
     scoring: ScoringOption = None,
     by_attribute: ByAttributeOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
     from equivox.cli.show import progress_bars
+    from equivox.core.variants import parse_comparisons
     from equivox.run.pipeline import rescore, use_annotator
 
     if use is not None and annotator is not None:
         raise RequestError("`--use` scores by that annotator already; leave out `--annotator`")
-    options = scoring_of(scoring)
+    options, further = scoring_of(scoring), () if compare is None else parse_comparisons(compare)
     with progress_bars(quiet=quiet) as progress:
         if use is not None:
             scores = use_annotator(run, use, options, progress=progress)
         else:
-            scores = rescore(run, annotator=annotator, options=options, progress=progress)
+            scores = rescore(run, annotator=annotator, compare=further, options=options, progress=progress)
     return _show(run, scores, by_attribute=by_attribute)
 
 

@@ -233,8 +233,8 @@ def _column(task: Task, samples: Samples, name: str) -> list[str]:
         return samples.metadata(name).texts()
     known = list(dict.fromkeys([*task.group, *task.blocks, *task.strata, *task.metadata]))
     raise RequestError(
-        f"`by` names {name!r}{nearest(name, known)}; the run of {task.name} keeps {', '.join(known)}; run it with "
-        f"--group {name} to compare another column of the corpus"
+        f"`by` names {name!r}{nearest(name, known)}; the run of {task.name} keeps {', '.join(known)}; "
+        f"`equivox score RUN --compare {name}` compares another column of the corpus"
     )
 
 

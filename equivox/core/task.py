@@ -241,6 +241,8 @@ class Task:
         The metric that scores the annotated samples.
     simulate
         The answers of simulated models; None: one sentence per attribute, from the vocabularies.
+    asked_as
+        The name of the task whose requests and answers are compared here by other columns; empty: its own.
     condition
         The declared condition: `audio`, `image` or `text`, by what is sent.
     conditions
@@ -264,6 +266,7 @@ class Task:
     compares: str = ""
     metadata: tuple[str, ...] = ()
     simulate: SimulatedAnswers | None = field(default=None, repr=False)
+    asked_as: str = ""
     condition: str = "audio"
     conditions: tuple[str, ...] | None = None
 

@@ -1,4 +1,4 @@
-"""Variants of a task: other groups, and control conditions that show whether a difference needs the voice.
+"""Variants of a task: other comparisons, and control conditions that show whether a difference needs the voice.
 
 `declared`
     The task as declared; its condition is named after what it sends: `audio`, `image` or `text`.
@@ -78,10 +78,29 @@ def parse_group(text: str) -> tuple[str, ...]:
     return columns
 
 
+def parse_comparisons(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the comparisons named in `text`, each as its columns; RequestError for one that is named twice.
+
+    >>> parse_comparisons("gender, gender×accent")
+    (('gender',), ('gender', 'accent'))
+    """
+    found = [parse_group(entry) for entry in text.split(",")]
+    if len({frozenset(columns) for columns in found}) < len(found):
+        raise RequestError(f"`compare` names a comparison twice, got {text!r}; name each once")
+    return tuple(found)
+
+
 def vary(
-    tasks: Sequence[Task], *, group: tuple[str, ...] | None, conditions: Sequence[str], sampling: str = AS_DECLARED
+    tasks: Sequence[Task],
+    *,
+    compare: Sequence[tuple[str, ...]] = (),
+    conditions: Sequence[str],
+    sampling: str = AS_DECLARED,
 ) -> list[Task]:
-    """Return every task in every condition, comparing `group` if it is given; the variants of a task are adjacent.
+    """Return every task in every condition and comparison; the variants of a task are adjacent.
+
+    Without comparisons each task compares what it declares. The first comparison asks the model; the others compare
+    the same answers.
 
     RequestError for a condition that a task does not offer, for an unknown sampling, and for a setting of the sampling
     that is out of its range.
@@ -101,8 +120,15 @@ def vary(
         for condition in chosen:
             if condition not in offered:
                 raise RequestError(f"{task.name} has no condition {condition!r}; it offers {', '.join(offered)}")
-            varied.append(with_condition(with_group(task, group), condition))
+            asking = with_condition(with_group(task, compare[0] if compare else None), condition)
+            others = [with_condition(with_group(task, columns), condition) for columns in compare[1:]]
+            varied += [asking, *(replace(other, asked_as=asking.name) for other in others)]
     return varied
+
+
+def asks_nothing(task: Task) -> bool:
+    """Return whether a task sends no requests of its own: it compares the answers of another one anew."""
+    return task.condition == SHUFFLED or bool(task.asked_as)
 
 
 def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
@@ -110,6 +136,7 @@ def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
     if group is None or group == task.group:
         return task
     family, _, rest = task.name.partition(":")
+    family = family.removesuffix(f"_by_{'_'.join(task.group)}")
     blocks = tuple(column for column in task.blocks if column not in group)
     return replace(task, name=f"{family}_by_{'_'.join(group)}:{rest}", group=group, blocks=blocks)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from equivox.annotate import RULES, added_annotators, declared_annotator, evaluation_of
 from equivox.core.task import Task
-from equivox.core.variants import SHUFFLED
+from equivox.core.variants import asks_nothing
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import REPLICAS, EngineIdentity, engine_of
 from equivox.run.design import published_items
@@ -250,12 +250,12 @@ def _requests(file: RunFile, tasks: Sequence[Task], corpora: dict[str, Corpus]) 
         asked = len([segment for segment in task.annotation.asks(task) if not segment.alone])
         if file.data is None and task.data.table is None and published_items(task) is not None:
             items = min(published_items(task) or 0, file.limit or 10**9)
-            n = 0 if task.condition == SHUFFLED else items * task.sampling.repeats * _ways(task)
+            n = 0 if asks_nothing(task) else items * task.sampling.repeats * _ways(task)
             sources.append(f"{name}: {items:,} samples as published")
         else:
             corpora[name] = corpora.get(name) or open_corpus(task.data, file.data)
             plan = make_plan([task], corpora, _NOBODY, limit=file.limit, seed=file.seed)
-            n = 0 if task.condition == SHUFFLED else len(plan.distinct)
+            n = 0 if asks_nothing(task) else len(plan.distinct)
             sources.append(
                 f"{name}: {len(corpora[name].samples):,} samples in "
                 f"{file.data or task.data.table or 'the published grid'}"

@@ -11,7 +11,7 @@ from equivox.annotate import RULES, evaluation_of, open_annotator
 from equivox.annotate.model import prompt_text
 from equivox.core.requests import Request
 from equivox.core.task import Task
-from equivox.core.variants import SHUFFLED
+from equivox.core.variants import asks_nothing
 from equivox.run.cost import Effort, annotator_effort, target_effort
 from equivox.run.pipeline import PreparedRun, checked, pending_rows
 from equivox.run.plan import Plan
@@ -94,7 +94,7 @@ def _annotator_calls(plan: Plan, tasks: Sequence[Task]) -> tuple[int, float]:
 
     calls, characters = 0, 0.0
     for task in tasks:
-        if task.condition == SHUFFLED:
+        if asks_nothing(task):
             continue
         keys = plan.table["key"].filter(pc.equal(plan.table["task"], task.name))
         n = len(keys.unique())

@@ -17,7 +17,7 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.scores import Score
 from equivox.core.task import Task
-from equivox.core.variants import SHUFFLED, declared_name
+from equivox.core.variants import SHUFFLED, asks_nothing, declared_name
 from equivox.dataset_builders.corpus import Corpus
 from equivox.run.pipeline import IMPORTED, count_failures, execute, open_corpora
 from equivox.run.plan import samples_of
@@ -146,7 +146,7 @@ class TableEngine(Engine):
 
 def _declared(spec: RunSpec) -> dict[str, Task]:
     """Return the tasks as they were answered, by their names without the condition, in the order of `spec.tasks`."""
-    answered = [task for task in spec.varied if task.condition != SHUFFLED]
+    answered = [task for task in spec.varied if not asks_nothing(task)]
     if len(answered) != len(spec.tasks):
         raise RequestError(
             f"`conditions` {', '.join(spec.conditions)}: a table holds the responses of one condition; name one, and "

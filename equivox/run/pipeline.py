@@ -33,6 +33,7 @@ from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, Workers, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
 from equivox.run.annotating import annotate, annotators_of
+from equivox.run.comparing import compare_further
 from equivox.run.declarations import TASKS_FILE, give, read_tasks, write_tasks
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.live import noting
@@ -228,13 +229,18 @@ def rescore(
     folder: Path,
     *,
     annotator: str | None = None,
+    compare: Sequence[tuple[str, ...]] = (),
     options: ScoringOptions = DEFAULT_OPTIONS,
     progress: Progress = no_progress,
 ) -> list[Score]:
     """Recompute every score of the run in `folder` from its stored responses and annotations.
 
     `annotator` names the annotator whose annotations count; None means the run's. No engine or annotator is opened.
+    `compare` names further comparisons of its answers, which the run has from now on.
     """
+    if compare:
+        with writing(folder):
+            compare_further(folder, compare)
     tasks = run_tasks(folder)
     name = annotator or str(read_manifest(folder)["command"]["annotator"])
     with writing(folder):
@@ -452,7 +458,7 @@ def begin(
         command = {
             "model": model,
             "data": spec.data,
-            "group": spec.group,
+            "compare": spec.compare,
             "conditions": spec.conditions,
             "sampling": spec.sampling,
             "annotator": annotator,

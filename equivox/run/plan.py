@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
-_JOIN = " × "
+JOIN = " × "
 PLAN_FILE = "plan.parquet"
+COLUMN = "column."
+"""What the names of the corpus's columns begin with in a plan."""
+MOST_GROUPS = 100
+"""Columns of more values are no groups; a plan does not keep them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,6 +43,7 @@ class _Presented:
     """One sample in one presentation of one task; all its repeats share it.
 
     `groups` are the task's, and `group_of` is the permuted group of each cluster and group in the shuffled condition.
+    `asked` is the task whose request it is, with its groups: another one where the task compares its answers anew.
     """
 
     task: Task
@@ -46,6 +51,7 @@ class _Presented:
     presentation: Mapping[str, str]
     groups: tuple[str, ...]
     group_of: Mapping[tuple[str, str], str] | None
+    asked: tuple[Task, tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +84,7 @@ class Plan:
     def described(self) -> Iterator[tuple[Mapping[str, Any], Request]]:
         """Yield each row's task, condition and group, and its request.
 
-        The group differs from that of the request's sample only in the shuffled condition.
+        The group differs from that of the request in the shuffled condition, and where another task asked it.
         """
         return zip(self.table.select(["task", "condition", "group"]).to_pylist(), self.requests(), strict=True)
 
@@ -164,7 +170,10 @@ def make_plan(
     """Return the requests of `tasks` on their `corpora` (by corpus name).
 
     With `limit`, each task uses that many samples, spread evenly: every group and every cluster in turn, the same
-    strata for each. The samples of a smaller limit are a subset of those of a larger one.
+    strata for each. The samples of a smaller limit are a subset of those of a larger one. A task that compares the
+    answers of another one anew uses those of its samples that it has.
+
+    The table also has the corpus's columns of few values as `column.NAME`, by which the answers can be compared later.
 
     Raises RequestError if a column is missing or fewer than two groups are left.
     """
@@ -173,6 +182,7 @@ def make_plan(
     presented: list[tuple[tuple[str, int, int], _Presented]] = []
     left_out: dict[str, int] = {}
     positions: dict[str, dict[str, int]] = {}
+    asking: dict[str, tuple[Task, tuple[str, ...], list[Sample]]] = {}
     for order, task in enumerate(tasks):
         corpus = corpora[task.data.corpus]
         corpus.require(_columns(task, corpus, seed), task=task.name)
@@ -193,15 +203,19 @@ def make_plan(
                 f"`limit` {limit} is too small for the {len(groups)} groups of {task.name} ({', '.join(groups)}); "
                 f"give at least {len(groups)}, or several per speaker for an interval"
             )
-        _check_clusters(grouped, task, len(groups))
+        check_clusters(_placed(grouped, task), task)
         if corpus.name not in positions:
             positions[corpus.name] = {sample.sample_id: place for place, sample in enumerate(corpus.samples)}
-        chosen = spread(grouped, task, limit)
-        group_of = _permuted_groups(chosen, task, seed) if task.condition == SHUFFLED else None
+        asked, asked_groups, chosen = asking.get(task.asked_as, (task, groups, grouped))
+        chosen = spread(chosen, asked, limit)
+        asking[task.name] = (task, groups, grouped)
+        if asked is not task:
+            chosen = [sample for sample in chosen if _label(sample, task.group) is not None]
+        group_of = permuted_groups(_placed(chosen, task), task, seed) if task.condition == SHUFFLED else None
         presented += [
             (
                 (task.data.corpus, positions[corpus.name][sample.sample_id], order),
-                _Presented(task, sample, presentation, groups, group_of),
+                _Presented(task, sample, presentation, groups, group_of, (asked, asked_groups)),
             )
             for sample in chosen
             for presentation in presentations_of(task, sample, seed)
@@ -212,8 +226,12 @@ def make_plan(
     presented.sort(key=lambda entry: entry[0])
     columns, places = _expanded(presented, list(kept), identity, seed)
     every = [one for _, one in presented]
+    told = _comparable(corpora.values(), every)
     usable = [_problem(one.sample, one.task, {**one.sample.columns, **one.presentation}) is None for one in every]
-    return Plan(_table(columns), left_out, np.array(usable, dtype=bool)[places], every, places)
+    table = _table(columns)
+    for name, values in told.items():
+        table = table.append_column(f"{COLUMN}{name}", values.take(places))
+    return Plan(table, left_out, np.array(usable, dtype=bool)[places], every, places)
 
 
 def _expanded(
@@ -238,7 +256,7 @@ def _expanded(
             for place, one, unkeyed in made:
                 shown = [dict(one.presentation)] if one.task.prompt.presentations else []
                 own_seed = request_seed(seed, one.sample.sample_id, repeat, *shown)
-                labels = unkeyed.labels
+                labels = unkeyed.labels if one.asked[0] is one.task else _labels(one.task, one.sample, one.groups, {})
                 cells = (
                     request_key(identity, unkeyed, own_seed),
                     one.task.name,
@@ -252,12 +270,32 @@ def _expanded(
                     repeat,
                     own_seed,
                     [part.sha256 for part in unkeyed.media],
-                    *(labels.metadata.get(name) for name in kept),
+                    *(unkeyed.labels.metadata.get(name) for name in kept),
                 )
                 places.append(place)
                 for column, cell in zip(columns.values(), cells, strict=True):
                     column.append(cell)
     return columns, np.array(places, dtype=np.int64)
+
+
+def _comparable(corpora: Iterable[Corpus], presented: Sequence[_Presented]) -> dict[str, pa.DictionaryArray]:
+    """Return, for each presented sample, the columns of few values by which answers can be compared."""
+    import pyarrow as pa
+
+    values: dict[str, set[str]] = defaultdict(set)
+    for corpus in corpora:
+        for sample in corpus.samples:
+            for name, value in sample.columns.items():
+                if value not in (None, "") and len(values[name]) <= MOST_GROUPS:
+                    values[name].add(str(value))
+    few = sorted(name for name, own in values.items() if 2 <= len(own) <= MOST_GROUPS)
+    return {
+        name: pa.array(
+            [None if (value := one.sample.columns.get(name)) in (None, "") else str(value) for one in presented],
+            pa.string(),
+        ).dictionary_encode()
+        for name in few
+    }
 
 
 def _table(columns: Mapping[str, list[Any]]) -> pa.Table:
@@ -280,12 +318,13 @@ def read_plan(folder: Path) -> pa.Table:
         raise RequestError(f"{folder} has no {PLAN_FILE}: the run was stopped before it began; run it again") from None
 
 
-def _permuted_groups(samples: Sequence[Sample], task: Task, seed: int) -> dict[tuple[str, str], str]:
+def permuted_groups(placed: Iterable[tuple[str, str]], task: Task, seed: int) -> dict[tuple[str, str], str]:
     """Permute the groups over the clusters, or within units that are in every group, by cluster and true group.
 
-    Group sizes stay, and all tasks of a family get the same permutation.
+    `placed` has the cluster and group of each sample. Group sizes stay, and all tasks of a family get the same
+    permutation.
     """
-    groups_of = _groups_of_clusters(samples, task)
+    groups_of = _groups_of_clusters(placed)
     clusters = sorted(groups_of)
     rng = random.Random(digest([seed, task.family, "shuffled"]))
     if any(len(groups) > 1 for groups in groups_of.values()):
@@ -361,7 +400,7 @@ def spread(samples: Sequence[Sample], task: Task, limit: int | None) -> list[Sam
     """
     if limit is None or limit >= len(samples):
         return list(samples)
-    groups_of = _groups_of_clusters(samples, task)
+    groups_of = _groups_of_clusters(_placed(samples, task))
     if any(len(groups) > 1 for groups in groups_of.values()):
         return _whole_units(samples, task, limit)
     by_cluster: dict[str, list[Sample]] = defaultdict(list)
@@ -411,24 +450,33 @@ def _transposed(rows: list[list[str]]) -> Iterable[list[str]]:
 
 def _label(sample: Sample, columns: Sequence[str]) -> str | None:
     values = [sample.columns[column] for column in columns]
-    return None if None in values or "" in values else _JOIN.join(map(str, values))
+    return None if None in values or "" in values else JOIN.join(map(str, values))
 
 
 def _text(sample: Sample, columns: Sequence[str]) -> str:
     values = [sample.columns[column] for column in columns]
-    return _JOIN.join(["" if value is None else str(value) for value in values])
+    return JOIN.join(["" if value is None else str(value) for value in values])
 
 
-def _groups_of_clusters(samples: Iterable[Sample], task: Task) -> dict[str, set[str]]:
+def _placed(samples: Iterable[Sample], task: Task) -> Iterator[tuple[str, str]]:
+    """Yield the cluster and the group of each sample."""
+    return ((_text(sample, (task.cluster,)), _label(sample, task.group) or "") for sample in samples)
+
+
+def _groups_of_clusters(placed: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
-    for sample in samples:
-        found[_text(sample, (task.cluster,))].add(_label(sample, task.group) or "")
+    for cluster, group in placed:
+        found[cluster].add(group)
     return found
 
 
-def _check_clusters(samples: Iterable[Sample], task: Task, n_groups: int) -> None:
-    """Raise RequestError unless every cluster is in one group, or every one is in all."""
-    groups_of = _groups_of_clusters(samples, task)
+def check_clusters(placed: Iterable[tuple[str, str]], task: Task) -> None:
+    """Raise RequestError unless every cluster is in one group, or every one is in all.
+
+    `placed` has the cluster and group of each sample.
+    """
+    groups_of = _groups_of_clusters(placed)
+    n_groups = len(set().union(*groups_of.values()))
     sizes = Counter(map(len, groups_of.values()))
     if set(sizes) <= {1} or set(sizes) == {n_groups}:
         return
@@ -445,9 +493,8 @@ def _check_clusters(samples: Iterable[Sample], task: Task, n_groups: int) -> Non
 
 def _unkeyed(one: _Presented) -> Request:
     """Return the request of a sample without its key, seed and repeat."""
-    task, sample = one.task, one.sample
+    sample, (task, groups) = one.sample, one.asked
     filled = {**sample.columns, **one.presentation} if one.presentation else sample.columns
-    kept = {column: str(sample.columns[column]) for column in task.metadata if sample.columns[column] is not None}
     # Shuffling changes the group of an answer, not the request.
     shuffled = task.condition == SHUFFLED
     return Request(
@@ -460,16 +507,22 @@ def _unkeyed(one: _Presented) -> Request:
         text=_fill(task.prompt.text, filled),
         sampling=task.sampling,
         seed=0,
-        labels=Labels(
-            group=_label(sample, task.group) or "",
-            groups=one.groups,
-            cluster=_text(sample, (task.cluster,)),
-            stratum=_text(sample, task.strata),
-            block=_text(sample, task.blocks),
-            item=_text(sample, task.items),
-            metadata={**kept, **one.presentation} if one.presentation else kept,
-        ),
+        labels=_labels(task, sample, groups, one.presentation),
         patch=_patching(task, filled),
+    )
+
+
+def _labels(task: Task, sample: Sample, groups: tuple[str, ...], presentation: Mapping[str, str]) -> Labels:
+    """Return what a task says of a sample: its group among the task's `groups`, and the rest of its design."""
+    kept = {column: str(sample.columns[column]) for column in task.metadata if sample.columns[column] is not None}
+    return Labels(
+        group=_label(sample, task.group) or "",
+        groups=groups,
+        cluster=_text(sample, (task.cluster,)),
+        stratum=_text(sample, task.strata),
+        block=_text(sample, task.blocks),
+        item=_text(sample, task.items),
+        metadata={**kept, **presentation} if presentation else kept,
     )
 
 

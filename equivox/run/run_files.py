@@ -62,7 +62,7 @@ class SettingFields(BaseModel):
     data: str | None = None
     limit: int | None = Field(default=None, ge=1)
     seed: int | None = None
-    group: str | None = None
+    compare: Joined | None = None
     sampling: str | None = None
     estimate: EstimateFields | None = None
 
@@ -85,7 +85,7 @@ class RunFile(BaseModel):
     data: str | None = None
     limit: int | None = Field(default=None, ge=1)
     seed: int = 0
-    group: str | None = None
+    compare: Joined | None = None
     sampling: str = AS_DECLARED
     merge: str = "lemma"
     encoder: str = DEFAULT_ENCODER
@@ -128,7 +128,7 @@ class Setting:
             annotator=first if file.evaluations == 1 else f"{first}@1",
             trust_remote_code=self.trust_remote_code,
             options=scoring_options(merge=file.merge, encoder=file.encoder, merge_threshold=file.merge_threshold),
-            **{name: getattr(file, name) for name in ("data", "limit", "seed", "group", "conditions", "sampling")},
+            **{name: getattr(file, name) for name in ("data", "limit", "seed", "compare", "conditions", "sampling")},
         )
 
     def names_of(self, annotator: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.core.errors import RequestError, nearest
 from equivox.core.outage import STOP_AFTER
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
-from equivox.core.variants import AS_DECLARED, DECLARED, parse_conditions, parse_group, vary
+from equivox.core.variants import AS_DECLARED, DECLARED, parse_comparisons, parse_conditions, vary
 
 if TYPE_CHECKING:
     from equivox.core.task import Task
@@ -41,7 +41,7 @@ TYPED: Mapping[str, tuple[type, str]] = {
     "data": (str, "`sample`, the folder of built corpora, or one build, to ask about it."),
     "limit": (int, "Samples per task, spread over groups and speakers."),
     "seed": (int, "The seed from which the seeds of all requests are derived."),
-    "group": (str, "Compare another column of the corpus, or several: gender×accent."),
+    "compare": (str, "What is compared, by the corpus's columns: gender,accent,gender×accent. Asks the model once."),
     "conditions": (str, "declared, text_only, silence, shuffled, or all."),
     "sampling": (str, "as-declared by each task, or greedy: one answer, always the likeliest token."),
     "annotator": (str, "Annotator of the responses: a name, a YAML file, or a model; `rules` for simulated models."),
@@ -72,7 +72,7 @@ class RunSpec:
     data: str | None = None
     limit: int | None = None
     seed: int = 0
-    group: tuple[str, ...] | None = None
+    compare: tuple[tuple[str, ...], ...] = ()
     conditions: tuple[str, ...] = (DECLARED,)
     sampling: str = AS_DECLARED
     annotator: str = "rules"
@@ -93,7 +93,7 @@ class RunSpec:
     def typed(cls, model: str, tasks: Sequence[Task], output: str | Path, **settings: Any) -> RunSpec:
         """Return the run with `settings` as a user writes them; RequestError for a name that is no setting.
 
-        `group`, `conditions` and `options` may be texts ("gender×accent", "text_only,silence", "n_resamples=999"),
+        `compare`, `conditions` and `options` may be texts ("gender,accent", "text_only,silence", "n_resamples=999"),
         `workers` is a number and `ray_address` the cluster that they run on. None stands for the default.
         """
         from equivox.engines.workers import Workers
@@ -105,8 +105,8 @@ class RunSpec:
         workers, address = given.pop("workers", 1), given.pop("ray_address", None)
         if "data" in given:
             given["data"] = str(given["data"])
-        if isinstance(given.get("group"), str):
-            given["group"] = parse_group(given["group"])
+        if isinstance(given.get("compare"), str):
+            given["compare"] = parse_comparisons(given["compare"])
         if isinstance(given.get("conditions"), str):
             given["conditions"] = parse_conditions(given["conditions"])
         if isinstance(given.get("options"), str):
@@ -125,4 +125,4 @@ class RunSpec:
         from equivox.run.asked_of import asked_of
 
         tasks = asked_of(self.data, self.tasks)
-        return vary(tasks, group=self.group, conditions=self.conditions, sampling=self.sampling)
+        return vary(tasks, compare=self.compare, conditions=self.conditions, sampling=self.sampling)

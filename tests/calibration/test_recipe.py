@@ -73,7 +73,7 @@ def test_what_is_taught_follows_the_task(monkeypatch: pytest.MonkeyPatch) -> Non
     other = replace(task, prompt=replace(task.prompt, text=task.prompt.text + "!"))
     found = set()
     for one in (task, other):
-        tasks = vary([one], group=None, conditions=("all",))
+        tasks = vary([one], conditions=("all",))
         found.add(recipe_of(tasks, open_corpora(tasks, "sample", {}), shift=20, seed=0).taught)
     assert len(found) == 2
 

@@ -61,7 +61,7 @@ def test_a_missing_extra_is_named(equivox: Cli, monkeypatch: pytest.MonkeyPatch)
 
 
 def made(shift: float) -> Model:
-    tasks = vary([recipe.calibration_task(builtin_tasks()["vibe_gender:candidate"])], group=None, conditions=("all",))
+    tasks = vary([recipe.calibration_task(builtin_tasks()["vibe_gender:candidate"])], conditions=("all",))
     one = recipe.recipe_of(tasks, open_corpora(tasks, "sample", {}), shift=shift, seed=0)
     folder = recipe.cache_folder() / one.name
     folder.mkdir(parents=True)
@@ -72,7 +72,7 @@ def made(shift: float) -> Model:
 
 def test_a_model_in_the_cache_is_not_made_again() -> None:
     known = made(20)
-    tasks = vary([recipe.calibration_task(builtin_tasks()["vibe_gender:candidate"])], group=None, conditions=("all",))
+    tasks = vary([recipe.calibration_task(builtin_tasks()["vibe_gender:candidate"])], conditions=("all",))
     assert models(tasks, open_corpora(tasks, "sample", {}), [20.0]) == [known]
     assert known.about["recipe"]["shift"] == 20
     assert known.about["recipe_sha256"].startswith(known.folder.name[-12:])
@@ -80,13 +80,13 @@ def test_a_model_in_the_cache_is_not_made_again() -> None:
 
 def test_a_shift_that_the_options_cannot_show_is_refused_before_training() -> None:
     # Three options keep six groups at most 60 apart.
-    tasks = vary([recipe.calibration_task(builtin_tasks()["vibe_accent:candidate"])], group=None, conditions=("all",))
+    tasks = vary([recipe.calibration_task(builtin_tasks()["vibe_accent:candidate"])], conditions=("all",))
     with pytest.raises(RequestError, match="cannot be planted"):
         models(tasks, open_corpora(tasks, "sample", {}), [90.0])
 
 
 def test_a_shuffled_condition_asks_nothing_of_its_own() -> None:
-    tasks = vary([recipe.calibration_task(builtin_tasks()["vibe_gender:candidate"])], group=None, conditions=("all",))
+    tasks = vary([recipe.calibration_task(builtin_tasks()["vibe_gender:candidate"])], conditions=("all",))
     requests = taught_requests(tasks, open_corpora(tasks, "sample", {}))
     assert {request.condition for request in requests} == {"audio", "text_only", "silence"}
     assert len(requests) == 3 * 288
@@ -94,7 +94,7 @@ def test_a_shuffled_condition_asks_nothing_of_its_own() -> None:
 
 def test_all_orders_of_options_are_taught_so_that_none_tells_the_group() -> None:
     task = recipe.calibration_task(builtin_tasks()["spoken_stereoset:gender"])
-    tasks, orders = vary([task], group=None, conditions=("text_only",)), recipe.CHOOSING.orders
+    tasks, orders = vary([task], conditions=("text_only",)), recipe.CHOOSING.orders
     corpora = open_corpora(tasks, "sample", {})
 
     def groups_by_text(requests: Sequence[Request]) -> list[set[str]]:

@@ -53,7 +53,7 @@ def made(folder: Path, without: str) -> Path:
         conditions=(EVERY_CONDITION,),
         options=ScoringOptions(n_resamples=199),
     )
-    execute(spec, engine=Hears(vary(tasks, group=None, conditions=spec.conditions), without))
+    execute(spec, engine=Hears(vary(tasks, conditions=spec.conditions), without))
     return folder
 
 

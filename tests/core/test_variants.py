@@ -25,7 +25,7 @@ IDENTITY = EngineIdentity(engine="fake", model="m", revision="1")
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    tasks = vary([STORY], group=None, conditions=("all",))
+    tasks = vary([STORY], conditions=("all",))
     return make_plan(tasks, {"crema_d": open_corpus(STORY.data, "sample")}, IDENTITY, limit=96)
 
 
@@ -127,7 +127,7 @@ def test_any_column_and_crossed_columns_of_a_corpus(
 ) -> None:
     folder = tmp_path / "run"
     code, out, err = equivox(
-        *("run", "simulated:biased", "vibe_gender:advisory", "--group", group, "--data", "sample"),
+        *("run", "simulated:biased", "vibe_gender:advisory", "--compare", group, "--data", "sample"),
         *("--output", folder, "--scoring", "n_resamples=199"),
     )
     assert code == 0, err
@@ -141,14 +141,14 @@ def test_any_column_and_crossed_columns_of_a_corpus(
 def test_the_same_answers_serve_every_dimension_of_a_real_model() -> None:
     corpus = {"crema_d": open_corpus(STORY.data, "sample")}
     by_gender = make_plan([STORY], corpus, IDENTITY)
-    by_race = make_plan(vary([STORY], group=("race",), conditions=("audio",)), corpus, IDENTITY)
+    by_race = make_plan(vary([STORY], compare=[("race",)], conditions=("audio",)), corpus, IDENTITY)
     assert {row["key"] for row in by_gender.table.to_pylist()} == {row["key"] for row in by_race.table.to_pylist()}
 
 
 @pytest.mark.parametrize(
     ("option", "value", "hint"),
-    [("--conditions", "sound", "audio"), ("--conditions", ",", "known"), ("--group", "mood", "'mood'"),
-     ("--group", "×", "each once"), ("--group", "gender×gender", "each once"), ("--group", "sentence", "two groups")],
+    [("--conditions", "sound", "audio"), ("--conditions", ",", "known"), ("--compare", "mood", "'mood'"),
+     ("--compare", "×", "each once"), ("--compare", "gender×gender", "each once"), ("--compare", "race,race", "twice")],
 )  # fmt: skip
 def test_wrong_variants_are_one_line(option: str, value: str, hint: str, equivox: Cli, tmp_path: Path) -> None:
     code, _, err = equivox(

@@ -261,8 +261,9 @@ def departures(
         found.append(f"tasks that equivox does not come with: {', '.join(custom)}")
     if moved := moved_tasks(list(tasks.values())):
         found.append(f"tasks are asked of another corpus than their own: {', '.join(moved)}")
-    if command["group"]:
-        found.append(f"another column is compared ({' × '.join(command['group'])})")
+    if command["compare"]:
+        named = ", ".join(" × ".join(columns) for columns in command["compare"])
+        found.append(f"other columns are compared than the tasks declare ({named})")
     if command.get("sampling", AS_DECLARED) != AS_DECLARED:
         found.append(f"sampling is {command['sampling']}")
     conditions = sorted({task.condition for task in tasks.values() if "@" in task.name})

@@ -12,7 +12,7 @@ from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Request, request_key
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
-from equivox.core.variants import AS_DECLARED, DECLARED, parse_group, vary
+from equivox.core.variants import AS_DECLARED, DECLARED, parse_comparisons, vary
 from equivox.dataset_builders.corpus import Corpus
 from equivox.run.pipeline import IMPORTED, open_corpora
 from equivox.run.plan import Plan, make_plan
@@ -53,7 +53,7 @@ class Settings:
     seed: int = 0
     condition: str = DECLARED
     sampling: str = AS_DECLARED
-    group: str | None = None
+    compare: str | None = None
 
     def as_arguments(self) -> dict[str, Any]:
         """Return the settings as arguments of the task in inspect_ai."""
@@ -95,8 +95,10 @@ def asked(settings: Settings) -> Asked:
     if settings.limit is not None and settings.limit < 1:
         raise RequestError(f"`limit` must be at least 1, got {settings.limit}; leave it out to use every sample")
     (declared,) = resolve_tasks(settings.task)
-    group = None if settings.group is None else parse_group(settings.group)
-    varied = vary([declared], group=group, conditions=(settings.condition,), sampling=settings.sampling)
+    compare = () if settings.compare is None else parse_comparisons(settings.compare)
+    if len(compare) > 1:
+        raise RequestError(f"`compare` is a single comparison, got {settings.compare!r}; evaluate each by itself")
+    varied = vary([declared], compare=compare, conditions=(settings.condition,), sampling=settings.sampling)
     if len(varied) != 1:
         raise RequestError(f"`condition` is a single one, got {settings.condition!r}; evaluate each by itself")
     (task,) = varied

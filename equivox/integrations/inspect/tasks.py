@@ -82,12 +82,12 @@ def _evaluation(name: str) -> Callable[..., InspectTask]:
         seed: int = 0,
         condition: str = "declared",
         sampling: str = "as-declared",
-        group: str | None = None,
+        compare: str | None = None,
         annotator: str | None = None,
         trust_media: bool = False,
     ) -> InspectTask:
         settings = Settings(
-            task=name, data=data, limit=limit, seed=seed, condition=condition, sampling=sampling, group=group
+            task=name, data=data, limit=limit, seed=seed, condition=condition, sampling=sampling, compare=compare
         )
         with _one_line():
             found = asked(settings)

@@ -1,0 +1,133 @@
+"""Further comparisons of a run: its stored answers by other columns of the corpus. Nothing is asked or annotated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from equivox.core.errors import RequestError, nearest
+from equivox.core.files import damaged, read_table, write_table
+from equivox.core.task import Task
+from equivox.core.variants import SHUFFLED, with_group
+from equivox.run.annotating import annotators_of, count_answered, samples_path, write_samples
+from equivox.run.declarations import read_tasks, write_tasks
+from equivox.run.file_hashes import forget_hashes
+from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.plan import COLUMN, JOIN, PLAN_FILE, check_clusters, permuted_groups, read_plan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class _Further:
+    """A task that compares stored answers anew: the rows of the task that asked, and their new groups and blocks."""
+
+    task: Task
+    rows: Sequence[int]
+    columns: Mapping[str, Sequence[str]]
+
+    def of(self, table: pa.Table) -> pa.Table:
+        """Return the rows of a table about the asking task as they are about this one."""
+        import pyarrow as pa
+
+        table = table.take(pa.array(self.rows, pa.int64()))
+        for name, values in self.columns.items():
+            cells = pa.array(values, pa.string()).dictionary_encode()
+            table = table.set_column(table.column_names.index(name), name, cells)
+        return table
+
+
+def compare_further(folder: Path, compare: Sequence[tuple[str, ...]]) -> None:
+    """Add comparisons to the run in `folder`, as if it had been made with them; it has no new scores yet.
+
+    RequestError for columns that the run does not have, and as the plan of a run; nothing is written then.
+    """
+    tasks, plan, manifest = read_tasks(folder), read_plan(folder), read_manifest(folder)
+    named = {task.name for task in tasks}
+    added = []
+    for task in tasks:
+        if task.asked_as:
+            continue
+        for columns in compare:
+            variant = replace(with_group(task, columns), asked_as=task.name)
+            if variant.name not in named:
+                added.append(_further(variant, task, plan, int(manifest["identity"]["seed"])))
+    if not added:
+        return
+    forget_hashes(folder)
+    for annotator in annotators_of(folder):
+        _add_samples(folder, annotator, added)
+    write_table(folder / PLAN_FILE, _extended(plan, added))
+    identity = manifest["identity"]
+    asked = identity["tasks"] | {one.task.name: one.task.fingerprint for one in added}
+    compared = [*manifest["command"].get("compare", ()), *map(list, compare)]
+    write_manifest(
+        folder,
+        read_manifest(folder)
+        | {"identity": identity | {"tasks": asked}, "command": manifest["command"] | {"compare": compared}},
+    )
+    write_tasks(folder, [*tasks, *(one.task for one in added)])
+
+
+def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:
+    import pyarrow.compute as pc
+
+    known = [name.removeprefix(COLUMN) for name in plan.column_names if name.startswith(COLUMN)]
+    if unknown := [name for name in task.group if name not in known]:
+        raise RequestError(
+            f"`compare` names {unknown[0]!r}{nearest(unknown[0], known)}; {asked.name} was asked about "
+            f"{', '.join(known) or 'no column of few values'}"
+        )
+    own = plan.filter(pc.equal(plan["task"], asked.name))
+    clusters, groups = own["cluster"].to_pylist(), _joined(own, task.group)
+    rows = [row for row, group in enumerate(groups) if group]
+    placed = [(clusters[row], groups[row]) for row in rows]
+    if len({group for _, group in placed}) < 2:
+        raise RequestError(
+            f"{task.name} compares groups by {task.dimension!r}, but its answers have "
+            f"{', '.join(sorted({group for _, group in placed})) or 'none'}; at least two are needed"
+        )
+    check_clusters(placed, task)
+    dealt = permuted_groups(placed, task, seed) if task.condition == SHUFFLED else None
+    columns = {"group": [group if dealt is None else dealt[cluster, group] for cluster, group in placed]}
+    if task.blocks != asked.blocks:
+        blocks = _joined(own, task.blocks)
+        columns["block"] = [blocks[row] for row in rows]
+    return _Further(task, rows, columns)
+
+
+def _joined(plan: pa.Table, names: Sequence[str]) -> list[str]:
+    """Return the values of some of the corpus's columns in each row, joined; empty where one is missing."""
+    if not names:
+        return [""] * len(plan)
+    parts = zip(*(plan[f"{COLUMN}{name}"].to_pylist() for name in names), strict=True)
+    return [JOIN.join(cells) if all(cells) else "" for cells in parts]
+
+
+def _extended(plan: pa.Table, added: Sequence[_Further]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # A run that was stopped before its tasks were written has the rows already.
+    names = pa.array([one.task.name for one in added])
+    tables = [plan.filter(pc.invert(pc.is_in(plan["task"].cast(pa.string()), names)))]
+    for one in added:
+        own = one.of(plan.filter(pc.equal(plan["task"], one.task.asked_as)))
+        named = pa.array([one.task.name] * len(own), pa.string()).dictionary_encode()
+        tables.append(own.set_column(own.column_names.index("task"), "task", named))
+    return pa.concat_tables(tables).unify_dictionaries()
+
+
+def _add_samples(folder: Path, annotator: str, added: Sequence[_Further]) -> None:
+    """Store the samples of the added tasks as `annotator` annotated them for the asking ones, if it did."""
+    for one in added:
+        path = samples_path(folder, annotator, one.task.asked_as)
+        if not path.exists():
+            continue
+        table = read_table(path)
+        if one.rows and one.rows[-1] >= len(table):
+            raise damaged(path, "it has fewer rows than the plan has requests")
+        write_samples(folder, annotator, one.task, one.of(table), n_answered=count_answered(folder))

@@ -1,0 +1,110 @@
+"""Several comparisons of one run: the model is asked once, at the run or later, and everything carries their names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import equivox as eq
+from equivox.core.task import Task
+from equivox.core.variants import vary
+from equivox.run.store import Store, response_schema
+from equivox.tasks.registry import builtin_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+TASK = "vibe_gender:advisory"
+OPTIONS = eq.ScoringOptions(n_resamples=199)
+NAMES = [TASK, "vibe_gender_by_race:advisory", "vibe_gender_by_gender_race:advisory"]
+
+
+def measured(folder: Path, **settings: Any) -> eq.Result:
+    return eq.measure("simulated:planted?shift=0.4", TASK, data="sample", output=folder, options=OPTIONS, **settings)
+
+
+def answers(folder: Path) -> int:
+    return len(Store(folder / "responses", response_schema()).table(("key",)))
+
+
+def numbers(folder: Path) -> list[dict[str, Any]]:
+    return list(json.loads((folder / "scores.json").read_text())["scores"])
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> eq.Result:
+    folder = tmp_path_factory.mktemp("together") / "run"
+    return measured(folder, compare="gender,race,gender×race", conditions="declared,shuffled")
+
+
+def test_the_model_is_asked_once_for_all_comparisons(together: eq.Result, tmp_path: Path) -> None:
+    alone = measured(tmp_path / "alone")
+    assert answers(together.folder) == answers(alone.folder) == 288
+    whole = {score.task: score for score in together.scores if score.attribute is None}
+    assert list(whole) == [*NAMES, *(f"{name}@shuffled" for name in NAMES)] or set(whole) == {
+        *NAMES, *(f"{name}@shuffled" for name in NAMES)
+    }  # fmt: skip
+    assert [whole[name].dimension for name in NAMES] == ["gender", "race", "gender × race"]
+    # What is planted is a shift between women and men: that it is no shift between races, both designs must find.
+    assert whole[TASK].value == next(score.value for score in alone.scores if score.attribute is None)
+    assert whole[TASK].estimate > 20 > whole[NAMES[1]].estimate
+    assert whole[NAMES[1]].ci_low == 0
+
+
+def test_a_later_comparison_is_as_if_the_run_had_it(together: eq.Result, tmp_path: Path, equivox: Cli) -> None:
+    folder = tmp_path / "later"
+    measured(folder, compare="gender", conditions="declared,shuffled")
+    before = answers(folder)
+    code, out, error = equivox(
+        *("score", folder, "--compare", "race,gender×race", "--scoring", "merge=none,n_resamples=199")
+    )
+    assert code == 0, error
+    assert "vibe_gender_by_gender_race:advisory" in out
+    assert answers(folder) == before
+    assert equivox("verify", folder)[0] == 0
+
+    def keyed(scores: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
+        return {(s["task"], s["condition"], s["attribute"], s["name"], str(s["subset"])): s for s in scores}
+
+    assert keyed(numbers(folder)) == keyed(numbers(together.folder))
+    rows = [sorted(map(str, pq.read_table(run / "plan.parquet").to_pylist())) for run in (folder, together.folder)]
+    assert rows[0] == rows[1]
+    # The same comparison again changes nothing, and the run goes on with the arguments that make it.
+    assert equivox("score", folder, "--compare", "race", "--scoring", "merge=none,n_resamples=199")[0] == 0
+    assert keyed(numbers(folder)) == keyed(numbers(together.folder))
+    measured(folder, compare="gender,race,gender×race", conditions="declared,shuffled")
+    assert answers(folder) == before
+
+
+def test_a_limit_takes_the_same_samples_for_every_comparison(tmp_path: Path) -> None:
+    measured(tmp_path / "run", compare="gender,race", limit=12)
+    assert answers(tmp_path / "run") == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(("--compare", "rac"), "did you mean race"), (("--compare", "race", "--compare", "gender"), "given twice"),
+     (("--compare", "race,race"), "twice")],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_one_line_and_changes_nothing(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, equivox: Cli
+) -> None:
+    measured(tmp_path / "run")
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    code, _, error = equivox("score", tmp_path / "run", *arguments)
+    assert code == 2 and error.count("\n") == 1 and said in error
+    assert before == {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+
+
+def test_variants_name_who_asked() -> None:
+    task = builtin_tasks()[TASK]
+    varied: list[Task] = vary([task], compare=[("race",), ("gender",)], conditions=("audio", "silence"))
+    assert [(one.name, one.asked_as) for one in varied] == [
+        ("vibe_gender_by_race:advisory", ""),
+        (TASK, "vibe_gender_by_race:advisory"),
+        ("vibe_gender_by_race:advisory@silence", ""),
+        (f"{TASK}@silence", "vibe_gender_by_race:advisory@silence"),
+    ]
