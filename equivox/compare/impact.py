@@ -225,8 +225,12 @@ def _column(task: Task, samples: Samples, name: str) -> list[str]:
     kept = {"group": task.group, "block": task.blocks, "stratum": task.strata}
     for column, names in kept.items():
         if name in names and column in samples.columns:
-            split = [text.split(CROSSED) if len(names) > 1 else [text] for text in samples.label(column).texts()]
-            if any(len(parts) != len(names) for parts in split):
+            # Strata that describe a cluster stand behind the blocks.
+            behind = len(task.strata) if column == "block" else 0
+            split = [
+                text.split(CROSSED) if len(names) + behind > 1 else [text] for text in samples.label(column).texts()
+            ]
+            if any(not len(names) <= len(parts) <= len(names) + behind for parts in split):
                 raise RequestError(f"`by`: the values of {CROSSED.join(names)} of {task.name} cannot be told apart")
             return [parts[names.index(name)] for parts in split]
     if name in task.metadata:

@@ -132,13 +132,17 @@ def asks_nothing(task: Task) -> bool:
 
 
 def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
-    """Return `task` comparing other columns, under a name that says so; None or the declared group changes nothing."""
+    """Return `task` comparing other columns, under a name that says so; None or the declared group changes nothing.
+
+    What the task compares itself is held equal then, unless it is among the columns.
+    """
     if group is None or group == task.group:
         return task
     family, _, rest = task.name.partition(":")
     family = family.removesuffix(f"_by_{'_'.join(task.group)}")
     blocks = tuple(column for column in task.blocks if column not in group)
-    return replace(task, name=f"{family}_by_{'_'.join(group)}:{rest}", group=group, blocks=blocks)
+    strata = tuple(column for column in dict.fromkeys((*task.strata, *task.group)) if column not in group)
+    return replace(task, name=f"{family}_by_{'_'.join(group)}:{rest}", group=group, blocks=blocks, strata=strata)
 
 
 def with_sampling(task: Task, sampling: str) -> Task:

@@ -15,7 +15,7 @@ from equivox.run.annotating import annotators_of, count_answered, samples_path, 
 from equivox.run.declarations import read_tasks, write_tasks
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.plan import COLUMN, JOIN, PLAN_FILE, check_clusters, permuted_groups, read_plan
+from equivox.run.plan import COLUMN, JOIN, PLAN_FILE, blocks_of, check_clusters, permuted_groups, read_plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Further:
-    """A task that compares stored answers anew: the rows of the task that asked, and their new groups and blocks."""
+    """A task that compares stored answers anew: the rows of the task that asked, and their new groups and strata."""
 
     task: Task
     rows: Sequence[int]
@@ -76,13 +76,15 @@ def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:
     import pyarrow.compute as pc
 
     known = [name.removeprefix(COLUMN) for name in plan.column_names if name.startswith(COLUMN)]
+    own = plan.filter(pc.equal(plan["task"], asked.name))
     if unknown := [name for name in task.group if name not in known]:
         raise RequestError(
             f"`compare` names {unknown[0]!r}{nearest(unknown[0], known)}; {asked.name} was asked about "
             f"{', '.join(known) or 'no column of few values'}"
         )
-    own = plan.filter(pc.equal(plan["task"], asked.name))
-    clusters, groups = own["cluster"].to_pylist(), _joined(own, task.group)
+    values = _values(own, asked, known)
+    clusters, parts = own["cluster"].to_pylist(), [values[name] for name in task.group]
+    groups = [JOIN.join(cells) if all(cells) else "" for cells in zip(*parts, strict=True)]
     rows = [row for row, group in enumerate(groups) if group]
     placed = [(clusters[row], groups[row]) for row in rows]
     if len({group for _, group in placed}) < 2:
@@ -92,19 +94,28 @@ def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:
         )
     check_clusters(placed, task)
     dealt = permuted_groups(placed, task, seed) if task.condition == SHUFFLED else None
-    columns = {"group": [group if dealt is None else dealt[cluster, group] for cluster, group in placed]}
-    if task.blocks != asked.blocks:
-        blocks = _joined(own, task.blocks)
-        columns["block"] = [blocks[row] for row in rows]
+    told = [{name: cells[row] for name, cells in values.items()} for row in rows]
+    blocks = blocks_of(task, ((cluster, cells) for (cluster, _), cells in zip(placed, told, strict=True)))
+    columns = {
+        "group": [group if dealt is None else dealt[cluster, group] for cluster, group in placed],
+        "stratum": [JOIN.join(cells[name] for name in task.strata) for cells in told],
+        "block": [JOIN.join(cells[name] for name in blocks) for cells in told],
+    }
     return _Further(task, rows, columns)
 
 
-def _joined(plan: pa.Table, names: Sequence[str]) -> list[str]:
-    """Return the values of some of the corpus's columns in each row, joined; empty where one is missing."""
-    if not names:
-        return [""] * len(plan)
-    parts = zip(*(plan[f"{COLUMN}{name}"].to_pylist() for name in names), strict=True)
-    return [JOIN.join(cells) if all(cells) else "" for cells in parts]
+def _values(own: pa.Table, asked: Task, known: Sequence[str]) -> dict[str, list[str]]:
+    """Return the corpus's columns by name: those that the plan keeps, and those in the strata of the asking task."""
+    found = {name: [value or "" for value in own[f"{COLUMN}{name}"].to_pylist()] for name in known}
+    if lacking := [name for name in (*asked.strata, *asked.blocks) if name not in found]:
+        for names, column in ((asked.strata, "stratum"), (asked.blocks, "block")):
+            cells = [text.split(JOIN) if len(names) > 1 else [text] for text in own[column].to_pylist()]
+            if any(len(parts) != len(names) for parts in cells):
+                raise RequestError(
+                    f"the values of {', '.join(lacking)} of {asked.name} cannot be told apart: they hold {JOIN!r}"
+                )
+            found |= {name: [parts[place] for parts in cells] for place, name in enumerate(names) if name in lacking}
+    return found
 
 
 def _extended(plan: pa.Table, added: Sequence[_Further]) -> pa.Table:

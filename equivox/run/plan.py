@@ -44,6 +44,7 @@ class _Presented:
 
     `groups` are the task's, and `group_of` is the permuted group of each cluster and group in the shuffled condition.
     `asked` is the task whose request it is, with its groups: another one where the task compares its answers anew.
+    `blocks` are the columns that describe clusters and are held equal.
     """
 
     task: Task
@@ -52,6 +53,7 @@ class _Presented:
     groups: tuple[str, ...]
     group_of: Mapping[tuple[str, str], str] | None
     asked: tuple[Task, tuple[str, ...]]
+    blocks: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +208,7 @@ def make_plan(
         check_clusters(_placed(grouped, task), task)
         if corpus.name not in positions:
             positions[corpus.name] = {sample.sample_id: place for place, sample in enumerate(corpus.samples)}
+        blocks = blocks_of(task, ((_text(sample, (task.cluster,)), sample.columns) for sample in grouped))
         asked, asked_groups, chosen = asking.get(task.asked_as, (task, groups, grouped))
         chosen = spread(chosen, asked, limit)
         asking[task.name] = (task, groups, grouped)
@@ -215,7 +218,7 @@ def make_plan(
         presented += [
             (
                 (task.data.corpus, positions[corpus.name][sample.sample_id], order),
-                _Presented(task, sample, presentation, groups, group_of, (asked, asked_groups)),
+                _Presented(task, sample, presentation, groups, group_of, (asked, asked_groups), blocks),
             )
             for sample in chosen
             for presentation in presentations_of(task, sample, seed)
@@ -265,7 +268,7 @@ def _expanded(
                     one.group_of[labels.cluster, labels.group] if one.group_of else labels.group,
                     labels.cluster,
                     labels.stratum,
-                    labels.block,
+                    _text(one.sample, one.blocks),
                     labels.item,
                     repeat,
                     own_seed,
@@ -339,6 +342,22 @@ def permuted_groups(placed: Iterable[tuple[str, str]], task: Task, seed: int) ->
     permuted = list(true_groups)
     rng.shuffle(permuted)
     return {(cluster, true): dealt for cluster, true, dealt in zip(clusters, true_groups, permuted, strict=True)}
+
+
+def blocks_of(task: Task, placed: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
+    """Return the columns that hold clusters: the task's blocks, and those of its strata that describe a cluster.
+
+    `placed` has the cluster and the columns of each sample. Strata that no cluster spans are held as they are; beside
+    strata that clusters span, such as sentences, each column counts by itself.
+    """
+    first: dict[str, Mapping[str, Any]] = {}
+    spanned: set[str] = set()
+    for cluster, columns in placed:
+        own = first.setdefault(cluster, columns)
+        spanned |= {name for name in task.strata if columns[name] != own[name]}
+    if not spanned:
+        return task.blocks
+    return (*task.blocks, *(name for name in task.strata if name not in spanned and name not in task.blocks))
 
 
 def samples_of(corpus: Corpus, task: Task) -> list[Sample]:

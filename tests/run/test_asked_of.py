@@ -108,11 +108,11 @@ def test_power_counts_the_samples_of_that_corpus(data: Path) -> None:
     assert (design.n_clusters, design.responses_per_cluster, design.n_groups) == (8, 2, 2)
 
 
-def test_a_column_that_is_compared_is_not_held(data: Path) -> None:
+def test_a_column_that_is_compared_is_not_held_but_the_declared_one_is(data: Path) -> None:
     (task,) = resolve_tasks("vibe_face_gender:story")
     assert task.blocks == ("race", "age_group")
     assert with_group(task, ("race",)) == replace(
-        task, name="vibe_face_gender_by_race:story", group=("race",), blocks=("age_group",)
+        task, name="vibe_face_gender_by_race:story", group=("race",), blocks=("age_group",), strata=("gender",)
     )
 
 

@@ -42,7 +42,8 @@ def test_nothing_is_written_and_the_requests_are_counted(equivox: Cli, tmp_path:
 def test_what_a_run_refuses_a_dry_run_refuses(
     equivox: Cli, tmp_path: Path, changed: tuple[str, ...], words: str
 ) -> None:
-    run = ("run", "simulated:biased", "vibe_gender:story", "--data", "sample", *changed, "--output", tmp_path / "a")
+    data = () if "--data" in changed else ("--data", "sample")
+    run = ("run", "simulated:biased", "vibe_gender:story", *data, *changed, "--output", tmp_path / "a")
     code, out, err = equivox(*run, "--dry-run")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -152,6 +153,17 @@ def test_one_group_or_units_in_some_groups_only_are_refused_with_their_numbers()
     torn = dataclasses.replace(whole, samples=whole.samples[1:])
     with pytest.raises(RequestError, match=r"of 6 speaker units, 5 in 5, 1 in 4 of 5 groups of sentence \('f0' in "):
         make_plan([variant(group=("sentence",))], {"crema_d": torn}, IDENTITY)
+
+
+def test_strata_that_describe_a_cluster_are_blocks_beside_those_that_clusters_span() -> None:
+    def blocks(**design: Any) -> set[str]:
+        return {
+            row["block"] for row in make_plan([variant(**design)], {"crema_d": corpus()}, IDENTITY).table.to_pylist()
+        }
+
+    assert blocks(group=("speaker",), strata=("sentence", "gender")) == {"f", "m"}
+    # Strata that no cluster spans hold it as they are, and what varies within clusters holds none.
+    assert blocks(group=("speaker",), strata=("gender",)) == blocks(group=("speaker",), strata=("sentence",)) == {""}
 
 
 def test_a_unit_may_be_in_every_group_and_is_asked_whole() -> None:
