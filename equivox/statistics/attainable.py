@@ -117,7 +117,9 @@ def least_p_over_clusters(
     if design.group_of_cluster is None:
         raise RequestError("`clusters` is missing: give the cluster of each response")
     sizes = sizes_by_stratum(design.group_of_cluster, design.held, len(design.groups))
-    return least_p(sizes, n_resamples=n_resamples)
+    # A stratum without some group says nothing, whoever is permuted there.
+    whole = sizes[(sizes > 0).all(axis=1)]
+    return least_p(whole if len(whole) else np.zeros_like(sizes[:1]), n_resamples=n_resamples)
 
 
 def _renamings(sizes: Ints) -> int:
