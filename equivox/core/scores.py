@@ -12,6 +12,7 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from equivox.core.attributes import Role
 from equivox.core.coverage import Coverage
+from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import typed
 from equivox.core.plain import as_plain
@@ -47,7 +48,8 @@ class ScoringOptions:
 
     `min_count` (VIBE's τ) None scales with the number of responses, see `effective_min_count`. `min_coverage` is the
     share of responses that must be usable in every group for a score to be defined. `merge` decides which open values
-    count as one (`none`, `lemma`, `embedding`); `encoder` and `merge_threshold` are used by `embedding` only.
+    count as one (`none`, `lemma`, `embedding`); `encoder` and `merge_threshold` are used by `embedding` only. `shift`
+    is the difference that one looks for, in percent of nTVD: a design that may miss it cannot tell.
     """
 
     min_count: Annotated[int, Ge(1)] | None = None
@@ -55,6 +57,7 @@ class ScoringOptions:
     confidence: Annotated[float, Gt(0), Lt(1)] = 0.95
     min_coverage: Annotated[float, Ge(0), Le(1)] = 0.8
     seed: Annotated[int, Ge(0)] = 0
+    shift: Annotated[float, Gt(0), Le(100)] = 10.0
     merge: Merge = "lemma"
     encoder: str = DEFAULT_ENCODER
     merge_threshold: Annotated[float, Gt(0), Le(1)] = DEFAULT_MERGE_THRESHOLD
@@ -150,6 +153,10 @@ class Score:
     q
         The p that decides after correction for all that is shown, see `equivox.run.q_values`; NaN until a run is
         complete.
+    level
+        The p that would have made it a finding among everything shown; NaN until a run is complete.
+    detectable
+        The smallest shift that its design finds; None if that is not known.
     q_least
         The smallest q that any answers to this task could have had, given the other tests; NaN if `p_least` is not
         known.
@@ -191,7 +198,8 @@ class Score:
     cannot_tell: str | None = None
     q: float = NAN
     q_least: float = NAN
-    family_size: int = 0
+    level: float = NAN
+    detectable: Detectable | None = None
     n_clusters: int = 0
     min_count: int = 0
     removed_share: float = NAN
@@ -228,7 +236,40 @@ class Score:
             return f"no p below {self.p_least:.2g}"
         if self.q_least >= LEVEL:
             return f"no p below {self.p_least:.2g}, and with all tests shown no q below {self.q_least:.2g}"
+        if (hidden := self._hidden) is not None:
+            return f"a shift of {hidden.shift:g} can stay hidden in more than 20 of 100 such samples"
         return None
+
+    @property
+    def untold_in_full(self) -> str | None:
+        """Why a score without a finding says nothing, and what would do; None if it says something."""
+        return self.untold if self.would_do is None else f"{self.untold}; {self.would_do} would do"
+
+    @property
+    def would_do(self) -> str | None:
+        """What would find the shift that is looked for: "154 clusters, or 8 answers each". None if there is no need."""
+        hidden = self._hidden
+        if self.untold is None or hidden is None:
+            return None
+        each = hidden.answers_each(self._level)
+        return f"{self.clusters_needed:,} clusters" + ("" if each is None else f", or {each:,} answers each")
+
+    @property
+    def clusters_needed(self) -> int:
+        """The number of clusters that would find the shift that is looked for; 0 if there is no need."""
+        return 0 if self._hidden is None else self._hidden.clusters(self.n_clusters, self._level)
+
+    @property
+    def _hidden(self) -> Detectable | None:
+        """What the design finds, if it may miss the shift that is looked for and its interval does not rule it out."""
+        found = self.detectable
+        if found is None or self.ci_high < found.shift or found.at(self._level) <= found.shift:
+            return None
+        return found
+
+    @property
+    def _level(self) -> float:
+        return LEVEL if math.isnan(self.level) else self.level
 
     @property
     def distance(self) -> float:
@@ -259,10 +300,11 @@ class Score:
     def as_row(self) -> dict[str, Any]:
         """Return the score as one row of plain values for a table: lists joined, coverage and mover in columns."""
         record = self.as_dict()
-        coverage, mover = record.pop("coverage"), record.pop("mover") or {}
+        coverage, mover, found = record.pop("coverage"), record.pop("mover") or {}, record.pop("detectable") or {}
         record |= {"notes": " | ".join(record["notes"]), "parts": " ".join(record["parts"])}
         # Every row has every column, because a table takes its columns from the first row.
         record |= {f"mover_{f.name}": mover.get(f.name) for f in dataclasses.fields(Mover)}
+        record |= {f"detectable_{f.name}": found.get(f.name) for f in dataclasses.fields(Detectable)}
         return record | {key: coverage[key] for key in ("requested", "generated", "answered", "parsed", "used")}
 
     @classmethod
@@ -276,6 +318,8 @@ class Score:
             values["coverage"] = typed(Coverage, values["coverage"])
         if isinstance(values.get("mover"), Mapping):
             values["mover"] = typed(Mover, values["mover"])
+        if isinstance(values.get("detectable"), Mapping):
+            values["detectable"] = typed(Detectable, values["detectable"])
         return typed(cls, values)
 
 

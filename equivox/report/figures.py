@@ -420,7 +420,7 @@ def told_forest(rows: Sequence[tuple[str, Score]]) -> str:
 def _told(score: Score) -> str:
     if not score.defined:
         return "undefined"
-    cannot = "" if score.untold is None else f", this design cannot tell ({score.untold})"
+    cannot = "" if score.untold is None else f", this design cannot tell ({score.untold_in_full})"
     return f"{score_value(score.headline, score.unit)}, q {p_value(score.q)}{cannot}"
 
 

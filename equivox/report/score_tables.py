@@ -16,8 +16,8 @@ from equivox.report.table import Table
 Rows = Sequence[tuple[ComparedRun, Score]]
 
 STARS = (
-    f"* q < 0.05, ** q < 0.001, q over all that is shown together; {UNTOLD} this design cannot tell: no answers could "
-    "have given a star."
+    f"* q < 0.05, ** q < 0.001, q over all that is shown together; {UNTOLD} this design cannot tell: it may miss the "
+    "shift that is looked for, or no answers could have given a star."
 )
 _Q_NOTE = (
     f"q: p after correction for all tests shown together, tasks first and attributes below them (* q < 0.05, "
@@ -234,10 +234,22 @@ def _places(places: Sequence[str]) -> str:
 
 def untold_lines(scores: Sequence[Score]) -> list[str]:
     """Return a line for each reason why scores without a finding say nothing, with the number of such scores."""
-    told = Counter(reason for score in scores if (reason := score.untold) is not None)
+    told: dict[str, list[Score]] = {}
+    for score in scores:
+        if score.untold is not None:
+            told.setdefault(score.untold, []).append(score)
     return [
-        f"{UNTOLD} {count} of {len(scores)} scores: this design cannot tell: {reason}" for reason, count in told.items()
+        f"{UNTOLD} {len(own)} of {len(scores)} scores: this design cannot tell: {reason}{_enough(own)}"
+        for reason, own in told.items()
     ]
+
+
+def _enough(scores: Sequence[Score]) -> str:
+    """Return what would find the shift in the scores that need most, as the end of a sentence; empty if unknown."""
+    needs = [(score.clusters_needed, score.would_do) for score in scores if score.would_do is not None]
+    if not needs:
+        return ""
+    return f"; {max(needs)[1]} would do{'' if len(needs) == 1 else ' for all of them'}"
 
 
 def marks(runs: Iterable[ComparedRun]) -> list[str]:

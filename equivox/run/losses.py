@@ -82,7 +82,7 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
     high, low = int(shares.argmax()), int(shares.argmin())
     return replace(
         score,
-        **evidence | {"p_least": least.p, "cannot_tell": least.too_few or evidence["cannot_tell"]},
+        **evidence | {"p_least": least.p, "cannot_tell": least.too_few},
         mover=Mover(
             value="yes", high_group=shift.groups[high], high_share=float(shares[high]),
             low_group=shift.groups[low], low_share=float(shares[low]),

@@ -9,12 +9,12 @@ from equivox.core.scores import Score
 
 
 def with_q(scores: Sequence[Score]) -> list[Score]:
-    """Return the scores of one run with `q`, `q_least` and `family_size`, see `with_common_q`."""
+    """Return the scores of one run with `q`, `q_least` and `level`, see `with_common_q`."""
     return with_common_q([scores])[0]
 
 
 def with_common_q(runs: Sequence[Sequence[Score]]) -> list[list[Score]]:
-    """Return the scores of runs that are shown together with `q`, `q_least` and `family_size` filled in.
+    """Return the scores of runs that are shown together with `q`, `q_least` and `level` filled in.
 
     The scores of whole tasks, of all runs, conditions and metrics, are corrected for one another by Holm's method. The
     attributes in a task's mean, and each kind of breakdown of a task, stand below its score: their q is never below its
@@ -27,7 +27,7 @@ def with_common_q(runs: Sequence[Sequence[Score]]) -> list[list[Score]]:
     least = {name: score.p_least for name, score in named.items()}
     found = adjust_hierarchy({name: score.p for name, score in named.items()}, _below(named), least=least)
     done = {
-        name: replace(score, q=found.q[name], q_least=found.q_least[name], family_size=found.size[name])
+        name: replace(score, q=found.q[name], q_least=found.q_least[name], level=found.level[name])
         for name, score in named.items()
     }
     return [[done[f"{run}/{place}"] for place in range(len(scores))] for run, scores in enumerate(runs)]

@@ -132,7 +132,7 @@ def compute(
             scored = metric.score_family([(task, samples[task.name]) for task in members], options)
             scores += scored.scores
             kept[family] = _quoting(folder, scored)
-    scores = with_q([_with_warnings(score) for score in scores])
+    scores = with_q([_looking_for(options.shift, _with_warnings(score)) for score in scores])
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
         "schemes": {task.name: scheme_digest(task) for task in tasks},
@@ -169,6 +169,10 @@ def store_scores(folder: Path, annotator: str, computed: Computed) -> None:
         if left.suffix in {".parquet", ".csv"} and left not in written:
             left.unlink()
     write_document(path, computed.document)
+
+
+def _looking_for(shift: float, score: Score) -> Score:
+    return score if score.detectable is None else replace(score, detectable=replace(score.detectable, shift=shift))
 
 
 def _with_warnings(score: Score) -> Score:

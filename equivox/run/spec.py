@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 SCORING_HELP = (
-    "How scores are computed: n_resamples=10000, min_coverage=0.8, min_count, seed, merge=none, lemma or embedding, "
-    "encoder, merge_threshold."
+    "How scores are computed: n_resamples=10000, shift=10 (what one looks for), min_coverage=0.8, min_count, seed, "
+    "merge=none, lemma or embedding, encoder, merge_threshold."
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from equivox.statistics.arrays import Bools, Floats, Ints
 from equivox.statistics.encode import Design, Occurrences, cross_count, stack_attributes
 from equivox.statistics.held import Standard, standard
-from equivox.statistics.noise import N_NOISE, ONE_CLUSTER, Noise, noise_of, noise_of_items
+from equivox.statistics.noise import N_NOISE, ONE_CLUSTER, Noise, noise_of, noise_of_items, of_deviations
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 from equivox.statistics.permutation import p_value
 
@@ -28,7 +28,8 @@ class Evidence:
     Student's t, and `joint_scale` those of all together. `errors` are their standard errors; `seen_errors` leave out
     the noise that is only supposed, where clusters are alike. `new_items` is the noise of other items beside that of
     the clusters, None without items. `alike` says that all clusters of a group agree, so that part of the noise is
-    supposed; `seen_noise` has draws without that part. `model` and `seed` are where `noise` comes from, for `lengths`.
+    supposed; `seen_noise` has draws without that part. `independent` are the variances of the deviations if responses
+    were independent, G x V. `model` and `seed` are where `noise` comes from, for `lengths`.
     """
 
     shares: Floats
@@ -47,6 +48,7 @@ class Evidence:
     new_items: Floats | None
     item_errors: Floats | None
     alike: bool
+    independent: Floats
     model: Noise
     seed: int
     slices: dict[str, slice]
@@ -119,9 +121,14 @@ def draw_evidence(
     scaled = noise.draw(N_NOISE, rng)
     scales, joint_scale = noise.scales(len(scaled), rng)
     seen = noise.draw(len(scaled), rng, seen=True) if noise.alike else scaled
+    totals = [counts[:, part].sum(axis=1, keepdims=True) for part in parts]
+    shares = np.concatenate([counts[:, part] / total for part, total in zip(parts, totals, strict=True)], axis=1)
+    sizes = np.concatenate(
+        [np.repeat(total, p.stop - p.start, axis=1) for p, total in zip(parts, totals, strict=True)], axis=1
+    )
     new_items, item_errors = _other_items(rows, columns, design, parts, noise, scaled, rng)
     return Evidence(
-        shares=np.concatenate([counts[:, p] / counts[:, p].sum(axis=1, keepdims=True) for p in parts], axis=1),
+        shares=shares,
         response=response,
         cluster=cluster,
         euclidean=euclidean,
@@ -137,6 +144,7 @@ def draw_evidence(
         new_items=new_items,
         item_errors=item_errors,
         alike=noise.alike,
+        independent=of_deviations(shares * (1 - shares) / sizes),
         model=noise,
         seed=int(rng.integers(2**63)),
         slices=slices,

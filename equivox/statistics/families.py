@@ -23,16 +23,15 @@ class Hierarchy:
         The adjusted p of every name; NaN if its p is NaN.
     q_least
         The smallest q that each test could have had, given the p-values of the others; NaN if its `least` is NaN.
-    size
-        The number of tests that were adjusted for one another: of all first tests for a first test, of its family for
-        a test below one. 0 if the p is NaN.
+    level
+        The p that would have made each test a finding, given the p-values of the others; NaN if its p is NaN.
     n_first, n_found
         The first tests with a p-value, and those of them with q below the level.
     """
 
     q: dict[str, float]
     q_least: dict[str, float]
-    size: dict[str, int]
+    level: dict[str, float]
     n_first: int
     n_found: int
 
@@ -98,34 +97,41 @@ def adjust_hierarchy(
     lowest = dict.fromkeys(given, math.nan) | inputs.named_numbers(least or {}, "least")
     opened = [(first, family) for first, family in below if not math.isnan(given[first])]
     lower = {name for _, family in opened for name in family}
-    q, q_least, size = _holm({name: value for name, value in given.items() if name not in lower}, lowest)
-    n_first = max(size.values(), default=0)
+    q, q_least = _holm({name: value for name, value in given.items() if name not in lower}, lowest)
+    n_first = sum(not math.isnan(value) for value in q.values())
+    needed = _needed(q, level, 1.0)
     n_found = sum(value < level for value in q.values())
     for first, family in opened:
-        own, best, sizes = _holm({name: given[name] for name in family}, lowest)
+        own, best = _holm({name: given[name] for name in family}, lowest)
         spread = n_first / max(1, n_found)
         q |= {name: float(np.clip(value * spread, q[first], 1.0)) for name, value in own.items()}
         # Other answers could have made the first test a finding, too.
         spread = n_first / (n_found + (q[first] >= level))
         floor = q[first] if math.isnan(q_least[first]) else q_least[first]
         q_least |= {name: float(np.clip(value * spread, floor, 1.0)) for name, value in best.items()}
-        size |= sizes
+        needed |= _needed({name: q[name] for name in family}, level, spread)
     return Hierarchy(
         q={name: q[name] for name in given},
         q_least={name: q_least[name] for name in given},
-        size={name: size[name] for name in given},
+        level={name: needed[name] for name in given},
         n_first=n_first,
         n_found=n_found,
     )
 
 
-def _holm(
-    p: Mapping[str, float], least: Mapping[str, float]
-) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
-    """Return p after Holm's step-down, the same with each p at its smallest, and the number of tests."""
+def _needed(q: Mapping[str, float], level: float, spread: float) -> dict[str, float]:
+    """Return the p that makes each test of a family a finding by Holm's method: all that are found come before it."""
+    open_tests = sum(value >= level for value in q.values())
+    return {
+        name: math.nan if math.isnan(value) else level / spread / (open_tests + (value < level))
+        for name, value in q.items()
+    }
+
+
+def _holm(p: Mapping[str, float], least: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return p after Holm's step-down, and the same with each p at its smallest."""
     tested = sorted((name for name, value in p.items() if not math.isnan(value)), key=lambda name: p[name])
     q, best = dict.fromkeys(p, math.nan), dict.fromkeys(p, math.nan)
-    size = dict.fromkeys(p, 0) | dict.fromkeys(tested, len(tested))
     reached = [0.0]
     for place, name in enumerate(tested):
         reached.append(max(reached[-1], min(1.0, p[name] * (len(tested) - place))))
@@ -136,4 +142,4 @@ def _holm(
         if not math.isnan(least[name]):
             place = bisect_left(ordered, lowest)
             best[name] = max(reached[place], min(1.0, lowest * (len(tested) - place)))
-    return q, best, size
+    return q, best

@@ -53,7 +53,7 @@ class Noise:
     def errors(self, *, seen: bool = False) -> Floats:
         """Return the standard error of each deviation P_g - P̄, G x V; with `seen`, without what is only supposed."""
         whole = self.factors if seen or self.supposed is None else self._whole()
-        variances = _of_deviations(np.stack([(own**2).sum(axis=0) for own in whole]))
+        variances = of_deviations(np.stack([(own**2).sum(axis=0) for own in whole]))
         return np.sqrt(variances if self.shared is None else variances + (self.shared**2).sum(axis=0))
 
     def _whole(self) -> list[Floats]:
@@ -95,7 +95,7 @@ class Noise:
         return [scale(own) for own in self.degrees], scale(self.joint_degrees)
 
 
-def _of_deviations(variances: Floats) -> Floats:
+def of_deviations(variances: Floats) -> Floats:
     """Return the variances of P_g - P̄ from those of P_g (... x G x V): groups are independent."""
     n_groups = variances.shape[-2]
     total = variances.sum(axis=-2, keepdims=True)
@@ -330,7 +330,7 @@ def _degrees(spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[s
         moved = left * freedom / (freedom + PRIOR_DEGREES) + simple * (left.sum(axis=1, keepdims=True) / total.sum())
         without = np.repeat(variances[None], len(square), axis=0)
         without[:, code] = moved
-        sizes.append(np.sqrt(_of_deviations(without)).sum(axis=(1, 2)))
+        sizes.append(np.sqrt(of_deviations(without)).sum(axis=(1, 2)))
     if not sizes:
         return max(least, 1.0)
     size = np.concatenate(sizes)

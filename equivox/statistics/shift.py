@@ -12,6 +12,7 @@ import numpy as np
 from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.detect import detectable
 from equivox.statistics.distance import attainable_shift, ntvd_of_shares
 from equivox.statistics.encode import (
     Design,
@@ -271,7 +272,7 @@ def _same_in_all(found: Occurrences) -> tuple[str, ...]:
 
 
 _NOTHING_DRAWN: dict[str, Any] = {
-    **{one.name: math.nan for one in fields(ShiftNumbers)},
+    **{one.name: math.nan for one in fields(ShiftNumbers)}, "detectable": None,
     "null_response": EMPTY, "null_cluster": EMPTY, "exact_cluster": False, "n_labellings": 0
 }  # fmt: skip
 """The numbers of a shift that is undefined, and its null distributions."""
@@ -333,6 +334,8 @@ def _numbers(
         # Noise that is only supposed raises the upper limit; a finding of the test stands without it.
         seen_errors = evidence.seen_errors[:, kept]
         low = _interval(deviations, seen_noise, seen_errors, slices, confidence, decides, largest)[0]
+    answers = evidence.n_used / max(evidence.n_clusters, 1)
+    effect = float((errors**2).sum() / max(evidence.independent[:, kept].sum(), 1e-300))
     new_low = new_high = math.nan
     if evidence.new_items is not None and evidence.item_errors is not None:
         other = evidence.new_items[:, :, kept] * scale[:, None, None]
@@ -352,7 +355,7 @@ def _numbers(
         p_noise=p_noise,
         p_euclidean=p_euclidean,
         p_paper=n_extreme(response, published) / len(response),
-        power_at_10=_power(shares, noise, lengths, slices, min(10.0, largest)),
+        detectable=detectable(noise, lengths, errors, slices, answers, effect),
         ci_low=low,
         ci_high=high,
         new_items_low=new_low,
@@ -380,20 +383,6 @@ def _interval(
     rejected = p <= 1 - confidence + 1e-9
     low, high = invert(deviations, noise, errors, slices, confidence, alike=alike, rejected=rejected)
     return (min(low, largest) if rejected else 0.0), min(high, largest)
-
-
-def _power(shares: Floats, noise: Floats, lengths: Floats, slices: Sequence[slice], shift: float) -> float:
-    """Return the probability that a shift of this nTVD in every attribute stands out of the noise at the 5 % level.
-
-    Each group moves the same share of its answers to one value of its own, the most common values first.
-    """
-    moved = np.zeros((1, *noise.shape[1:]))
-    for part in slices:
-        common = np.argsort(-shares[:, part].mean(axis=0), kind="stable")
-        own = np.eye(len(common))[common[np.arange(len(shares)) % len(common)]]
-        own -= own.mean(axis=0)
-        moved[0, :, part] = own * (shift / float(ntvd_of_shares(own[None])[0]))
-    return float((_length(moved + noise, slices) > np.quantile(lengths, 0.95)).mean())
 
 
 def _least_p(cluster: Floats, exact: bool) -> tuple[str, ...]:

@@ -75,10 +75,7 @@ def _with_least_p(task: Task, samples: Samples, options: ScoringOptions, scores:
         blocks=design["blocks"],
         n_resamples=options.n_resamples,
     )
-    return [
-        s if np.isnan(s.p_cluster) else replace(s, p_least=least.p, cannot_tell=least.too_few or s.cannot_tell)
-        for s in scores
-    ]
+    return [s if np.isnan(s.p_cluster) else replace(s, p_least=least.p, cannot_tell=least.too_few) for s in scores]
 
 
 def _value_shares(

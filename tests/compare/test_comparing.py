@@ -143,7 +143,7 @@ def test_q_is_over_all_that_is_compared(equivox: Cli, tmp_path: Path) -> None:
     folders = [run(equivox, f"simulated:random?seed={seed}", tmp_path / str(seed)) for seed in (1, 2)]
     found = open_comparison(folders)
     outcomes = [s for _, s in found.scores() if s.is_whole]
-    assert {s.family_size for s in outcomes} == {4}
+    assert [s.level for s in outcomes] == pytest.approx([0.05 / 4] * 4)
     expected = multipletests([s.p_cluster for s in outcomes], method="holm")[1]
     assert [s.q for s in outcomes] == pytest.approx(list(expected))
 

@@ -30,7 +30,8 @@ def test_attributes_stand_below_the_mean_that_contains_them() -> None:
     # The mean and the echo are first tests: .004 · 2 and .03 · 1. Both are found, so the attributes cost nothing more
     # than Holm over two: .002 · 2 and .01 · 1, and no q is below the task's .008.
     assert [s.q for s in found[:4]] == pytest.approx([0.008, 0.01, 0.008, 0.03])
-    assert [s.family_size for s in found] == [2, 2, 2, 2, 0]
+    # Everything else is found, so that each would be one at .05.
+    assert [s.level for s in found[:4]] == pytest.approx([0.05] * 4)
     assert math.isnan(found[4].q)
 
 
@@ -50,7 +51,7 @@ def test_tasks_of_all_models_conditions_and_metrics_are_one_family() -> None:
     first, second = with_common_q([one, other])
     assert [s.q for s in first] == pytest.approx([0.05, 0.06, 0.06])
     assert [s.q for s in second] == pytest.approx([0.05, 0.5])
-    assert {s.family_size for s in (*first, *second)} == {5}
+    assert [s.level for s in (*first, *second)] == pytest.approx([0.05 / 5] * 5)
     # The scores of another run are not below this run's task.
     lonely = with_common_q([[score(0.9, parts=("a",))], [score(0.001, "a")]])
     assert lonely[1][0].q == pytest.approx(0.002)

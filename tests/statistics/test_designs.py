@@ -1,10 +1,12 @@
 """Blocks, unlike groups, other items, rare values, the second test, and the power of a design."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 
+from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift
 
@@ -139,19 +141,39 @@ def test_euclidean_p_against_every_permutation():
 
 
 def test_power_grows_with_the_design():
-    powers = []
+    found_from = []
     for n_clusters, responses in ((8, 10), (16, 20), (91, 200)):
         rng = generator(7)
         codes, speaker = answers(np.full((n_clusters, 10), 0.1), responses, rng)
         found = distribution_shift(codes, speaker % 2, clusters=speaker, min_count=1, n_resamples=1, rng=rng)
-        powers.append(found.power_at_10)
-    assert 0.05 < powers[0] < powers[1] < powers[2]
-    assert powers[2] > 0.99
+        found_from.append(found.detectable)
+    assert found_from[0].at(0.05) > found_from[1].at(0.05) > found_from[2].at(0.05)
+    assert found_from[2].at(0.05) < 5
+    assert [own.answers for own in found_from] == [10, 20, 200]
 
 
-def test_without_a_shift_power_is_the_level():
-    # The power for a shift of 0 would be 5 %; that for 10 is above it even in a design of eight responses.
-    found = distribution_shift(
-        ["x", "y"] * 4, ["a", "a", "b", "b"] * 2, clusters=np.arange(8), min_count=1, rng=generator()
-    )
-    assert 0.04 < found.power_at_10 < 0.3
+@pytest.mark.parametrize(("n_clusters", "responses", "n_values"), [(24, 50, 8), (90, 12, 20)])
+def test_the_shift_that_is_told_is_found_in_about_80_of_100_samples(n_clusters, responses, n_values):
+    # Half of the values are the first group's, half the second's: each moves its answers to all of its own.
+    rng, group = generator(4), np.arange(n_clusters) % 2
+    own = np.eye(2)[group][:, np.arange(n_values) % 2] / (n_values / 2)
+
+    def samples(shift, n):
+        for _ in range(n):
+            codes, speaker = answers((1 - shift) / n_values + shift * own, responses, rng)
+            yield distribution_shift(codes, group[speaker], clusters=speaker, min_count=1, n_resamples=499, rng=rng)
+
+    told = np.mean([one.detectable.at(0.05) for one in samples(0.0, 5)])
+    found = np.mean([one.p_cluster <= 0.05 for one in samples(told / 100, 60)])
+    assert 0.65 < found < 0.95
+
+
+def test_more_clusters_and_more_answers_need_what_is_told():
+    # With correlation r, a cluster's share varies as (1 + (n - 1) r) / n.
+    found = Detectable(at_5_percent=20.0, at_5_of_10000=30.0, answers=5.0, correlation=0.05, shift=15.0)
+    assert found.clusters(40, 0.05) == math.ceil(40 * (20 / 15) ** 2)
+    each = found.answers_each(0.05)
+    ratio = (1 + (each - 1) * 0.05) / each / ((1 + 4 * 0.05) / 5)
+    assert math.sqrt(ratio) * 20 <= 15 < math.sqrt((1 + (each - 2) * 0.05) / (each - 1) / ((1 + 4 * 0.05) / 5)) * 20
+    # Answers alone never take the variance below r of that of one answer.
+    assert found.answers_each(0.00001) is None

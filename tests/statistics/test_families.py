@@ -23,7 +23,10 @@ def test_without_families_it_is_holms_method(p: list[float]) -> None:
 
     found = adjust_hierarchy({str(i): value for i, value in enumerate(p)})
     assert list(found.q.values()) == pytest.approx(list(multipletests(p, method="holm")[1]))
-    assert set(found.size.values()) == {len(p)}
+    n_open = sum(value >= 0.05 for value in found.q.values())
+    for name, q in found.q.items():
+        # Holm's step at which the test would be reached if it alone had another p.
+        assert found.level[name] == pytest.approx(0.05 / (n_open + (q < 0.05)))
 
 
 def test_three_tasks_and_their_attributes_by_hand() -> None:
@@ -36,7 +39,9 @@ def test_three_tasks_and_their_attributes_by_hand() -> None:
     assert [found.q[name] for name in ("a1", "a2", "b1")] == pytest.approx([0.006, 0.045, 0.02])
     # Nothing below a task without a finding is one, however small its p.
     assert found.q["c1"] == 0.4
-    assert math.isnan(found.q["none"]) and found.size["none"] == 0
+    # One task is open: c needs .05. Its family would cost three tasks over the three that were found then.
+    assert (found.level["c"], found.level["a"], found.level["c1"]) == pytest.approx((0.05, 0.025, 0.05))
+    assert math.isnan(found.q["none"]) and math.isnan(found.level["none"])
 
 
 def test_below_an_undefined_task_an_attribute_is_a_first_test() -> None:

@@ -91,7 +91,6 @@ def test_undefined_is_nan_with_a_reason(values, groups, reason):
         "estimate",
         "estimate_unclipped",
         "p_noise",
-        "power_at_10",
         "new_items_low",
         "p_response",
         "p_cluster",

@@ -273,7 +273,7 @@ def _remarks(score: Score) -> tuple[str, ...]:
     """Return why a score is undefined, or the notes on it."""
     if score.undefined:
         return (f"undefined: {score.undefined}",)
-    return (*((f"this design cannot tell: {score.untold}",) if score.untold else ()), *score.notes)
+    return (*((f"this design cannot tell: {score.untold_in_full}",) if score.untold else ()), *score.notes)
 
 
 def _task_cards(comparison: Comparison) -> dict[str, str]:

@@ -69,7 +69,7 @@ def _score(run: ComparedRun, score: Score) -> dict[str, Any]:
         "q": p_value(score.q),
         "used": share(score.coverage.used, score.coverage.requested),
         "verdict": verdict([score]),
-        "why": score.undefined or score.untold,
+        "why": score.undefined or score.untold_in_full,
         "zero_means": score.zero_means,
         "counts": measure is None or measure.in_verdict,
         "percent": score.unit.startswith("percent"),

@@ -1,0 +1,70 @@
+"""The smallest shift that a design finds: what a score without a finding leaves open, and what would settle it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+GOAL = 0.8
+"""The share of samples in which a shift must be found for the design to count as able to find it."""
+LEVELS = (0.05, 0.0005)
+"""The p-values at which the smallest shift is known; between and beyond them it is linear in the normal quantile."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detectable:
+    """The shift (nTVD in percent) that the test finds in 80 of 100 such samples, however it is spread over the values.
+
+    Attributes
+    ----------
+    at_5_percent, at_5_of_10000
+        That shift where p must be .05 or less, and .0005 or less.
+    answers
+        Answers of each cluster, on average.
+    correlation
+        The correlation of two answers of one cluster beyond its group, 0 or more.
+    shift
+        The shift that the user wants to find.
+    """
+
+    at_5_percent: float
+    at_5_of_10000: float
+    answers: float
+    correlation: float
+    shift: float = 10.0
+
+    def at(self, level: float) -> float:
+        """Return the smallest shift that is found in 80 of 100 samples where p must be `level` or less.
+
+        >>> found = Detectable(at_5_percent=10.0, at_5_of_10000=15.0, answers=1.0, correlation=0.0)
+        >>> round(found.at(0.05), 6), round(found.at(0.0005), 6), 10 < found.at(0.005) < 15
+        (10.0, 15.0, True)
+        """
+        first, last, here = (NormalDist().inv_cdf(1 - own) for own in (*LEVELS, level))
+        return self.at_5_percent + (self.at_5_of_10000 - self.at_5_percent) * (here - first) / (last - first)
+
+    def clusters(self, now: int, level: float) -> int:
+        """Return the number of clusters, with as many answers each as now, with which `shift` would be found.
+
+        The standard error falls with the square root of the number of clusters, and what is found with it.
+
+        >>> Detectable(at_5_percent=20.0, at_5_of_10000=30.0, answers=5.0, correlation=0.1).clusters(40, 0.05)
+        160
+        """
+        return math.ceil(now * (self.at(level) / self.shift) ** 2 - 1e-9)
+
+    def answers_each(self, level: float) -> int | None:
+        """Return the number of answers of each cluster with which `shift` would be found; None if no number is enough.
+
+        With correlation r, the variance of a cluster's share is (1 + (n - 1)r)/n of that of one answer, never below r.
+
+        >>> found = Detectable(at_5_percent=20.0, at_5_of_10000=30.0, answers=5.0, correlation=0.0)
+        >>> found.answers_each(0.05)
+        20
+        >>> Detectable(at_5_percent=20.0, at_5_of_10000=30.0, answers=5.0, correlation=0.2).answers_each(0.05) is None
+        True
+        """
+        rho = self.correlation
+        needed = (self.shift / self.at(level)) ** 2 * (1 + (self.answers - 1) * rho) / self.answers
+        return math.ceil((1 - rho) / (needed - rho) - 1e-9) if needed > rho else None
