@@ -10,7 +10,7 @@ from typing import Any
 
 from equivox.audit.labels import Label, Unit, comparable
 from equivox.audit.stored import AdjustedScore
-from equivox.core.encoded import EncodedValues
+from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.metric import Measure
 from equivox.core.samples import UNANSWERED, Samples
 from equivox.core.scores import Score
@@ -36,6 +36,7 @@ def corrected_scores(by_attribute: Mapping[str, Sequence[Unit]], annotator: str 
         scores = read_scores(run, annotator)
         tasks = run_tasks(run)
         samples = open_samples(run, tasks, annotator or str(manifest["command"]["annotator"]))
+        stratified = {task.name for task in tasks if task.strata}
         declared = {(task.name, attribute.name): attribute for task in tasks for attribute in task.attributes}
         wording = _wordings(run, annotator)
         own_found: list[AdjustedScore] = []
@@ -47,7 +48,9 @@ def corrected_scores(by_attribute: Mapping[str, Sequence[Unit]], annotator: str 
             units = [u for u in by_attribute.get(attribute.name, ()) if (u.run, u.attribute) == (run, attribute)]
             plain = _as_stored(model, run, score)
             own = samples[score.task]
-            if adjusted := _corrected(plain, own, attribute, units, wording, score.min_count, measure.corrected):
+            strata = own.strata if score.task in stratified else None
+            correct = measure.corrected
+            if adjusted := _corrected(plain, own, strata, attribute, units, wording, score.min_count, correct):
                 own_found.append(adjusted)
         for score in scores:
             measure = _measure(tasks, score)
@@ -111,6 +114,7 @@ def _wordings(run: Path, annotator: str | None) -> dict[tuple[str, Label], str]:
 def _corrected(
     score: AdjustedScore,
     samples: Samples,
+    strata: EncodedLabels | None,
     attribute: Attribute,
     units: Sequence[Unit],
     wording: Mapping[tuple[str, Label], str],
@@ -145,6 +149,7 @@ def _corrected(
         values.take(answered),
         samples.groups.take(answered),
         clusters=samples.clusters.take(answered),
+        strata=None if strata is None else strata.take(answered),
         blocks=samples.blocks.take(answered) if samples.blocks else None,
         labelled_rows=[row for row, _, _ in settled],
         labels=[sorted({one(value) for value in label if value != UNSTATED}) for _, label, _ in settled],

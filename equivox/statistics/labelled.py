@@ -15,6 +15,7 @@ from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.distance import attainable_shift
 from equivox.statistics.encode import Design, cross_count, encode_design
 from equivox.statistics.estimate import estimate_shift
+from equivox.statistics.held import standard
 from equivox.statistics.inputs import LabelColumn, ValueCodes, ValueColumn
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, ONE_CLUSTER, Noise, enough_clusters, noise_of, supposed_pulls
@@ -78,6 +79,7 @@ def corrected_shift(
     labelled_rows: ArrayLike,
     labels: ValueColumn,
     weights: ArrayLike | None = None,
+    strata: LabelColumn | None = None,
     blocks: LabelColumn | None = None,
     min_count: int = 10,
     min_labels: int = 5,
@@ -108,7 +110,7 @@ def corrected_shift(
         What the annotator found in each response: one value, or a list of several. None, NaN and an empty list mean
         that it found none ("unstated"); unlike in `distribution_shift`, such a response counts, because people may find
         a value in it.
-    groups, clusters, blocks
+    groups, clusters, strata, blocks
         As in `distribution_shift`, one label per response. With fewer than two clusters in a group the responses count
         as independent.
     labelled_rows
@@ -162,7 +164,7 @@ def corrected_shift(
     checks.share(confidence, "confidence")
     if min_labels < 2:
         raise RequestError(f"`min_labels` is {min_labels}: a variance needs 2 or more")
-    design = encode_design(groups, clusters, None, blocks)
+    design = encode_design(groups, clusters, strata, blocks)
     n = len(design.group_of_row)
     given, said = inputs.values(values, "values"), inputs.values(labels, "labels")
     inputs.same_length("groups", n, {"values": given.n_rows})
@@ -183,6 +185,14 @@ def corrected_shift(
         return replace(empty, undefined=f"only one group, {design.groups[0]!r}: a difference needs two")
     if few:
         return replace(empty, undefined=f"fewer than {min_labels} labelled responses of {', '.join(few)}")
+    mix = _equal_mix(design)
+    if mix is not None:
+        weight *= mix[labelled]
+    lost = [name for code, name in enumerate(design.groups) if not weight[group == code].any()]
+    if lost:
+        return replace(
+            empty, undefined=f"no labelled response of {', '.join(lost)} in a {design.held_by} of all groups"
+        )
     for code in range(n_groups):
         weight[group == code] /= weight[group == code].sum()
     table = _Responses.of(given, said, labelled, weight, design.group_of_row, min_count)
@@ -192,7 +202,7 @@ def corrected_shift(
     if not heard.all():
         silent = [name for name, own in zip(design.groups, heard, strict=True) if not own]
         return replace(empty, undefined=f"the annotator finds no value in group {', '.join(map(repr, silent))}")
-    parts = [_rectify(table, weight, group, code, design, labelled) for code in range(n_groups)]
+    parts = [_rectify(table, weight, mix, group, code, design, labelled) for code in range(n_groups)]
     found = CorrectedShift(
         groups=design.groups,
         values=table.names,
@@ -205,7 +215,7 @@ def corrected_shift(
         return replace(found, undefined="people give every labelled response the same value: that shows no difference")
     if not all(part.total > 0 for part in parts):
         return replace(found, undefined="people find hardly a value in a group")
-    return _measured(found, parts, table, design, confidence, rng)
+    return _measured(found, parts, table, mix, design, confidence, rng)
 
 
 @dataclass(frozen=True)
@@ -275,11 +285,25 @@ class _Group:
     over_responses: bool
 
 
-def _rectify(table: _Responses, weights: Floats, group: Ints, code: int, design: Design, labelled: Ints) -> _Group:
+def _equal_mix(design: Design) -> Floats | None:
+    """Return the weight of each response that gives all groups the same mix of strata; None if they have it."""
+    if design.held is None or design.cluster_of_row is None or design.group_of_cluster is None:
+        return None
+    sizes = np.bincount(design.cluster_of_row, minlength=len(design.group_of_cluster))
+    found = standard(sizes[:, None], design.group_of_cluster, design.held, [slice(0, 1)], len(design.groups))
+    return None if found.balanced else np.asarray(found.weights[design.cluster_of_row, 0], dtype=np.float64)
+
+
+def _rectify(
+    table: _Responses, weights: Floats, mix: Floats | None, group: Ints, code: int, design: Design, labelled: Ints
+) -> _Group:
     mine = group == code
     read, people, weight = table.annotator[mine], table.people[mine], weights[mine]
     all_rows = design.group_of_row == code
-    own = np.bincount(table.columns[all_rows[table.rows]], minlength=len(table.names)) / (all_rows.sum() * table.scale)
+    counts_as = np.ones(len(all_rows)) if mix is None else mix
+    here = all_rows[table.rows]
+    own = np.bincount(table.columns[here], weights=counts_as[table.rows[here]], minlength=len(table.names))
+    own = own / (counts_as[all_rows].sum() * table.scale)
     wrong = int((np.abs(read - people) > 1e-9).any(axis=1).sum())
     tuning = 1.0 if wrong == 0 else power_tuning(read, people, weight)
     rectifiers = people - tuning * read
@@ -351,13 +375,20 @@ def _measured(
     found: CorrectedShift,
     parts: Sequence[_Group],
     table: _Responses,
+    mix: Floats | None,
     design: Design,
     confidence: float,
     rng: np.random.Generator,
 ) -> CorrectedShift:
     """Return the result with estimate and interval, from the noise of both parts of every group."""
     slices = [slice(0, len(table.names))]
-    own, notes = noise_of(table.rows, table.columns, design, slices, rng), list(design.notes)
+    weights = None
+    if mix is not None and design.cluster_of_row is not None and design.group_of_cluster is not None:
+        weights = np.zeros((len(design.group_of_cluster), 1))
+        weights[design.cluster_of_row, 0] = mix
+    scale = np.array([part.weight for part in parts])
+    own = noise_of(table.rows, table.columns, design, slices, rng, weights=weights, scale=scale)
+    notes = list(design.notes)
     if design.clusters is not None and not enough_clusters(table.rows, design):
         notes.append(ONE_CLUSTER)
     labels, unseen = [], []
@@ -366,14 +397,16 @@ def _measured(
         labels.append(part.pulls)
         further = supposed_pulls(found.by_group, code, estimated, part.size, slices[0], len(table.names))
         unseen.append(further if part.wrong == 0 else further[:0])
-    scaled = [factor * part.weight for factor, part in zip(own.factors, parts, strict=True)]
-    alike = [rows * part.weight for rows, part in zip(own.supposed or [f[:0] for f in own.factors], parts, strict=True)]
-    degrees = _combined(own.degrees[0], scaled, parts)
+    alike = own.supposed or [factor[:0] for factor in own.factors]
+    shared = [] if own.shared is None else [own.shared]
+    answers = [*own.factors, *shared]
+    degrees = _combined(own.degrees[0], answers, parts)
     noise = Noise(
-        [np.concatenate(both) for both in zip(scaled, labels, strict=True)],
+        [np.concatenate(both) for both in zip(own.factors, labels, strict=True)],
         (degrees,),
         degrees,
         [np.concatenate(both) for both in zip(alike, unseen, strict=True)],
+        own.shared,
     )
     deviations = found.by_group - found.by_group.mean(axis=0)
     largest = attainable_shift(len(table.names), len(parts))
@@ -390,7 +423,7 @@ def _measured(
         )
     if any(part.over_responses for part in parts):
         notes.append("the labels of a group come from one cluster: the interval treats them as independent, too narrow")
-    needed = _to_halve(min(found.labels), _sizes([*scaled, *alike]), _sizes([*labels, *unseen]))
+    needed = _to_halve(min(found.labels), _sizes([*answers, *alike]), _sizes([*labels, *unseen]))
     if min(found.labels) < ENOUGH_LABELS:
         notes.append(_few_labels(min(found.labels), high - low, needed))
     return replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -110,18 +110,39 @@ def noise_of(
     rng: np.random.Generator,
     *,
     weights: Floats | None = None,
+    scale: Floats | None = None,
 ) -> Noise:
     """Return the noise of the groups' distributions: over clusters if there are enough, otherwise over responses.
 
     `rows` and `columns` have one entry per (response, value) pair; attributes are adjacent ranges of `columns`.
-    `weights` are those of the clusters (`equivox.statistics.held`), None where each counts as it is. Where every
-    stratum holds a single cluster of each group, such as an item that was given to all of them, strata are the units.
+    `weights` are those of the clusters (`equivox.statistics.held`), None where each counts as it is. `scale` has a
+    factor on the noise of each group, None for 1. Where every stratum holds a single cluster of each group, such as an
+    item that was given to all of them, strata are the units.
     """
+    if design.paired and enough_clusters(rows, design):
+        return noise_over_pairs(rows, columns, design, slices, rng, weights=weights, scale=scale)
+    found = _noise_within_groups(rows, columns, design, slices, rng, weights)
+    if scale is None:
+        return found
+    each = [
+        None if own is None else [f * by for f, by in zip(own, scale, strict=True)]
+        for own in (found.factors, found.supposed)
+    ]
+    return replace(found, factors=each[0] or [], supposed=each[1])
+
+
+def _noise_within_groups(
+    rows: Ints,
+    columns: Ints,
+    design: Design,
+    slices: Sequence[slice],
+    rng: np.random.Generator,
+    weights: Floats | None,
+) -> Noise:
+    """Return the noise of groups whose clusters, or responses, are independent of one another."""
     n_groups = len(design.groups)
     if design.cluster_of_row is None or design.group_of_cluster is None or not enough_clusters(rows, design):
         return noise_over_responses(rows, columns, design.group_of_row, slices, n_groups)
-    if design.paired:
-        return noise_over_pairs(rows, columns, design, slices, rng, weights=weights)
     return noise_over_clusters(
         rows,
         columns,
@@ -385,6 +406,7 @@ def noise_over_pairs(
     rng: np.random.Generator,
     *,
     weights: Floats | None = None,
+    scale: Floats | None = None,
 ) -> Noise:
     """Return the noise of the deviations when each stratum holds one cluster of every group, such as one item.
 
@@ -399,7 +421,7 @@ def noise_over_pairs(
     of_stratum = np.zeros((int(held.max()) + 1, n_groups, n_columns))
     of_stratum[held, group] = counts
     of_stratum = of_stratum[of_stratum.any(axis=(1, 2))]
-    pulls = _pulls_apart(of_stratum, slices, rng)
+    pulls = _pulls_apart(of_stratum, slices, rng, scale)
     degrees = float(max(1, len(of_stratum) - 1))
     return Noise([np.empty((0, n_columns))] * n_groups, (degrees,) * len(slices), degrees, shared=pulls)
 
@@ -427,8 +449,13 @@ def noise_of_items(
     return _pulls_apart(flat.reshape(len(present), n_groups, n_columns).astype(np.float64), slices, rng)
 
 
-def _pulls_apart(counts: Floats, slices: Sequence[slice], rng: np.random.Generator) -> Floats:
-    """Return the pulls of units that are in every group on the deviations, from their counts, units x G x V."""
+def _pulls_apart(
+    counts: Floats, slices: Sequence[slice], rng: np.random.Generator, scale: Floats | None = None
+) -> Floats:
+    """Return the pulls of units that are in every group on the deviations, from their counts, units x G x V.
+
+    `scale` has a factor on the pulls on each group.
+    """
     n_units, n_groups, n_columns = counts.shape
     if n_units > N_DEALT:
         order = np.lexsort(counts.sum(axis=1).T[::-1])
@@ -446,5 +473,7 @@ def _pulls_apart(counts: Floats, slices: Sequence[slice], rng: np.random.Generat
         sizes = own.sum(axis=2, keepdims=True)
         total = np.maximum(sizes.sum(axis=0), 1)
         pulls[:, :, part] = (own - sizes * (own.sum(axis=0) / total)) / total
+    if scale is not None:
+        pulls *= scale[:, None]
     pulls -= pulls.mean(axis=1, keepdims=True)
     return np.asarray(pulls * np.sqrt(m / (m - 1)), dtype=np.float64)

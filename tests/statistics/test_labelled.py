@@ -37,6 +37,37 @@ def test_by_hand() -> None:
     assert (found.labels, found.wrong) == ((4, 2), (1, 0))
 
 
+def test_blocks_in_unequal_numbers_are_given_one_mix() -> None:
+    # Women say x, men y, in both groups; group a has three women and one man, group b one and three. Every third
+    # response is labelled, and the annotator is right. What differs is the mix alone.
+    gender = np.repeat([*"wwwm", *"wmmm"], 6)
+    read, speaker, group = np.where(gender == "w", "x", "y"), np.repeat(range(8), 6), ["a"] * 24 + ["b"] * 24
+    rows = list(range(0, 48, 3))
+    plain = shift(read, group, rows, read[rows], clusters=speaker)
+    assert plain.by_group == pytest.approx(np.array([[0.75, 0.25], [0.25, 0.75]]))
+    equal = shift(read, group, rows, read[rows], clusters=speaker, blocks=gender)
+    assert equal.by_group == pytest.approx(np.full((2, 2), 0.5))
+    assert plain.estimate > 10
+    assert equal.estimate == pytest.approx(0)
+    wrong = np.where(np.arange(48) % 12 == 0, "y", read)
+    mended = shift(wrong, group, range(48), read, clusters=speaker, blocks=gender)
+    assert mended.by_group == pytest.approx(np.full((2, 2), 0.5))
+
+
+def test_items_in_every_group_are_corrected_within_items() -> None:
+    # Items differ widely; within each, b says x more often by 15 points, and the annotator reads all right.
+    rng = np.random.default_rng(3)
+    often = np.repeat(rng.choice([0.1, 0.75], 40), 10)
+    group, item = np.tile(np.repeat([*"ab"], 5), 40), np.repeat(range(40), 10)
+    read = np.where(rng.random(400) < often + 0.15 * (group == "b"), "x", "y")
+    rows = list(range(0, 400, 2))
+    crossed = shift(read, group, rows, read[rows], clusters=item)
+    nested = shift(read, group, rows, read[rows], clusters=[f"{i}{g}" for i, g in zip(item, group, strict=True)])
+    assert crossed.by_group == pytest.approx(nested.by_group)
+    assert crossed.ci_low > 0 == nested.ci_low
+    assert crossed.ci_low < 15 < crossed.ci_high < nested.ci_high
+
+
 def test_labels_drawn_with_unequal_probabilities_count_by_their_weights() -> None:
     # Group a: read x x y y, people say y y y x: they contradict each other: λ is cut to 0, and only labels count.
     # They stand for 3, 1, 1 and 1 responses: x has a share of 1/6. Group b: people always say y, so λ is 0 again.
