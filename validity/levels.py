@@ -376,6 +376,13 @@ these differences out. Without pairs each side of an item is a cluster of its ow
 
 {crossed}
 
+### What a design may miss
+
+A shift of 10, spread over all values of a group's own, which hides it. `?` counts samples without a finding that say "this design cannot
+tell" and where the interval does not rule 10 out either.
+
+{told}
+
 ### Second tests
 
 nTVD adds up all values, so it finds a shift of one value later than a Euclidean distance does. Rare values, seen
@@ -524,6 +531,7 @@ def tables(runs: int, interval_runs: int, pair_runs: int, seed: int, processes: 
                 ("nulls", null_table, runs),
                 ("totals", comparison.totals_table, 3 * pair_runs),
                 ("unlike", designs.unlike_table, interval_runs),
+                ("told", designs.told_table, interval_runs),
                 ("held", designs.held_table, interval_runs),
                 ("crossed", designs.crossed_table, interval_runs),
                 ("compared", designs.compared_table, interval_runs),
