@@ -378,8 +378,8 @@ these differences out. Without pairs each side of an item is a cluster of its ow
 
 ### What a design may miss
 
-A shift of 10, spread over all values of a group's own, which hides it. `?` counts samples without a finding that say "this design cannot
-tell" and where the interval does not rule 10 out either.
+A shift of 10, spread over all values of a group's own, which hides it. `?` counts samples without a finding that say
+"this design cannot tell", where the interval does not rule 10 out either.
 
 {told}
 
