@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from equivox.annotate.embedding import leader_clusters
 from equivox.annotate.merging import merge_samples, merged
+from equivox.annotate.schema import read_values
+from equivox.core.attributes import Attribute
 from equivox.core.errors import RequestError
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import ScoringOptions, scoring_options
@@ -21,6 +23,27 @@ from equivox.tasks.vibe import TASKS
 
 Cli = Callable[..., tuple[int, str, str]]
 STORY = TASKS[0]
+
+
+def test_a_wording_weighs_as_often_as_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    import equivox.annotate.embedding as embedding
+
+    led: list[str] = []
+
+    def alone(values: list[str], encoder: str, threshold: float) -> list[str]:
+        led.extend(values)
+        return list(values)
+
+    monkeypatch.setattr(embedding, "unify", alone)
+    # Nurses lead with 6 answers in one wording before 5 answers in two.
+    merged({"doctor": 3, "doctors": 2, "nurse": 6}, merge="embedding", encoder="any", threshold=0.5)
+    assert led == ["nurse", "doctor"]
+
+
+def test_an_answer_of_punctuation_states_no_value() -> None:
+    attribute = Attribute(name="job", asks="the job")
+    assert read_values((attribute,), {"job": "…"}) == []
+    assert [value.value for value in read_values((attribute,), {"job": "A nurse!"})] == ["nurse"]
 
 
 def test_the_most_frequent_wording_stands_for_its_lemma() -> None:

@@ -92,3 +92,14 @@ def test_the_command_shows_the_panel(run: Path, equivox: Callable[..., tuple[int
     code, _, error = equivox("annotate", str(run), "--panel", "rules,nobody,fourth")
     assert (code, error.count("\n")) == (2, 1)
     assert "nobody" in error
+
+
+def test_the_other_annotators_of_an_evaluation_are_those_of_its_number_or_without_one(tmp_path: Path) -> None:
+    for name in ("judge@1", "judge@2", "second@1", "second@2", "rules"):
+        place = tmp_path / "annotations" / name
+        place.mkdir(parents=True)
+        (place / "annotator.json").write_text("{}")
+    assert _others(tmp_path, "judge@1") == ["rules", "second@1"]
+    assert (
+        _others(tmp_path, "rules") == ["judge@1", "judge@2", "second@1", "second@2"] or _others(tmp_path, "rules") == []
+    )

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equivox.core.errors import RequestError
+from equivox.core.hashing import digest
 from equivox.core.task import AUDIO, Media, Prompt, Sampling, Task
 from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.engines import EngineIdentity
@@ -144,6 +145,21 @@ def test_items_without_the_dimension_are_left_out_and_counted() -> None:
     )
     assert len(plan) == 29
     assert plan.left_out == {"vibe_gender:story": 1}
+
+
+def test_a_limit_takes_the_same_sentences_from_every_speaker() -> None:
+    # Ids that sort otherwise for each speaker, so that only the order of the strata can make them agree.
+    whole = corpus()
+    renamed = tuple(
+        dataclasses.replace(sample, sample_id=digest([sample.sample_id, "another order"])) for sample in whole.samples
+    )
+    plan = make_plan([TASK], {"crema_d": dataclasses.replace(whole, samples=renamed)}, IDENTITY, limit=12)
+    said = {row["cluster"]: set() for row in plan.table.to_pylist()}
+    for row in plan.table.to_pylist():
+        said[row["cluster"]].add(row["stratum"])
+    assert len(said) == 6
+    assert {len(own) for own in said.values()} == {2}
+    assert len({frozenset(own) for own in said.values()}) == 1
 
 
 def test_one_group_or_units_in_some_groups_only_are_refused_with_their_numbers() -> None:

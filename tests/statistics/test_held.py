@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift
 from equivox.statistics.distance import ntvd_of_shares
+from equivox.statistics.encode import encode_design
 from equivox.statistics.held import standard
+from equivox.statistics.noise import noise_over_clusters
 from equivox.statistics.nulls import null_over_clusters
 
 
@@ -259,3 +261,43 @@ def test_a_small_p_is_as_small_as_the_permutations_allow():
     speaker = np.repeat(np.arange(60), 40)
     found = distribution_shift(codes, group[speaker], clusters=speaker, n_resamples=9_999, rng=rng)
     assert found.p_cluster < 2e-4
+
+
+def test_strata_and_blocks_together_are_one_code_for_each_pair():
+    strata, blocks = [*"xxyyzz"], [*"121212"]
+    design = encode_design([*"ababab"], range(6), strata, blocks)
+    assert len(set(design.held.tolist())) == 6
+
+
+def test_clusters_that_never_differ_in_a_value_lend_it_the_noise_of_independent_answers():
+    # Five clusters of 40 answers differ between x and y alone; z is always 10 of 40. The clusters' own covariance says
+    # nothing of z; it has 4 of the m - 1 + 4 = 8 degrees of freedom, and so half of the variance that independent
+    # answers would have there, times the design effect.
+    counts = np.array([[2, 28, 10], [8, 22, 10], [15, 15, 10], [22, 8, 10], [28, 2, 10]] * 2)
+    cluster = np.repeat(np.arange(10), 40)
+    codes = np.concatenate([np.repeat(np.arange(3), row) for row in counts])
+    group_of_cluster = np.repeat([0, 1], 5)
+    share = counts[:5].sum(axis=0) / 200
+    independent = share * (1 - share) / 200
+    pulls = (counts[:5] - 40 * share) / 200
+    between = (pulls**2).sum(axis=0) * 5 / 4
+    effect = between.sum() / independent.sum()
+    found = np.mean(
+        [
+            (
+                noise_over_clusters(
+                    np.arange(400),
+                    codes,
+                    group_of_cluster[cluster],
+                    cluster,
+                    group_of_cluster,
+                    [slice(0, 3)],
+                    2,
+                    generator(n),
+                ).factors[0]
+                ** 2
+            ).sum(axis=0)[2]
+            for n in range(30)
+        ]
+    )
+    assert found == pytest.approx(effect * independent[2] * 4 / 8, rel=0.1)
