@@ -326,7 +326,7 @@ def _numbers(
         p_cluster = max(p_cluster, p_noise)
     decides = p_response if math.isnan(p_cluster) else p_cluster
     drawn = len(response) if math.isnan(p_cluster) else len(cluster)
-    if not evidence.exact and (1 + drawn) * (1 - confidence) < 1:
+    if not evidence.exact and (1 + drawn) * (1 - confidence) < 1 - 1e-9:
         decides = 0.0  # So few permutations were drawn that p says nothing.
     unclipped = float(estimate_shift(deviations, evidence.seen_errors[:, kept], slices).mean())
     low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest, alike=evidence.alike)
