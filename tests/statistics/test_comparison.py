@@ -257,3 +257,14 @@ def test_a_group_with_one_cluster_leaves_the_distance_open():
                                rng=generator())  # fmt: skip
     assert both.attributes == ("x", "y")
     assert math.isnan(both.p_both)
+
+
+def test_swaps_are_all_counted_as_soon_as_they_are_no_more_than_are_drawn():
+    # Four clusters: 2 to the power of 4 swaps.
+    groups, clusters = design(4, 6)
+    x, y = model(generator(2), 0.3, groups), model(generator(3), 0.0, groups)
+    found = [
+        compare_shift(x, y, groups, clusters=clusters, min_count=1, n_resamples=n, rng=generator()) for n in (15, 16)
+    ]
+    assert [one.exact for one in found] == [False, True]
+    assert found[1].p * 16 == pytest.approx(round(found[1].p * 16))

@@ -117,6 +117,14 @@ def test_agrees_with_ppi_python() -> None:
         assert lam * (1 + n / len(again)) * 5 * n / (5 * n - 1) == pytest.approx(own, abs=1e-9)
 
 
+def test_the_annotator_never_counts_more_than_as_it_read() -> None:
+    # People find three values where the annotator finds one: the slope is 3, and no more than 1 is taken.
+    annotator, people, weights = np.array([[0.0], [1.0]] * 3), np.array([[0.0], [3.0]] * 3), np.full(6, 1 / 6)
+    assert power_tuning(annotator, people, weights) == 1
+    assert power_tuning(annotator, people / 6, weights) == pytest.approx(0.5)
+    assert power_tuning(annotator, -people, weights) == power_tuning(np.ones((6, 1)), people, weights) == 0
+
+
 def world(
     rng: np.random.Generator, n_labels: int, *, truth: float = 0.0, error: float = 0.2, clusters: int = 12
 ) -> tuple[CorrectedShift, float]:

@@ -60,6 +60,16 @@ def test_too_few_clusters_are_told():
     assert few.undefined == "8 clusters find it in less than 80% of experiments"
 
 
+def test_a_p_at_the_level_counts_as_found():
+    # 3 + 3 speakers: the smallest p of 20 permutations is 2/20.
+    found = [
+        minimum_detectable_shift(n_clusters=6, n_simulations=200, alpha=alpha, rng=generator(), **DESIGN)
+        for alpha in (0.1, 0.099)
+    ]
+    assert found[0].shift < 100
+    assert math.isnan(found[1].shift)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
