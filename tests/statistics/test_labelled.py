@@ -125,6 +125,15 @@ def test_the_annotator_never_counts_more_than_as_it_read() -> None:
     assert power_tuning(annotator, -people, weights) == power_tuning(np.ones((6, 1)), people, weights) == 0
 
 
+def test_how_many_values_a_response_has_is_no_noise_of_their_shares() -> None:
+    # Every answer holds x and y; people find neither in every fourth. The shares are halves however often that is.
+    labels = [["x", "y"] if number % 4 else [] for number in range(40)]
+    found = shift([["x", "y"]] * 80, ["a"] * 40 + ["b"] * 40, [*range(20), *range(40, 60)], labels)
+    assert found.wrong == (5, 5)
+    assert found.by_group == pytest.approx(np.full((2, 2), 0.5))
+    assert (found.estimate, found.ci_low, found.ci_high) == (0, 0, 0)
+
+
 def world(
     rng: np.random.Generator, n_labels: int, *, truth: float = 0.0, error: float = 0.2, clusters: int = 12
 ) -> tuple[CorrectedShift, float]:
