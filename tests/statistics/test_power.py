@@ -70,6 +70,12 @@ def test_a_p_at_the_level_counts_as_found():
     assert math.isnan(found[1].shift)
 
 
+def test_groups_without_a_common_answer_need_as_many_speakers_as_permutations_can_tell():
+    # The smallest p of k + k speakers is 2 / (2k choose k): 2/20 of three, 2/70 of four. So four are needed, not 3.5.
+    found = required_clusters(shift=100, max_clusters=60, n_simulations=200, rng=generator(), **DESIGN)
+    assert found.n_clusters == 8
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
