@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,24 @@ def test_what_was_not_asked_yet_is_missing_and_has_not_failed(tmp_path: Path) ->
     write_table(tmp_path / "plan.parquet", plan.table)
     annotate(tmp_path, [task], Noting(), engine="fake")
     assert [row.status for row in sample_rows(tmp_path, [task], "noting")[task.name]] == ["missing"] * 4
+
+
+def test_metadata_of_some_samples_are_kept_for_them(tmp_path: Path) -> None:
+    (task,) = resolve_tasks("vibe_gender:advisory")
+    corpus = open_corpus(task.data, "sample")
+    samples = [
+        replace(sample, columns={**sample.columns, "note": "first" if place == 0 else None, "empty": None})
+        for place, sample in enumerate(corpus.samples)
+    ]
+    noted = replace(task, metadata=("note", "empty"))
+    identity = EngineIdentity(engine="fake", model="m", revision="1")
+    plan = make_plan([noted], {"crema_d": replace(corpus, samples=tuple(samples))}, identity)
+    write_table(tmp_path / "plan.parquet", plan.table)
+    annotate(tmp_path, [noted], Noting(), engine="fake")
+    rows = sample_rows(tmp_path, [noted], "noting")[task.name]
+    assert {row.sample_id: dict(row.metadata) for row in rows if row.metadata} == {
+        samples[0].sample_id: {"note": "first"}
+    }
 
 
 def test_a_failed_annotation_is_asked_again_on_request_alone(tmp_path: Path) -> None:
