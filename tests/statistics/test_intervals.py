@@ -191,12 +191,13 @@ def test_further_draws_have_the_spread_of_student_s_t_with_the_degrees_of_what_i
 def test_standard_errors_are_the_spread_of_what_is_drawn_with_other_items_too():
     rng, speaker = generator(2), np.arange(8).repeat(30)
     item = np.tile(np.arange(15), 16)
-    # Items speak to one group more than to the other.
-    often = 0.5 + 0.3 * np.where(item % 2, 1, -1) * np.where(speaker % 2, 1, -1)
+    # Items speak to one group a little more than to the other.
+    often = 0.5 + 0.05 * np.where(item % 2, 1, -1) * np.where(speaker % 2, 1, -1)
     found = evidence_of({"one": rng.random(240) < often}, speaker % 2, speaker, item)
     assert found.noise.std(axis=0) == pytest.approx(found.errors, rel=0.08)
     assert found.new_items.std(axis=0) == pytest.approx(found.item_errors, rel=0.08)
-    assert (found.item_errors > 1.2 * found.errors).all()
+    # Both kinds of noise have a part in it.
+    assert 1.2 < (found.item_errors / found.errors).min() < 1.8
 
 
 def test_the_interval_with_other_items_is_never_the_narrower_one():
