@@ -59,8 +59,7 @@ def _terms(errors: Floats) -> float:
     if total == 0.0:
         return 1.0
     n_groups = len(errors)
-    free = 0.5 if n_groups == 2 else 1 - 1 / n_groups
-    terms = max(1.0, free * float(errors.sum()) ** 2 / total)
+    terms = max(1.0, (1 - 1 / n_groups) * float(errors.sum()) ** 2 / total)
     return float(np.exp(np.round(np.log(terms) * 10) / 10))
 
 
