@@ -110,6 +110,9 @@ def test_a_response_without_a_value_from_anybody_is_no_agreement(run: Path) -> N
 def test_fewer_than_three_are_no_panel(run: Path) -> None:
     with pytest.raises(RequestError, match="a panel needs three or more different annotators, got rules, rules"):
         score_panel(run, run_tasks(run), ["rules", "rules"], OPTIONS)
+    # One annotator twice would outvote every other.
+    with pytest.raises(RequestError, match="different annotators, got rules, second, rules"):
+        score_panel(run, run_tasks(run), ["rules", "second", "rules"], OPTIONS)
 
 
 def test_the_command_shows_the_panel(run: Path, equivox: Callable[..., tuple[int, str, str]]) -> None:
