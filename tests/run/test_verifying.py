@@ -277,6 +277,14 @@ def test_a_flipped_byte_is_one_line_that_names_the_file(run: Path, equivox: Cli,
     assert sum(file in line for line in out.splitlines()) == 1, out
 
 
+def test_annotations_of_an_earlier_version_may_stay_in_the_store(run: Path) -> None:
+    with Store(run / "annotations" / "rules", annotation_schema()) as store:
+        store.append({**next(store.records()), "key": "e" * 32})
+    state_hashes(run)
+    found = verify(run)
+    assert (found.outcome, found.problems) == ("verified", [])
+
+
 def test_a_file_beside_the_run_is_no_doubt_about_its_numbers(run: Path) -> None:
     (run / "notes.txt").write_text("hello")
     found = verify(run)
