@@ -264,9 +264,9 @@ def _same_in_all(found: Occurrences) -> tuple[str, ...]:
     each, rest = divmod(len(found.codes), len(rows))
     if rest:
         return ()
+    # Sorted within responses, a repeated row of different values can only be one response each.
     codes = found.codes[np.lexsort((found.codes, found.rows))].reshape(len(rows), each)
-    owners = np.sort(found.rows).reshape(len(rows), each)
-    if (owners != owners[:, :1]).any() or (codes != codes[0]).any():
+    if (codes != codes[0]).any():
         return ()
     return tuple(found.values[code] for code in codes[0])
 
