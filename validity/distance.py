@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -25,6 +25,8 @@ Ints = NDArray[np.int64]
 SEED = 20261122
 N_RESAMPLES = 199
 LEVEL = 0.05
+THIN = 5
+"""With fewer answers of each value and group than this, on average, answers are thin."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +34,9 @@ class World:
     """A population: clusters in groups, each with its own distribution of values around its group's.
 
     `correlation` is that of two answers of one cluster. A `sparse` shift moves each group's answers to one value of its
-    own, a `dense` one to all values of its own: every value belongs to one group.
+    own, a `dense` one to all values of its own: every value belongs to one group. `uneven` is the standard deviation of
+    the logarithm of the clusters' sizes, `listed` the number of values in a response, and `answered` the share of the
+    responses that have any.
     """
 
     clusters: int
@@ -44,6 +48,9 @@ class World:
     shift: float = 0.0
     spread: Literal["sparse", "dense"] = "sparse"
     attributes: int = 1
+    uneven: float = 0.0
+    listed: int = 1
+    answered: float = 1.0
 
     def distributions(self) -> Floats:
         """Return each group's distribution, G x V."""
@@ -72,12 +79,16 @@ class World:
 
         Attributes beyond the first repeat half of its answers, and draw the others anew from the same cluster.
         """
-        p = of_clusters(self.distributions()[self.group_of_cluster()], self.correlation, rng)
+        p = self.of_clusters(rng)
         found = [self._answers(p, rng)]
         for _ in range(self.attributes - 1):
             again = rng.random(len(found[0])) < 0.5
             found.append(np.where(again, found[0], self._answers(p, rng)))
         return found
+
+    def of_clusters(self, rng: np.random.Generator) -> Floats:
+        """Draw the distribution of each cluster, K x V."""
+        return of_clusters(self.distributions()[self.group_of_cluster()], self.correlation, rng)
 
     def _answers(self, p: Floats, rng: np.random.Generator) -> Ints:
         counts = rng.multinomial(self.responses, p)
@@ -175,6 +186,120 @@ def simulate(asked: tuple[World, int, int]) -> Found:
         one = joint_shift(columns, groups, clusters=clusters, min_count=1, n_resamples=N_RESAMPLES, rng=rng)
         found[:, run] = one.ntvd, one.estimate, one.ci_low, one.ci_high, one.p_cluster, one.p_euclidean, one.p_noise
     return Found(world, world.truth(), *found[:6])
+
+
+def random_worlds(n: int) -> list[World]:
+    """Return `n` populations of all kinds: 2 to 7 groups, 4 to 60 values, 8 to 100 clusters, thin answers included."""
+    found = []
+    for place in range(n):
+        rng = np.random.default_rng([SEED, place])
+        groups = int(rng.integers(2, 8))
+        found.append(
+            World(
+                groups=groups,
+                values=_between(4, 60, rng),
+                clusters=max(_between(8, 100, rng), 4 * groups),
+                responses=_between(4, 120, rng),
+                correlation=float(
+                    rng.choice([0.0, 0.01, 0.02, 0.05, 0.08, 0.2, 0.4], p=[0.25, *[0.15] * 3, *[0.1] * 3])
+                ),
+                base="uniform" if rng.random() < 0.5 else "zipf",
+                shift=float(rng.choice([0.0, 0.05, 0.1, 0.2, 0.4, 0.6], p=[0.25, 0.1, 0.2, 0.2, 0.15, 0.1])),
+                spread="dense" if rng.random() < 0.5 else "sparse",
+                uneven=0.6 if rng.random() < 0.5 else 0.0,
+                listed=int(rng.choice([1, 1, 3])),
+                answered=float(rng.choice([1.0, 1.0, 0.4])),
+            )
+        )
+    return found
+
+
+def _between(least: int, most: int, rng: np.random.Generator) -> int:
+    return int(np.exp(rng.uniform(np.log(least), np.log(most))))
+
+
+def simulate_random(asked: tuple[World, int, int]) -> tuple[World, Floats]:
+    """Return, for each sample of a random population, the estimate, that of an oracle, the interval and the p.
+
+    The oracle knows which values the groups differ in, and in which direction.
+    """
+    world, runs, seed = asked
+    rng = np.random.default_rng(seed)
+    group, distributions = world.group_of_cluster(), world.distributions()
+    sizes = np.maximum(2, (world.responses * rng.lognormal(0, world.uneven, world.clusters)).astype(int))
+    deviations = distributions - distributions.mean(axis=0)
+    direction = np.where(np.abs(deviations) > 1e-9, np.sign(deviations), 0.0)
+    found = []
+    for _ in range(runs):
+        own = world.of_clusters(rng)
+        cluster = np.repeat(np.arange(world.clusters), rng.binomial(sizes, world.answered))
+        codes = np.concatenate(
+            [rng.choice(world.values, (int(n), world.listed), p=p).ravel()
+             for n, p in zip(np.bincount(cluster, minlength=world.clusters), own, strict=True)]
+        )  # fmt: skip
+        rows = np.repeat(np.arange(len(cluster)), world.listed)
+        names = [f"v{code:02}" for code in range(world.values)]
+        one = joint_shift(
+            {"a": EncodedValues(rows=rows, codes=codes, names=names, n_rows=len(cluster))},
+            EncodedLabels(codes=group[cluster], names=range(world.groups)),
+            clusters=EncodedLabels(codes=cluster, names=range(world.clusters)),
+            min_count=1, n_resamples=N_RESAMPLES, rng=rng,
+        )  # fmt: skip
+        if one.undefined is not None:
+            continue
+        shift = one.attributes["a"]
+        seen = [int(name[1:]) for name in shift.values]
+        oracle = 50 * float((direction[:, seen] * shift.deviations).sum()) / (world.groups - 1)
+        found.append((one.estimate, oracle, one.ci_low, one.ci_high, one.p_cluster, one.ntvd))
+    return world, np.array(found)
+
+
+def random_table(runs: int, n: int = 84, processes: int = 2) -> Iterator[str]:
+    """Yield the errors of the estimate in random populations, by correlation, number of answers and shift."""
+    with ProcessPoolExecutor(processes) as pool:
+        asked = [(world, runs, SEED + place) for place, world in enumerate(random_worlds(n))]
+        found = [(world, own) for world, own in pool.map(simulate_random, asked) if len(own)]
+
+    def thin(world: World) -> bool:
+        answers = world.clusters * world.responses * world.answered * world.listed
+        return answers / world.groups / world.values < THIN
+
+    def low(world: World) -> bool:
+        return world.correlation <= 0.08
+
+    yield (
+        "| populations | n | mean bias | mean absolute bias | RMSE | an oracle's RMSE | interval holds | "
+        "star against interval | nTVD's mean absolute bias |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    kinds: Mapping[str, Callable[[World], bool]] = {
+        "all": lambda world: True,
+        "correlation to .08": low,
+        "the same, with a shift": lambda world: low(world) and world.shift > 0,
+        "the same, without a shift": lambda world: low(world) and world.shift == 0,
+        f"the same, {THIN} answers or more of each value and group, with a shift":
+            lambda world: low(world) and not thin(world) and world.shift > 0,
+        f"the same, {THIN} answers or more, without a shift":
+            lambda world: low(world) and not thin(world) and world.shift == 0,
+        f"the same, fewer than {THIN} answers": lambda world: low(world) and thin(world),
+        "correlation .2": lambda world: world.correlation == 0.2,
+        "correlation .4": lambda world: world.correlation == 0.4,
+    }  # fmt: skip
+    for name, kind in kinds.items():
+        chosen = [(world.truth(), own) for world, own in found if kind(world)]
+        if not chosen:
+            continue
+        bias = np.array([own[:, 0].mean() - truth for truth, own in chosen])
+        published = np.array([own[:, 5].mean() - truth for truth, own in chosen])
+        rmse, oracle = (
+            np.mean([np.sqrt(((own[:, which] - truth) ** 2).mean()) for truth, own in chosen]) for which in (0, 1)
+        )
+        holds = np.mean([((own[:, 2] <= truth + 1e-6) & (truth <= own[:, 3] + 1e-6)).mean() for truth, own in chosen])
+        against = np.mean([((own[:, 4] <= LEVEL + 1e-9) != (own[:, 2] > 0)).mean() for _, own in chosen])
+        yield (
+            f"| {name} | {len(chosen)} | {bias.mean():+.2f} | {np.abs(bias).mean():.2f} | {rmse:.2f} | {oracle:.2f} | "
+            f"{100 * holds:.1f} % | {100 * against:.2f} % | {np.abs(published).mean():.2f} |"
+        )
 
 
 def lines(found: Sequence[Found]) -> Iterator[str]:

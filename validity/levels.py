@@ -395,6 +395,14 @@ less often than τ, are left out of both; the last test has them all.
 Every population below has a known nTVD. `sparse` moves each group's answers to one value of its own, `dense` to all
 values of its own. `contradicts` counts samples with p up to .05 beside a lower end of 0, or the reverse.
 
+### Random populations
+
+Groups, values, speakers, answers, shifts and correlations are drawn at random; half of the populations have speakers
+of unequal size, a third has three values in each response, and in a third 60 % of the answers are missing. An oracle
+knows which values differ and in which direction.
+
+{random}
+
 ### Single attributes
 
 {single_summary}
@@ -565,7 +573,9 @@ def main() -> None:
         "joint": distance.run_all(distance.joint_worlds(), asked.interval_runs),
         "wide": distance.run_all(list(distance.worlds((0.2,)))[:: asked.thin], asked.interval_runs),
     }
+    random = "\n".join(distance.random_table(max(20, asked.interval_runs // 4)))
     page = PAGE.format(
+        random=random,
         runs=asked.runs,
         pair_runs=asked.pair_runs,
         totals_runs=3 * asked.pair_runs,

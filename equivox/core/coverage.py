@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+UNEVEN = 0.05
+"""Where the shares of missing answers of two groups differ by this much, a score is marked."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
@@ -71,6 +74,29 @@ class Coverage:
         return (
             f"only {math.floor(1000 * share) / 10:g} % of the responses of group {group} are usable, "
             f"below the floor of {100 * floor:g} %"
+        )
+
+    @property
+    def uneven(self) -> str | None:
+        """Which group lost more answers than another, and how many; None if no two groups differ by 5 points or more.
+
+        >>> Coverage(requested=20, generated=20, answered=20, parsed=17, used=17, requested_by_group={"f": 10, "m": 10},
+        ...          used_by_group={"f": 10, "m": 7}).uneven
+        '30 % of the answers of group m are missing, 0 % of group f'
+        """
+        lost = {
+            group: 1 - self.used_by_group.get(group, 0) / requested
+            for group, requested in self.requested_by_group.items()
+            if requested
+        }
+        if not lost:
+            return None
+        most, least = (choice(lost, key=lambda name: (lost[name], name)) for choice in (max, min))
+        if lost[most] - lost[least] < UNEVEN:
+            return None
+        return (
+            f"{100 * lost[most]:.0f} % of the answers of group {most} are missing, {100 * lost[least]:.0f} % of group "
+            f"{least}"
         )
 
     def ending(self, counts: Mapping[str, int]) -> Coverage:

@@ -63,7 +63,10 @@ def interval(low: float, high: float) -> str:
 
 
 UNTOLD = "?"
-"""The mark of a score without a finding whose design could not have found anything."""
+"""The mark of a score without a finding whose design may have missed one."""
+
+UNEVEN = "†"
+"""The mark of a score for which more answers of one group are missing than of another."""
 
 
 def stars(p: float) -> str:

@@ -10,18 +10,18 @@ from equivox.compare.runs import ComparedRun, ValueShares
 from equivox.core.metric import Measure
 from equivox.core.plain import split_by
 from equivox.core.scores import Score
-from equivox.report.numbers import DASH, UNTOLD, p_value, percent, score_interval, score_value, share, stars
+from equivox.report.numbers import DASH, UNEVEN, UNTOLD, p_value, percent, score_interval, score_value, share, stars
 from equivox.report.table import Table
 
 Rows = Sequence[tuple[ComparedRun, Score]]
 
 STARS = (
     f"* q < 0.05, ** q < 0.001, q over all that is shown together; {UNTOLD} this design cannot tell: it may miss the "
-    "shift that is looked for, or no answers could have given a star."
+    f"shift that is looked for, or no answers could have given a star; {UNEVEN} more answers of one group are missing."
 )
 _Q_NOTE = (
     f"q: p after correction for all tests shown together, tasks first and attributes below them (* q < 0.05, "
-    f"** q < 0.001;\n{UNTOLD} this design cannot tell)"
+    f"** q < 0.001;\n{UNTOLD} this design cannot tell; {UNEVEN} more answers of one group are missing)"
 )
 _METRIC_NOTE = (
     "no bias: the value that an even-handed model has; interval: 95 %, over clusters; p cluster: over clusters;\n"
@@ -54,10 +54,11 @@ def p_headings(rows: Rows) -> tuple[str, ...]:
 
 
 def marked(score: Score) -> str:
-    """Return the stars of a finding, the mark of a score that could not have had any, or nothing."""
-    if score.untold is not None:
-        return UNTOLD
-    return stars(score.q) if score.defined else ""
+    """Return the stars of a finding or the mark of a score that may have missed one, and that of unequal losses."""
+    if not score.defined:
+        return ""
+    uneven = UNEVEN if score.coverage.uneven is not None else ""
+    return (stars(score.q) if score.untold is None else UNTOLD) + uneven
 
 
 def evidence(score: Score, *, null_mean: bool, p: Sequence[str] = ("p cluster",)) -> list[str]:

@@ -177,7 +177,11 @@ def _looking_for(shift: float, score: Score) -> Score:
 
 def _with_warnings(score: Score) -> Score:
     """Return the score of a task with what its coverage warns about."""
-    found = score.coverage.warnings() if score.is_whole else []
+    if not score.is_whole:
+        return score
+    found = score.coverage.warnings()
+    if (uneven := score.coverage.uneven) is not None and score.defined:
+        found.append(uneven)
     return replace(score, notes=(*score.notes, *found)) if found else score
 
 

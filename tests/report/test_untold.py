@@ -61,6 +61,13 @@ def test_a_score_table_marks_what_it_cannot_tell_and_says_why() -> None:
     assert any(FEW in remark for remark in table.remarks)
 
 
+def test_unequal_losses_are_marked_beside_the_star() -> None:
+    lost = replace(score(0.0001).coverage, requested_by_group={"f": 10, "m": 10}, used_by_group={"f": 10, "m": 9})
+    (table,) = task_tables([run([replace(score(0.0001), coverage=lost)])])[1]
+    assert any(str(cell) == "40.00**†" for cell in table.rows[0])
+    assert any("† more answers of one group are missing" in note for note in table.notes)
+
+
 def test_stars_follow_q_and_not_p() -> None:
     # Forty tasks with p .01: a star each by p, none by q.
     many = run([score(0.01, task=f"f:{n}", p_least=0.0001) for n in range(40)])

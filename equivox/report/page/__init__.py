@@ -28,6 +28,7 @@ from equivox.core.version import __version__
 from equivox.report.impact_files import HOW, NOT_AN_AUDIT, side_by_side_tables
 from equivox.report.numbers import (
     DASH,
+    UNEVEN,
     UNTOLD,
     how_many,
     interval,
@@ -67,8 +68,15 @@ METHODS = (
     ),
     (
         "this design cannot tell",
-        f"{UNTOLD}: no answers could have given a star, because there are too few permutations, or too few for the "
-        "number of tests. Such a score says nothing, and it is not a score without a difference.",
+        f"{UNTOLD}: the shift that is looked for would be found in fewer than 80 of 100 such samples, at the p that q "
+        "needs among everything shown, and the interval does not rule it out; or no answers could have given a star, "
+        "because there are too few permutations. Such a score says nothing, and it is not a score without a "
+        "difference. What would do stands beside it.",
+    ),
+    (
+        "missing answers",
+        f"{UNEVEN}: the share of missing answers of two groups differs by 5 points or more. The bounds of the value, "
+        "whatever these answers were, stand with its coverage.",
     ),
     (
         "p paper",

@@ -1,0 +1,40 @@
+"""Which losses are unequal: by hand, at the boundary, and without groups."""
+
+from __future__ import annotations
+
+import pytest
+
+from equivox.core.coverage import Coverage
+
+
+def covered(**used: int) -> Coverage:
+    """Of a hundred answers of each group, those that are used."""
+    n = sum(used.values())
+    return Coverage(
+        requested=100 * len(used),
+        generated=100 * len(used),
+        answered=n,
+        parsed=n,
+        used=n,
+        requested_by_group=dict.fromkeys(used, 100),
+        used_by_group=used,
+    )
+
+
+@pytest.mark.parametrize(
+    ("used", "said"),
+    [
+        ({"f": 100, "m": 100}, None),
+        ({"f": 100, "m": 96}, None),
+        ({"f": 100, "m": 95}, "5 % of the answers of group m are missing, 0 % of group f"),
+        ({"f": 70, "m": 95, "x": 90}, "30 % of the answers of group f are missing, 5 % of group m"),
+        ({"f": 80, "m": 80}, None),
+        ({"f": 10}, None),
+    ],
+)
+def test_losses_are_unequal_from_five_points_on(used: dict[str, int], said: str | None) -> None:
+    assert covered(**used).uneven == said
+
+
+def test_without_groups_nothing_is_unequal() -> None:
+    assert Coverage(requested=10, generated=5, answered=5, parsed=5, used=5).uneven is None
