@@ -78,6 +78,22 @@ class Check:
         """The task, metric and kind of check in one line."""
         return f"{self.task} {self.metric} {f'against {self.against}' if self.against else 'alone'}"
 
+    @property
+    def would_do(self) -> str:
+        """What would decide an open check if the difference stayed as it is; empty if no number of clusters would.
+
+        An interval narrows with the root of the number of clusters:
+
+        >>> Check(task="t", condition="text", dimension="g", metric="nTVD", unit="percent", against="", limit=10.0,
+        ...       outcome="inconclusive", difference=4.0, low=0.0, high=16.0).would_do
+        '4 times as many clusters would do'
+        """
+        if self.outcome != "inconclusive" or math.isnan(self.low) or self.difference == self.limit:
+            return ""
+        end = self.high if self.difference < self.limit else self.low
+        times = math.ceil(10 * ((end - self.difference) / (self.limit - self.difference)) ** 2) / 10
+        return f"{times:g} times as many clusters would do"
+
 
 @dataclass(frozen=True)
 class Gate:

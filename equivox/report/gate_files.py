@@ -41,7 +41,12 @@ def gate_table(gate: Gate) -> Table:
             ]
             for check in gate.checks
         ],
-        remarks=[f"{check.task} {check.metric}: {check.reason}" for check in gate.checks if check.reason],
+        remarks=[
+            f"{check.task} {check.metric}: {said}"
+            for check in gate.checks
+            for said in (check.reason, check.would_do)
+            if said
+        ],
         notes=list(HOW),
     )
 
@@ -53,7 +58,8 @@ def sentence(check: Check) -> str:
     outcome = "this design cannot tell" if check.outcome == "inconclusive" else check.outcome
     found = f"{check.difference:.2f} [{check.low:.2f}, {check.high:.2f}]"
     further = "further from no bias" if check.against else "from no bias"
-    return f"{check.name}: {outcome}, {found} {further}, the limit is {check.limit:g}"
+    needed = f"; {check.would_do}" if check.would_do else ""
+    return f"{check.name}: {outcome}, {found} {further}, the limit is {check.limit:g}{needed}"
 
 
 def gate_document(gate: Gate) -> dict[str, Any]:
