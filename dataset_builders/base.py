@@ -18,15 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable, shortened
 from equivox.core.media import LFS_POINTER
 from equivox.core.progress import Progress
-
-if TYPE_CHECKING:
-    import datasets
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 """Suffixes of audio files, in order of preference for a clip that exists in several formats."""
@@ -311,12 +308,6 @@ class Builder(ABC):
             named = [clip.clip_id, self.relative(clip.path), self._digests[clip.clip_id]]
             digest.update(_json([*named, clip.text, clip.speaker, dict(clip.columns)]))
         return digest.hexdigest()
-
-    def dataset(self) -> datasets.Dataset:
-        """Return the rows as a `datasets.Dataset` with encoded audio, cached on disk by `datasets`."""
-        from equivox.dataset_builders.schema import dataset
-
-        return dataset(self)
 
 
 def read_table(path: Path, required: Sequence[str], *, strip: bool = True) -> list[dict[str, str]]:
