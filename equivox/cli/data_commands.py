@@ -152,16 +152,9 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
     settings = read_image_settings(settings_file)
     wanted, there = wanted_images(builder)
     with progress_bars(quiet=False) as progress:
-        made = generate_images(
-            wanted,
-            SdxlPainter(settings),
-            ClipJudge(settings),
-            settings,
-            there=there,
-            progress=progress,
-        )
-    echo(f"images: {made.there} were there, {made.kept} made, {len(made.given_up)} given up")
-    for name in made.given_up[:20]:
+        given_up = generate_images(wanted, SdxlPainter(settings), ClipJudge(settings), settings, progress=progress)
+    echo(f"images: {there} were there, {len(wanted) - len(given_up)} made, {len(given_up)} given up")
+    for name in given_up[:20]:
         echo(f"  {name}: no attempt reached a cosine of {settings.threshold:g}; give it another prompt")
 
 
