@@ -165,12 +165,6 @@ class TransformersEngine(Engine):
             self._loaded = None
             free()
 
-    def __enter__(self) -> TransformersEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _isolated(self, loaded: Loaded, batch: Sequence[Request]) -> Iterator[Response]:
         """Answer a batch; if that fails, answer each request separately, so that only the bad request fails."""
         try:
