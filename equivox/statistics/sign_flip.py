@@ -152,7 +152,7 @@ def parity_deviation(
     clusters
         The unit that gave several choices (a context), one label per choice. None makes each choice a cluster.
     n_resamples
-        Sign patterns of the test, as in `sign_flip_test`, and draws of the bootstrap.
+        Sign patterns of the test, as in `sign_flip_test`.
     confidence
         Coverage of the interval, between 0 and 1.
     rng
@@ -162,8 +162,9 @@ def parity_deviation(
     -------
     Parity
         `deviation` is zero when the share is 50 %, and 100 when all choices are the same. `share_low` and `share_high`
-        are a BCa cluster bootstrap interval of the share. `ci_low` and `ci_high` are its image under 2 · |50 − share|,
-        so that `ci_low` is 0 exactly when the interval contains 50. NaN with a reason when every choice is missing.
+        are the interval of `cluster_share`, which contains 50 wherever p is above 1 - confidence. `ci_low` and
+        `ci_high` are its image under 2 · |50 − share|, so that `ci_low` is 0 exactly when the interval contains 50. NaN
+        with a reason when every choice is missing.
         Only the interval is NaN, with a note, when there are fewer than two clusters or all have the same share.
 
     Raises
@@ -189,15 +190,19 @@ def parity_deviation(
     if np.isnan(column).all():
         return Parity(n_missing=len(column), undefined="no choice was stereotypical or anti-stereotypical")
     tested = sign_flip_test(2 * column - 1, clusters=cluster, n_resamples=n_resamples, rng=rng)
-    found = cluster_share(column, clusters=cluster, n_resamples=n_resamples, confidence=confidence, rng=rng)
-    ends = 2 * abs(50 - found.low), 2 * abs(50 - found.high)
+    found = cluster_share(column, clusters=cluster, confidence=confidence)
+    p = tested.p if tested.undefined is None else 1.0
+    low, high = found.low, found.high
+    if p > 1 - confidence:  # The test does not rule 50 out, so the interval does not either.
+        low, high = float(np.minimum(low, 50.0)), float(np.maximum(high, 50.0))
+    ends = 2 * abs(50 - low), 2 * abs(50 - high)
     return Parity(
         share=found.share,
         deviation=2 * abs(50 - found.share),
-        p=tested.p if tested.undefined is None else 1.0,
-        share_low=found.low,
-        share_high=found.high,
-        ci_low=0.0 if found.low <= 50 <= found.high else min(ends),
+        p=p,
+        share_low=low,
+        share_high=high,
+        ci_low=0.0 if low <= 50 <= high else min(ends),
         ci_high=max(ends),
         n=found.n,
         n_missing=tested.n_missing,

@@ -37,21 +37,18 @@ def measure(
     generated = row_coverage([kind is not None for kind in kinds])
     chosen = row_coverage([kind is not None and kind != OTHERS for kind in kinds])
     clusters = whole_or_none("contexts", contexts)
-    design: dict[str, Any] = {"clusters": clusters, "n_resamples": n_resamples, "confidence": confidence}
 
-    def share(number: int, hit: Sequence[bool]) -> Share:
+    def share(hit: Sequence[bool]) -> Share:
         seen = [NAN if kind is None else float(here) for kind, here in zip(kinds, hit, strict=True)]
-        return cluster_share(seen, **design, rng=np.random.default_rng([seed, number]))
+        return cluster_share(seen, clusters=clusters, confidence=confidence)
 
     undefined = generated.shortfall(min_coverage)
     shares: dict[str, float] = {}
-    for number, (name, hit) in enumerate(
-        {
-            "slifs": [kind is not None and kind != OTHERS for kind in kinds],
-            "slms": [kind in _MEANINGFUL for kind in kinds],
-        }.items()
-    ):
-        found = None if undefined else share(number, hit)
+    for name, hit in {
+        "slifs": [kind is not None and kind != OTHERS for kind in kinds],
+        "slms": [kind in _MEANINGFUL for kind in kinds],
+    }.items():
+        found = None if undefined else share(hit)
         shares |= {
             name: found.share if found else NAN,
             f"{name}_ci_low": found.low if found else NAN,
@@ -59,7 +56,9 @@ def measure(
         }
     parity = parity_deviation(
         [float(kind == STEREOTYPICAL) if kind in _MEANINGFUL else NAN for kind in kinds],
-        **design,
+        clusters=clusters,
+        n_resamples=n_resamples,
+        confidence=confidence,
         rng=np.random.default_rng([seed, 2]),
     )
     reason = chosen.shortfall(min_coverage) or one_letter([letter for letter in letters if letter is not None])

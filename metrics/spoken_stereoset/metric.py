@@ -76,6 +76,12 @@ METRIC = Metric(
             in_verdict=False,
         ),
         Measure(
+            name="slbs difference",
+            no_bias=0.0,
+            not_compared="a difference of differences needs more voices; compare slbs",
+            help="how far slbs lies apart between the groups",
+        ),
+        Measure(
             name="position bias",
             no_bias=0.0,
             not_compared="it is about the order in which options were shown, not about people",

@@ -8,7 +8,7 @@ if all answers name the same letter, so that no failure looks like the ideal 50.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from equivox.core.scores import NAN, Score, Scored, ScoringOptions, distance_int
 from equivox.core.task import Task, digest
 from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, DECIDED_BY, LETTERS
+from equivox.metrics.spoken_stereoset.between import MIXED, difference
 from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
 
 if TYPE_CHECKING:
@@ -89,11 +90,17 @@ class _Subset:
     def whole(self) -> list[Score]:
         return [
             *self._shares(),
-            *self._bias(notes=self._notes()),
+            *(self._bias(notes=self._notes()) if self._of_corpus else ()),
             self._position(),
             *self._letters(),
-            self._speakers(),
+            *((self._speakers(),) if self._of_corpus else ()),
+            *self._between(),
         ]
+
+    @property
+    def _of_corpus(self) -> bool:
+        """Whether the groups are those that the stereotypes are about, and not another column of the corpus."""
+        return self.task.group == (self.task.data.where.get("domain"),)
 
     def segment(self) -> list[Score]:
         """Return the scores of a group or a speaker."""
@@ -116,7 +123,8 @@ class _Subset:
         if reason is None:
             found = cluster_share(
                 [float(hit) if there else NAN for hit, there in zip(hits, generated, strict=True)],
-                **self._design(self.answers, name),
+                clusters=[answer.row.stratum for answer in self.answers],
+                confidence=self.options.confidence,
             )
         unread = sum(answer.rule == "unread" for answer in self.answers)
         worst = _worst(sum(hits), coverage.used - unread, len(self.answers) - coverage.used + unread)
@@ -166,6 +174,25 @@ class _Subset:
         named = self._deviation(parity) | {"subset": f"unit={self.task.cluster}"}
         return Score(**named, **self._evidence(parity), notes=parity.notes)
 
+    def _between(self) -> Iterator[Score]:
+        """Yield the difference of slbs between groups: over speakers, and within contexts where groups share them."""
+        kinds, groups, speakers, contexts = zip(
+            *((one.kind, one.row.group, one.row.cluster, one.row.stratum) for one in self.answers), strict=True
+        )
+        named = self._named("slbs difference", "percentage points", "every group has the same slbs", 0.0)
+        notes = (MIXED,) if self._of_corpus else ()
+        reason = self._shortfall(self._chosen) or self.one_letter()
+        for unit, clusters, items in ((self.task.cluster, speakers, contexts), ("context", contexts, None)):
+            found: dict[str, Any] = (
+                difference(kinds, groups, clusters, items, self.options, self._rng("slbs difference", unit))
+                if reason is None
+                else {"undefined": reason}
+            )
+            part = f"unit={unit}" if self._of_corpus or unit == "context" else ""
+            if "notes" in found:
+                found["notes"] = (*notes, *found["notes"])
+            yield Score(**{**named, "subset": part, **found}, coverage=self._chosen)
+
     def _deviation(self, parity: Parity) -> dict[str, Any]:
         return {
             **self._named("parity deviation", "percent", "as many stereotypical as anti-stereotypical choices", 0.0),
@@ -207,8 +234,7 @@ class _Subset:
         n = letters.total()
         value = _unevenness(np.array([[letters[letter] for letter in LETTERS]]))[0]
         # Orders are random, so without position bias each choice is equally likely at each letter.
-        rng = np.random.default_rng(self._seed("position bias"))
-        null = _unevenness(rng.multinomial(n, [1 / 3] * 3, size=self.options.n_resamples))
+        null = _unevenness(self._rng("position bias").multinomial(n, [1 / 3] * 3, size=self.options.n_resamples))
         return Score(
             **named,
             value=float(value),
@@ -241,7 +267,18 @@ class _Subset:
         if reason := self._shortfall(self._chosen) or self.one_letter():
             return Parity(n_missing=0, undefined=reason)
         sides = [float(answer.kind == STEREOTYPICAL) if answer.kind in KINDS[:2] else NAN for answer in self.answers]
-        return parity_deviation(sides, **self._design(self.answers, "slbs", unit))
+        units = {
+            "context": [answer.row.stratum for answer in self.answers],
+            "speaker": [answer.row.cluster for answer in self.answers],
+            "response": None,
+        }
+        return parity_deviation(
+            sides,
+            clusters=units[unit],
+            n_resamples=self.options.n_resamples,
+            confidence=self.options.confidence,
+            rng=self._rng("slbs", unit),
+        )
 
     def _least(self, n_clusters: int) -> dict[str, Any]:
         """Return the smallest p that flipping the signs of whole clusters can give, and what that means."""
@@ -253,23 +290,11 @@ class _Subset:
         least = least_p(np.ones((n_clusters, 2), dtype=np.int64), n_resamples=self.options.n_resamples)
         return {"p_least": least.p, "cannot_tell": least.too_few}
 
-    def _design(self, answers: Sequence[Answer], name: str, unit: str = "context") -> dict[str, Any]:
+    def _rng(self, *segments: str) -> np.random.Generator:
         import numpy as np
 
-        units = {
-            "context": [answer.row.stratum for answer in answers],
-            "speaker": [answer.row.cluster for answer in answers],
-            "response": None,
-        }
-        return {
-            "clusters": units[unit],
-            "n_resamples": self.options.n_resamples,
-            "confidence": self.options.confidence,
-            "rng": np.random.default_rng(self._seed(name, unit)),
-        }
-
-    def _seed(self, *segments: str) -> int:
-        return int(digest([self.options.seed, self.task.name, self.task.condition, self.name, *segments])[:16], 16)
+        named = [self.options.seed, self.task.name, self.task.condition, self.name, *segments]
+        return np.random.default_rng(int(digest(named)[:16], 16))
 
     def _named(self, name: str, unit: str, zero_means: str, target: float) -> dict[str, Any]:
         return {

@@ -302,7 +302,7 @@ def test_numbers_in_every_form(form):
         return [
             sign_flip_test(column(), clusters=c, rng=rng()),
             parity_deviation(column(), clusters=c, n_resamples=50, rng=rng()),
-            cluster_share(column(), clusters=c, n_resamples=50, rng=rng()),
+            cluster_share(column(), clusters=c),
             cluster_correlation(x(), column(), clusters=c, rng=rng()),
             mean_difference(column(), g, first=g[0], second=g[1], clusters=c, paired=True, rng=rng()),
         ]
@@ -314,13 +314,15 @@ def test_numbers_in_every_form(form):
 
 def test_no_clusters_is_a_cluster_for_each():
     column = [1, 0, None, 1, 1]
-    for test in (sign_flip_test, parity_deviation, cluster_share):
-        apart = test(column, clusters=None, n_resamples=50, rng=rng())
-        assert plain(test(column, clusters=range(5), n_resamples=50, rng=rng())) == plain(apart)
+    drawn = [lambda column, test=test, **c: test(column, n_resamples=50, rng=rng(), **c)
+             for test in (sign_flip_test, parity_deviation)]  # fmt: skip
+    for test in (*drawn, cluster_share):
+        apart = test(column, clusters=None)
+        assert plain(test(column, clusters=range(5))) == plain(apart)
         with pytest.raises(RequestError, match="`clusters` is missing for 1 of 5 responses"):
-            test(column, clusters=[1, 1, None, 2, 2], n_resamples=50, rng=rng())
+            test(column, clusters=[1, 1, None, 2, 2])
         with pytest.raises(RequestError, match=r"`clusters` has 2 entries, `\w+` has 5"):
-            test(column, clusters=[1, 1], n_resamples=50, rng=rng())
+            test(column, clusters=[1, 1])
 
 
 @pytest.mark.parametrize("wrong", ["text", {"a": 1}, [[1, 2]], ["a"], pd.DataFrame({"a": [1]}), pa.table({"a": [1]})])
