@@ -10,12 +10,13 @@ from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Valu
 from equivox.core.annotation import grouped
 from equivox.core.hashing import digest
 from equivox.core.progress import no_progress
-from equivox.core.requests import Engine, EngineIdentity, Request, Response
+from equivox.core.requests import EngineIdentity, Response
 from equivox.core.samples import UNANNOTATED
 from equivox.core.scores import Score
 from equivox.core.segments import Segment, SegmentAnnotation
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus
+from equivox.engines.function import RecordedEngine
 from equivox.integrations.inspect.asking import sample_id
 from equivox.run.annotating import TOOLS, annotations_folder
 from equivox.run.pipeline import IMPORTED, PreparedRun, annotate_and_score, prepared
@@ -76,7 +77,14 @@ def score_recorded(
     `annotator` is the one whose recorded annotations count. A request without an answer is a failed one.
     """
     reader = _Recorded(annotator)
-    engine = _Answers(spec.model.removeprefix(f"{IMPORTED}:"), answers)
+    content = sorted([name, key, answer.text or "", answer.error or ""] for (name, key), answer in answers.items())
+    model = spec.model.removeprefix(f"{IMPORTED}:")
+    # Tasks that ask the same share the response, so one of them is enough.
+    by_id = {key: answer for (_, key), answer in answers.items()}
+    engine = RecordedEngine(
+        EngineIdentity(engine=IMPORTED, model=model, revision=digest(content)),
+        lambda request: by_id.get(sample_id(request), Answer(text=None)).response(request.key),
+    )
     with prepared(spec, reader, engine, dict(corpora)) as run:
         run.answer(no_progress)
         _store_annotations(run, answers, annotator)
@@ -135,23 +143,6 @@ def as_segments(found: Mapping[str, tuple[Segment, Annotation]]) -> dict[str, di
 def _short(annotation: Annotation) -> SegmentAnnotation:
     values = grouped((value.attribute, value.value) for value in annotation.values)
     return SegmentAnnotation(annotation.status, values)
-
-
-class _Answers(Engine):
-    """Engine that answers each request as a log does."""
-
-    modalities = frozenset({"text", "audio", "image"})
-
-    def __init__(self, model: str, answers: Answers) -> None:
-        content = sorted([name, key, answer.text or "", answer.error or ""] for (name, key), answer in answers.items())
-        self.identity = EngineIdentity(engine=IMPORTED, model=model, revision=digest(content))
-        # Tasks that ask the same share the response, so one of them is enough.
-        self._by_id = {key: answer for (_, key), answer in answers.items()}
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield the answer to each request, or a failed response if there is none."""
-        for request in requests:
-            yield self._by_id.get(sample_id(request), Answer(text=None)).response(request.key)
 
 
 class _Recorded(Annotator):

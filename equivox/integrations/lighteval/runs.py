@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from equivox.annotate import open_annotator
@@ -23,6 +24,7 @@ from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, GREEDILY
 from equivox.dataset_builders.corpus import Corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine, public_name
+from equivox.engines.function import RecordedEngine
 from equivox.engines.messages import split_thinking
 from equivox.integrations.lighteval.rows import document_row
 from equivox.integrations.lighteval.settings import DATA, Settings
@@ -58,22 +60,14 @@ class Delivered:
     response: Response
 
 
-class _Given(Engine):
-    """Engine of answers that another program already has; it sends no request and no media."""
-
-    def __init__(self, identity: EngineIdentity, texts: Mapping[str, str]) -> None:
-        self.identity = identity
-        self._texts = texts
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        for request in requests:
-            raw = self._texts[request.key]
-            if raw.strip():
-                text, thinking = split_thinking(raw)
-                yield Response(key=request.key, text=text, thinking=thinking)
-            else:
-                # lighteval's backends do not mark failed requests in any other way.
-                yield Response(key=request.key, text=None, error="the backend returned no text")
+def _response(texts: Mapping[str, str], request: Request) -> Response:
+    """Return the answer of another program, one of `texts` by key, as the response to a request."""
+    raw = texts[request.key]
+    if not raw.strip():
+        # lighteval's backends do not mark failed requests in any other way.
+        return Response(key=request.key, text=None, error="the backend returned no text")
+    text, thinking = split_thinking(raw)
+    return Response(key=request.key, text=text, thinking=thinking)
 
 
 class Runs:
@@ -131,7 +125,8 @@ class Runs:
                 task.name: _once_if_greedy(task, self._plan([task], identity), own[task.name]) for task in members
             }
             plan, places = self._part(members, identity, wanted)
-            engine = _Given(identity, {key: own[name][place] for (name, place), key in places.items()})
+            texts = {key: own[name][place] for (name, place), key in places.items()}
+            engine = RecordedEngine(identity, partial(_response, texts))
             folder = self._stored(f"lighteval:{identity.model}", engine, members, plan, sampling, no_progress)
             found |= {task.name: folder for task in members}
         return found
