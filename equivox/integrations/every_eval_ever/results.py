@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from equivox.annotate import AnnotatorIdentity
@@ -28,8 +29,10 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
 from equivox.integrations.flat import metric_key
-from equivox.integrations.stored_run import StoredRun
 from equivox.run.annotating import stored_annotator
+from equivox.run.manifest import public_manifest, read_manifest
+from equivox.run.pipeline import run_tasks
+from equivox.run.scoring import read_scores
 
 UNKNOWN = "unknown"
 """The schema's word for a fact that is not known."""
@@ -43,8 +46,33 @@ _NOT_PORTABLE = re.compile(r'[<>:"\\|?*\x00-\x1f\s]')
 
 
 @dataclass(frozen=True)
-class ScoredRun(StoredRun):
-    """A scored run, as far as the document needs it; everything in it but `stored` may be published."""
+class ScoredRun:
+    """A scored run in the folder `folder`, as far as the document needs it; its files are read once each.
+
+    Everything in it but `stored` may be published. RequestError, when it is read, for what is missing.
+    """
+
+    folder: Path
+
+    @cached_property
+    def stored(self) -> dict[str, Any]:
+        """The manifest as it is stored, which is not published."""
+        return read_manifest(self.folder)
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest as it may be published."""
+        return public_manifest(self.stored)
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """The run's tasks."""
+        return run_tasks(self.folder)
+
+    @cached_property
+    def annotator(self) -> AnnotatorIdentity:
+        """The annotator whose annotations are scored."""
+        return stored_annotator(self.folder, str(self.manifest["command"]["annotator"]))
 
     @cached_property
     def judges(self) -> list[AnnotatorIdentity]:
@@ -62,9 +90,8 @@ class ScoredRun(StoredRun):
     def scores(self) -> list[Score]:
         """The scores of whole tasks; those over all tasks of a family are left out, as in a submission."""
         names = {task.name for task in self.tasks}
-        return [
-            score for score in self.every_score if score.is_whole and score.role == "outcome" and score.task in names
-        ]
+        scores = read_scores(self.folder)
+        return [score for score in scores if score.is_whole and score.role == "outcome" and score.task in names]
 
     @cached_property
     def options(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,22 +58,6 @@ class RowSet:
     name: str
     tasks: tuple[Task, ...]
     samples: tuple[Sample, ...]
-
-
-@dataclass(frozen=True)
-class DatasetFolder:
-    """A written data set: the folder, its configurations by task, and the facts about the corpus."""
-
-    folder: Path
-    configs: Mapping[str, str]
-    rows: Mapping[str, int]
-    content_hash: str
-    facts: CorpusFacts
-
-    @property
-    def restricted(self) -> bool:
-        """Whether users must agree to terms first."""
-        return is_restricted(self.facts)
 
 
 def config_name(task: str) -> str:
@@ -126,10 +110,11 @@ def source_corpus(task: Task) -> str:
 
 def write_dataset(
     name: str, data: str | Path | None, output: Path, *, repo: str, progress: Progress = no_progress
-) -> DatasetFolder:
+) -> tuple[dict[str, int], CorpusFacts]:
     """Write the corpus `name`, found through `data`, to the folder `output`, whole or not at all.
 
-    Raises RequestError if `output` contains anything that was not written by this function.
+    Returns the number of rows of each configuration, and the facts about the corpus. Raises RequestError if `output`
+    contains anything that was not written by this function.
     """
     refuse_passing_on(name)
     tasks = corpus_tasks(name)
@@ -177,13 +162,7 @@ def write_dataset(
         (partial / EVAL).write_text(eval_file(facts.title, tasks), "utf-8")
         (partial / CROISSANT).write_text(croissant(repo, facts, sets, record), "utf-8")
         put_in_place(partial, output)
-    return DatasetFolder(
-        folder=output,
-        configs={config_name(task.name): task.name for rows in sets for task in rows.tasks},
-        rows={config_name(task.name): len(rows.samples) for rows in sets for task in rows.tasks},
-        content_hash=record["content_hash"],
-        facts=facts,
-    )
+    return {config_name(task.name): len(rows.samples) for rows in sets for task in rows.tasks}, facts
 
 
 def row_sets(corpus: Corpus, tasks: Sequence[Task]) -> list[RowSet]:

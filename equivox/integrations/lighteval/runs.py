@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -52,14 +52,6 @@ Positions = Mapping[str, Collection[int]]
 _NOBODY = EngineIdentity(engine="lighteval", model="any", revision="")
 
 
-@dataclass(frozen=True)
-class Delivered:
-    """The response to one request that an equivox engine received; `run` is the run that stores it."""
-
-    run: Path
-    response: Response
-
-
 def _response(texts: Mapping[str, str], request: Request) -> Response:
     """Return the answer of another program, one of `texts` by key, as the response to a request."""
     raw = texts[request.key]
@@ -99,16 +91,19 @@ class Runs:
 
     def ask(
         self, model: str, tasks: Sequence[Task], wanted: Positions, *, progress: Progress = no_progress
-    ) -> dict[tuple[str, int], Delivered]:
-        """Have `model` answer the `wanted` requests that are not stored yet; return them by task and position."""
-        found: dict[tuple[str, int], Delivered] = {}
+    ) -> dict[tuple[str, int], tuple[Path, Response]]:
+        """Have `model` answer the `wanted` requests that are not stored yet.
+
+        Returns the run that stores each response, and the response, by task and position.
+        """
+        found: dict[tuple[str, int], tuple[Path, Response]] = {}
         for sampling, members in _by_sampling(tasks).items():
             with closing(open_engine(model, members)) as engine:
                 refuse_patches(members, engine)
                 plan, places = self._part(members, engine.identity, wanted)
                 folder = self._stored(model, engine, members, plan, sampling, progress)
             stored = stored_responses(folder)
-            found |= {place: Delivered(folder, Response(**stored[key])) for place, key in places.items()}
+            found |= {place: (folder, Response(**stored[key])) for place, key in places.items()}
         return found
 
     def keep(self, answers: Mapping[str, Mapping[int, str]], tasks: Sequence[Task]) -> dict[str, Path]:
