@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from equivox.compare.pairs import (
@@ -23,17 +23,11 @@ from equivox.core.metric import Measure, PairedTask
 from equivox.core.scores import Score
 from equivox.core.variants import SHUFFLED, declared_name
 
+ConditionTest = tuple[str, PairedTest]
+"""A model, and the test of its score with the person's voice or face against its score without.
 
-@dataclass(frozen=True)
-class ConditionTest:
-    """Test of one model's score with the person's voice or face against its score without.
-
-    `test` is a paired test whose two sides, `model_a` and `model_b`, are the declared condition and the other one; its
-    q is over all such tests that are shown together. A positive `further` means that bias is larger with the person.
-    """
-
-    model: str
-    test: PairedTest
+The two sides of the paired test, `model_a` and `model_b`, are the declared condition and the other one; its q is over
+all such tests that are shown together. A positive `further` means that bias is larger with the person."""
 
 
 def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[ConditionTest]:
@@ -43,12 +37,12 @@ def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, s
     the cluster: both conditions ask about the same samples, and whole clusters are exchanged.
     """
     found = [
-        ConditionTest(one.run.model, test)
+        (one.run.model, test)
         for one in opened
         for test in (*_tests(one, n_resamples, seed), *_overall(one, n_resamples, seed))
     ]
-    q = with_q([entry.test for entry in found], "models × tasks × measures × conditions")
-    return [replace(entry, test=test) for entry, test in zip(found, q, strict=True)]
+    q = with_q([test for _, test in found], "models × tasks × measures × conditions")
+    return [(model, test) for (model, _), test in zip(found, q, strict=True)]
 
 
 def _tests(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:

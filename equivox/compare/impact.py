@@ -151,19 +151,11 @@ def impact(
     )
 
 
-@dataclass(frozen=True)
-class Impacts:
-    """The impact ratios of several runs, by the values that their tasks declare as favourable.
+def impacts(runs: Sequence[ComparedRun]) -> tuple[list[Impact], list[str]]:
+    """Return the impact ratios of the runs whose tasks declare favourable values, under the runs' names.
 
-    `missing` says of each run without ratios why it has none; a run whose tasks declare no such values is in neither.
+    The second says of each run without ratios why it has none; a run whose tasks declare no such values is in neither.
     """
-
-    found: tuple[Impact, ...]
-    missing: tuple[str, ...]
-
-
-def impacts(runs: Sequence[ComparedRun]) -> Impacts:
-    """Return the impact ratios of the runs whose tasks declare favourable values, under the runs' names."""
     found, missing = [], []
     for run in runs:
         if not any(attribute.favourable for task in run.tasks for attribute in task.attributes):
@@ -172,7 +164,7 @@ def impacts(runs: Sequence[ComparedRun]) -> Impacts:
             found.append(replace(impact(run.folder, annotator=run.annotator), model=run.model))
         except RequestError as error:
             missing.append(f"{run.model} has no impact ratios: {error}")
-    return Impacts(tuple(found), tuple(missing))
+    return found, missing
 
 
 def _with(attribute: Attribute, favourable: Mapping[str, Sequence[str]]) -> Attribute:

@@ -239,9 +239,7 @@ def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
         {**{name: value for name, value in vars(score).items() if name not in {"parts", "members"}}, **score.parts}
         for score in judged.cohorts
     ]
-    conditions = [
-        {"model": entry.model, **vars(entry.test), "parts": " ".join(entry.test.parts)} for entry in judged.conditions
-    ]
+    conditions = [{"model": model, **vars(test), "parts": " ".join(test.parts)} for model, test in judged.conditions]
     renamed = {"model_a": "condition_a", "model_b": "condition_b"}
     conditions = [{renamed.get(name, name): value for name, value in row.items()} for row in conditions]
     return {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions}

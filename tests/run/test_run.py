@@ -134,7 +134,7 @@ def test_the_manifest_says_with_what_the_run_was_made(tmp_path: Path) -> None:
     assert manifest["command"] == {
         "model": "simulated:oracle",
         "data": "sample",
-        "group": None,
+        "compare": [],
         "conditions": ["declared"],
         "sampling": "as-declared",
         "annotator": "rules",

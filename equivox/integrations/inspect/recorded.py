@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value, annotation_key
+from equivox.annotate import Annotation, AnnotatorIdentity, Job, Value, annotation_key
 from equivox.core.annotation import grouped
 from equivox.core.hashing import digest
 from equivox.core.progress import no_progress
@@ -20,6 +20,7 @@ from equivox.engines.function import RecordedEngine
 from equivox.integrations.inspect.asking import sample_id
 from equivox.run.annotating import TOOLS, annotations_folder
 from equivox.run.pipeline import IMPORTED, PreparedRun, annotate_and_score, prepared
+from equivox.run.recomputing import Replayed
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
 
@@ -76,7 +77,7 @@ def score_recorded(
 
     `annotator` is the one whose recorded annotations count. A request without an answer is a failed one.
     """
-    reader = _Recorded(annotator)
+    reader = Replayed(annotator, {}, NOT_THERE)
     content = sorted([name, key, answer.text or "", answer.error or ""] for (name, key), answer in answers.items())
     model = spec.model.removeprefix(f"{IMPORTED}:")
     # Tasks that ask the same share the response, so one of them is enough.
@@ -143,18 +144,6 @@ def as_segments(found: Mapping[str, tuple[Segment, Annotation]]) -> dict[str, di
 def _short(annotation: Annotation) -> SegmentAnnotation:
     values = grouped((value.attribute, value.value) for value in annotation.values)
     return SegmentAnnotation(annotation.status, values)
-
-
-class _Recorded(Annotator):
-    """Annotator whose annotations are all recorded; it makes none."""
-
-    def __init__(self, identity: AnnotatorIdentity) -> None:
-        self.identity = identity
-
-    def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
-        """Yield a failed annotation for each job, because it is not recorded."""
-        for job in jobs:
-            yield job.annotated("failed", output=NOT_THERE, attempts=0)
 
 
 def _store_annotations(run: PreparedRun, answers: Answers, identity: AnnotatorIdentity) -> None:
