@@ -29,7 +29,7 @@ def console() -> Console:
     from rich.console import Console
     from rich.text import Text
 
-    class Visible(Console):
+    class _Visible(Console):
         def print(self, *objects: Any, **options: Any) -> None:
             """Print objects; texts are made visible first."""
             super().print(*(_shown(one) for one in objects), **options)
@@ -39,4 +39,4 @@ def console() -> Console:
             return visible(one)
         return Text(visible(one.plain), style=one.style) if isinstance(one, Text) else one
 
-    return Visible(highlight=False, width=_WIDTH)
+    return _Visible(highlight=False, width=_WIDTH)
