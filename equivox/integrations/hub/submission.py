@@ -31,10 +31,11 @@ from equivox.integrations.hub.dataset_folder import (
     config_name,
     folder_being_written,
     put_in_place,
+    scalar,
     source_corpus,
+    submitted_metrics,
 )
 from equivox.integrations.hub.lighteval_layout import write_lighteval_results
-from equivox.integrations.hub.measures import scalar, submitted_metrics
 from equivox.integrations.hub.run_folder import refuse_unfinished
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.run.asked_of import moved_tasks
