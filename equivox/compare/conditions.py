@@ -30,22 +30,20 @@ The two sides of the paired test, `model_a` and `model_b`, are the declared cond
 all such tests that are shown together. A positive `further` means that bias is larger with the person."""
 
 
-def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[ConditionTest]:
+def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[ConditionTest]:
     """Return the tests between the declared condition and every other one that a run has, but for shuffled groups.
 
     A pair that is not tested is returned with the reason. Empty if no run has a task in two conditions. The unit is
     the cluster: both conditions ask about the same samples, and whole clusters are exchanged.
     """
     found = [
-        (one.run.model, test)
-        for one in opened
-        for test in (*_tests(one, n_resamples, seed), *_overall(one, n_resamples, seed))
+        (one.run.model, test) for one in opened for test in (*_tests(one, n_resamples), *_overall(one, n_resamples))
     ]
     q = with_q([test for _, test in found], "models × tasks × measures × conditions")
     return [(model, test) for (model, _), test in zip(found, q, strict=True)]
 
 
-def _tests(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
+def _tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     whole = {(score.task, score.name): score for score in one.run.scores if score.is_whole}
     for (task, name), other in whole.items():
         declared, at, condition = task.partition("@")
@@ -56,10 +54,10 @@ def _tests(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
         if ":" not in declared:
             tasks = [(declared_name(member), member) for member in tasks_of(one, task)]
         pairs = [(a, b, mine, other) for a, b in tasks]
-        yield _tested(one, measure, _between(mine, other, declared), pairs, n_resamples, [seed, task])
+        yield _tested(one, measure, _between(mine, other, declared), pairs, n_resamples, [0, task])
 
 
-def _overall(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
+def _overall(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     """Yield the tests of the mean over all tasks of a family, for the measures that have one."""
     every = averaged_scores(one.run)
     for (family, dimension, name), others in every.items():
@@ -78,7 +76,7 @@ def _overall(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest
         if len(pairs) < max(len(mine), len(others)):
             yield replace(test, undefined="the two conditions do not have the same tasks")
         elif measure is not None:
-            yield _tested(one, measure, test, pairs, n_resamples, [seed, family, dimension])
+            yield _tested(one, measure, test, pairs, n_resamples, [0, family, dimension])
 
 
 def _between(mine: Score, other: Score, task: str) -> PairedTest:
@@ -93,7 +91,7 @@ def _tested(
     test: PairedTest,
     pairs: Sequence[tuple[str, str, Score, Score]],
     n_resamples: int,
-    seed: Sequence[Any],
+    named: Sequence[Any],
 ) -> PairedTest:
     if one.unreadable:
         return replace(test, undefined=one.unreadable)
@@ -105,4 +103,4 @@ def _tested(
         if isinstance(both, str):
             return replace(test, undefined=both.replace("two runs", "two conditions"))
         tasks.append(PairedTask(one.asked[a].task, *both, mine, other))
-    return paired_result(test, measure, tasks, n_resamples, paired_generator("conditions", *seed, measure.name))
+    return paired_result(test, measure, tasks, n_resamples, paired_generator("conditions", *named, measure.name))

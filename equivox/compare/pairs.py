@@ -118,16 +118,16 @@ def open_runs(comparison: Comparison) -> list[OpenedRun]:
     return [_open(run) for run in comparison.runs]
 
 
-def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[PairedTest]:
+def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[PairedTest]:
     """Return the tests of every two runs for every number of a whole task that both have; empty for one run.
 
-    A pair that is not tested is returned with the reason. Random numbers depend on `seed` and the names of the tasks,
-    so that the same runs always give the same numbers.
+    A pair that is not tested is returned with the reason. Random numbers depend on the names of the tasks alone, so
+    that the same runs always give the same numbers.
     """
     found = [
         test
         for one, other in combinations(opened, 2)
-        for test in (*_tests(one, other, n_resamples, seed), *_overall(one, other, n_resamples, seed))
+        for test in (*_tests(one, other, n_resamples), *_overall(one, other, n_resamples))
     ]
     return with_q(found, "pairs of models × tasks × measures × conditions")
 
@@ -229,7 +229,7 @@ def _paired(one: OpenedRun, other: OpenedRun, tasks: Sequence[tuple[str, Score, 
     return found
 
 
-def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
+def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     theirs = {(s.task, s.name): s for s in other.run.scores if s.is_whole}
     for mine in one.run.scores:
         score = theirs.get((mine.task, mine.name))
@@ -246,9 +246,7 @@ def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int, seed: int) -> Ite
         if reason is not None or measure is None:
             yield replace(test, undefined=reason)
             continue
-        yield _tested(
-            test, measure, one, other, [(task, mine, score) for task in tasks], n_resamples, [seed, mine.task]
-        )
+        yield _tested(test, measure, one, other, [(task, mine, score) for task in tasks], n_resamples, [0, mine.task])
 
 
 def _tested(
@@ -258,12 +256,12 @@ def _tested(
     other: OpenedRun,
     tasks: Sequence[tuple[str, Score, Score]],
     n_resamples: int,
-    seed: Sequence[object],
+    named: Sequence[object],
 ) -> PairedTest:
     paired = _paired(one, other, tasks)
     if isinstance(paired, str):
         return replace(test, undefined=paired)
-    return paired_result(test, measure, paired, n_resamples, paired_generator(*seed, measure.name))
+    return paired_result(test, measure, paired, n_resamples, paired_generator(*named, measure.name))
 
 
 def paired_result(
@@ -313,7 +311,7 @@ def unscored(named: Sequence[tuple[str, Score]]) -> str | None:
     return next((f"{name} has no score: {score.undefined}" for name, score in named if not score.defined), None)
 
 
-def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
+def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     """Yield the tests of the mean over all tasks of a family and dimension, for the measures that have one."""
     for (family, dimension, name), scores in averaged_scores(one.run).items():
         theirs = averaged_scores(other.run).get((family, dimension, name), {})
@@ -332,7 +330,7 @@ def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int, seed: int) -> I
             yield replace(test, undefined=reason)
             continue
         members = [(task, scores[task], theirs[task]) for task in tasks]
-        yield _tested(test, measure, one, other, members, n_resamples, [seed, family, dimension])
+        yield _tested(test, measure, one, other, members, n_resamples, [0, family, dimension])
 
 
 def averaged_scores(run: ComparedRun) -> dict[tuple[str, str, str], dict[str, Score]]:

@@ -46,7 +46,7 @@ def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
     return Judged(tests, rank_all(comparison, tests), cohort_scores(opened, n_resamples=n_resamples), conditions)
 
 
-def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[CohortScore]:
+def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[CohortScore]:
     """Return the cohort-relative scores of every family in at least two runs whose metric defines them."""
     found: list[CohortScore] = []
     metrics = {family: metric for one in opened for family, metric in one.run.metrics.items()}
@@ -66,7 +66,7 @@ def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, see
             )
             for one in own
         ]
-        found += metric.cohort.scores(family, members, n_resamples, seed)
+        found += metric.cohort.scores(family, members, n_resamples, 0)
     return found
 
 

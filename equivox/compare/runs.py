@@ -286,11 +286,11 @@ class ValueShares:
         return max(self.by_group.values()) - min(self.by_group.values())
 
 
-def value_shares(run: ComparedRun, *, annotator: str | None = None) -> list[ValueShares]:
+def value_shares(run: ComparedRun) -> list[ValueShares]:
     """Return the shares of every value of every attribute of a run, the most common first if they have no order."""
     found = []
     for task, panel in _tables_of_shares(run).items():
-        if (rows := read_records(run.folder, task, panel.table, annotator)) is None:
+        if (rows := read_records(run.folder, task, panel.table)) is None:
             raise RequestError(f"{run.folder} has no {panel.table}.parquet; make it with `equivox score {run.folder}`")
         shares: dict[tuple[str, str], dict[str, float]] = {}
         counts: Counter[tuple[str, str]] = Counter()

@@ -463,13 +463,3 @@ def stored_texts(folder: Path, keys: Sequence[str] | None = None) -> dict[str, s
     store, columns = Store(folder / "responses", response_schema()), ("key", "text")
     table = store.table(columns) if keys is None else store.where("key", keys, columns)
     return dict(zip(table["key"].to_pylist(), table["text"].to_pylist(), strict=True))
-
-
-def plan_rows(folder: Path) -> list[dict[str, Any]]:
-    """Return the plan of the run in `folder` row by row, its metadata as a dictionary."""
-    rows = []
-    for record in read_plan(folder).to_pylist():
-        metadata = {k.removeprefix("metadata."): v for k, v in record.items() if k.startswith("metadata.")}
-        plain = {k: v for k, v in record.items() if not k.startswith("metadata.")}
-        rows.append({**plain, "metadata": {k: v for k, v in metadata.items() if v is not None}})
-    return rows

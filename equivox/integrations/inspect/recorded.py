@@ -99,15 +99,13 @@ def annotate_response(
     response_key: str,
     identity: AnnotatorIdentity,
     read: Read,
-    *,
-    change: Callable[[Segment], Segment] = lambda segment: segment,
 ) -> dict[str, tuple[Segment, Annotation]]:
     """Annotate one response, round by round, until its scheme returns no new segment; return them by name."""
     found: dict[str, tuple[Segment, Annotation]] = {}
     while True:
         done = {name: _short(annotation) for name, (_, annotation) in found.items()}
         jobs: dict[str, Job] = {}
-        for segment in map(change, task.annotation.segments(task, metadata, text, done)):
+        for segment in task.annotation.segments(task, metadata, text, done):
             if segment.name not in found:
                 key = annotation_key(identity, segment, response_key)
                 jobs[key] = Job(key=key, response_key=response_key, task=task.name, segment=segment)

@@ -126,10 +126,10 @@ class Runs:
             found |= {task.name: folder for task in members}
         return found
 
-    def scores(self, folder: Path, tasks: Sequence[Task], *, progress: Progress = no_progress) -> list[Score]:
+    def scores(self, folder: Path, tasks: Sequence[Task]) -> list[Score]:
         """Annotate and score the run in `folder` exactly as `equivox run` does, and return its scores."""
         with closing(open_annotator(self.settings.annotator)) as annotator, writing(folder):
-            return annotate_and_score(folder, tasks, annotator, DEFAULT_OPTIONS, progress=progress)
+            return annotate_and_score(folder, tasks, annotator, DEFAULT_OPTIONS)
 
     def _plan(self, tasks: Sequence[Task], identity: EngineIdentity) -> Plan:
         try:
