@@ -23,7 +23,6 @@ from typing import Any, ClassVar, Literal, Self
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable, shortened
 from equivox.core.media import LFS_POINTER
-from equivox.core.progress import Progress
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 """Suffixes of audio files, in order of preference for a clip that exists in several formats."""
@@ -159,18 +158,6 @@ class Scan:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorpusDescription:
-    """Description of a corpus: rows by heading, and numbers of single texts whose distribution can be drawn.
-
-    `distributions` are by the name of a part of the corpus; `quantity` says what the numbers are.
-    """
-
-    rows: Sequence[Mapping[str, str]]
-    distributions: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    quantity: str = ""
-
-
 class Builder(ABC):
     """Builder that turns one corpus as distributed into clips; subclasses check and scan the source.
 
@@ -190,16 +177,6 @@ class Builder(ABC):
             raise RequestError(f"`source` must be the folder of the corpus, but {self.source} is {kind}")
         self._check_source()
         self.facts = self._facts()
-
-    @classmethod
-    def describe(
-        cls, columns: Sequence[Mapping[str, Any]], seconds: Sequence[float | None], diverse: bool, progress: Progress
-    ) -> CorpusDescription | None:
-        """Return a description of built samples; None: nothing more is described than `equivox data list` says.
-
-        `columns` and `seconds` are those of each sample; with `diverse`, texts are compared too, which is slow.
-        """
-        return None
 
     @classmethod
     def open(cls, source: Path | str, **options: Any) -> Self:

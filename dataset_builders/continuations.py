@@ -11,7 +11,6 @@ from statistics import fmean
 from equivox.core.errors import RequestError
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.task import Column
-from equivox.dataset_builders.base import CorpusDescription
 from equivox.dataset_builders.spoken_stereoset import KINDS
 
 _NAN = float("nan")
@@ -117,8 +116,12 @@ def corpus_facts(
     seconds: Sequence[float | None],
     diverse: bool,
     progress: Progress,
-) -> CorpusDescription:
-    """Return a row of texts per domain: size, length and agreement; with `diverse` also ROUGE-L of continuations."""
+) -> tuple[list[dict[str, str]], dict[str, Sequence[float]]]:
+    """Return a row of texts per domain: size, length and agreement; with `diverse` also ROUGE-L of continuations.
+
+    `rows` and `seconds` are the columns and the length of each sample. The second is, by domain, the average ROUGE-L of
+    each continuation with all others of its domain; empty without `diverse`, because it is slow.
+    """
     lines = []
     averages: dict[str, Sequence[float]] = {}
     for domain, own in domain_statistics(rows, seconds).items():
@@ -133,8 +136,7 @@ def corpus_facts(
             largest = max(found.values(), default=_NAN)
             line |= {"mean ROUGE-L": _text(_mean(averages[domain]), 3), "largest": _text(largest, 3)}
         lines.append(line)
-    quantity = "average ROUGE-L of a continuation with all others of its domain"
-    return CorpusDescription(rows=lines, distributions=averages, quantity=quantity)
+    return lines, averages
 
 
 def _text(value: float, digits: int) -> str:

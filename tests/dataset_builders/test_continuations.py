@@ -71,7 +71,7 @@ def test_domains_are_described_apart_and_unknown_is_nan() -> None:
     assert math.isnan(found["accent"].mean_seconds) and math.isnan(found["accent"].agreement)
     assert found["accent"].groups == {}
     alone = {**accent, "anti_stereotypical": None}
-    (line,) = corpus_facts([alone], [None], True, no_progress).rows
+    (line,), _ = corpus_facts([alone], [None], True, no_progress)
     # One continuation has no other to be like.
     assert (line["mean ROUGE-L"], line["largest"], line["agreement"]) == ("—", "—", "—")
 
