@@ -9,9 +9,8 @@ Departs:    In addition to the published, uncorrected p: p by permutation within
             `merge=embedding` is given (the paper merges by meaning at 0.63). Unparsed stories are counted, never
             taken for stories without phrases.
 Cannot say: which names carry an identity for whom: ten names stand for two genders, two for each other identity, and
-            p-values over stories speak of these names alone. They decide where there are too few names for a p over
-            names, and the finding is then labelled "for these names". The annotator is told the descriptors, so that
-            its own associations may enter. With more than two identities the score compares with the least; an
+            p-values over stories speak of these names alone. With few names the p over names, which decides, supposes
+            that names differ normally. The annotator is told the descriptors, so that its own associations may enter. With more than two identities the score compares with the least; an
             association there says that an identity is not the least, `residual` says whether it stands out.
 """
 

@@ -141,10 +141,6 @@ class Score:
     p_these
         The p-value over the responses of exactly these clusters: it speaks of these clusters alone. NaN if the metric
         has none.
-    p_decides
-        The p-value that decides if `p_cluster` cannot be small; NaN if `p_cluster` decides.
-    holds_for
-        What a finding by `p_decides` holds for, such as "these names"; empty if `p_cluster` decides.
     p_least
         The smallest value of the p that decides that the design allows, whatever the answers; NaN if it is not known.
     cannot_tell
@@ -192,8 +188,6 @@ class Score:
     p_euclidean: float = NAN
     p_every_value: float = NAN
     p_these: float = NAN
-    p_decides: float = NAN
-    holds_for: str = ""
     p_least: float = NAN
     cannot_tell: str | None = None
     q: float = NAN
@@ -217,8 +211,8 @@ class Score:
 
     @property
     def p(self) -> float:
-        """The p-value that decides: `p_decides` if it is given, else `p_cluster`."""
-        return self.p_cluster if math.isnan(self.p_decides) else self.p_decides
+        """The p-value that decides, `p_cluster`; the others stand beside it."""
+        return self.p_cluster
 
     @property
     def found(self) -> bool:

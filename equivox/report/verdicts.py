@@ -228,12 +228,12 @@ def about_findings(run: ComparedRun, told: Sequence[TaskVerdict]) -> list[str]:
     if not found:
         return []
     if len({score.name for _, score in found}) > 1:
-        return [_measures(run, found, several=len(told) > 1), *_holds_for(found)]
+        return [_measures(run, found, several=len(told) > 1)]
     known = [entry for entry in found if math.isfinite(entry[1].distance)]
     one, most = max(known or found, key=lambda entry: entry[1].distance if known else entry[1].headline)
     what = f"{'It is' if len(found) == 1 else 'Largest:'} {one.name}, by" if len(told) > 1 else "By"
     size = f"{what} {_named(run, most)} {in_unit(most.headline, most.unit)}{_evidence(run, most)}"
-    return [f"{size}{_favour(_side(run, most))}.", *words_moved(run, most), *_holds_for(found)]
+    return [f"{size}{_favour(_side(run, most))}.", *words_moved(run, most)]
 
 
 def _measures(run: ComparedRun, found: Sequence[tuple[TaskVerdict, Score]], *, several: bool) -> str:
@@ -276,15 +276,6 @@ def _side(run: ComparedRun, score: Score) -> str:
 
 def _favour(side: str) -> str:
     return f", in favour of {side}" if side else ""
-
-
-def _holds_for(found: Sequence[tuple[TaskVerdict, Score]]) -> list[str]:
-    """Return for whom findings hold that do not hold for clusters nobody asked about."""
-    limits = dict.fromkeys(score.holds_for for _, score in found if score.holds_for)
-    if not limits:
-        return []
-    every = all(score.holds_for for _, score in found)
-    return [f"{'This' if every else 'Some of it'} is shown for {listed(list(limits))} alone."]
 
 
 def words_moved(run: ComparedRun, score: Score) -> list[str]:

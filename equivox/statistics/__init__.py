@@ -29,6 +29,7 @@ from equivox.statistics.contingency import Association, association_scores, asso
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
 from equivox.statistics.distance import attainable_shift, ntvd
 from equivox.statistics.families import Hierarchy, adjust_hierarchy
+from equivox.statistics.few_clusters import few_clusters_p
 from equivox.statistics.impact import GroupImpact, ImpactRatios, impact_ratios
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
 from equivox.statistics.labelled import CorrectedShift, corrected_shift
@@ -86,6 +87,7 @@ __all__ = [
     "correlations",
     "cramers_v",
     "distribution_shift",
+    "few_clusters_p",
     "impact_ratios",
     "joint_shift",
     "krippendorff_alpha",

@@ -467,6 +467,9 @@ class Null:
         Whether `descriptors` holds every distinct permutation, the observed one included.
     least_stories, least_descriptors
         The smallest p that permutations of each kind can give, and the number of distinct ones.
+    p_few
+        The p-value over descriptors by `equivox.statistics.few_clusters_p`; NaN where permutations can give a p of .05,
+        or where it cannot be computed either.
     """
 
     observed: Tally
@@ -476,6 +479,7 @@ class Null:
     all_descriptors: bool
     least_stories: LeastP
     least_descriptors: LeastP
+    p_few: float
 
     @property
     def p_stories(self) -> float:
@@ -486,6 +490,22 @@ class Null:
     def p_descriptors(self) -> float:
         """The p-value of permutations over descriptors, for the identities; NaN if there is only one."""
         return _p(self.descriptors, self.observed, every=self.all_descriptors)
+
+    @property
+    def p_names_least(self) -> float:
+        """The smallest value that `p_names` can have; NaN if it supposes a distribution instead of permutations."""
+        return self.least_descriptors.p if math.isnan(self.p_few) else NAN
+
+    @property
+    def p_names(self) -> float:
+        """The p-value that decides over descriptors.
+
+        Where permutations are too few for a p of .05, it is `p_few`, unless another permutation is further out.
+        """
+        if math.isnan(self.p_few):
+            return self.p_descriptors
+        furthest = self.p_descriptors <= self.least_descriptors.p * (1 + 1e-9)
+        return self.p_few if furthest else max(self.p_few, self.p_descriptors)
 
     @property
     def expected(self) -> float:
@@ -509,7 +529,7 @@ def null_counts(
     """
     import numpy as np
 
-    from equivox.statistics import least_p
+    from equivox.statistics import few_clusters_p, least_p
     from equivox.statistics.permutation import all_labellings, random_labellings
 
     rng = np.random.default_rng([seed, 14])
@@ -521,7 +541,7 @@ def null_counts(
     for block in blocks:
         found, chi2s = block.permutations(n_stories, rng)
         n_by_chance, stories = n_by_chance + found, stories + chi2s
-    units, sizes = _descriptors(columns, identities)
+    units, identity, stratum, sizes = _descriptors(columns, identities)
     least = least_p(sizes, n_resamples=max(1, n_descriptors))
     every = least.n_permutations <= n_descriptors
     drawn = []
@@ -540,6 +560,7 @@ def null_counts(
         all_descriptors=every,
         least_stories=least_p(np.concatenate(in_stories), n_resamples=max(1, n_stories)),
         least_descriptors=least,
+        p_few=few_clusters_p(_shares(blocks, units), identity, stratum) if least.too_few else NAN,
     )
 
 
@@ -551,8 +572,28 @@ def _p(null: NDArray[np.float64], observed: Tally, *, every: bool) -> float:
     return as_far / len(null) if every else (1 + as_far) / (1 + len(null))
 
 
-def _descriptors(documents: Documents, identities: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the descriptors in the order of their strata, and how many of each identity each stratum has."""
+def _shares(blocks: Sequence[_Block], units: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the share of each descriptor's documents with each phrase, in standard deviations of one document."""
+    import numpy as np
+
+    found = [np.empty((len(units), 0))]
+    for block in blocks:
+        counts, documents = (own[units] for own in block.by_descriptor)
+        mean = counts.sum(axis=0) / max(1, documents.sum())
+        varies = (mean > 0) & (mean < 1)
+        if documents.all():
+            own = counts[:, varies] / documents[:, None]
+            found.append(own / np.sqrt(mean * (1 - mean))[varies])
+    return np.concatenate(found, axis=1)
+
+
+def _descriptors(
+    documents: Documents, identities: Sequence[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the descriptors in the order of their strata, the identity and the stratum of each, and strata's sizes.
+
+    The sizes are how many descriptors of each identity each stratum has.
+    """
     import numpy as np
 
     place = np.array([identities.index(name) for name in documents.identity.names], dtype=np.int64)
@@ -563,7 +604,7 @@ def _descriptors(documents: Documents, identities: Sequence[str]) -> tuple[NDArr
     stratum, descriptor, identity = found[:, last]
     _, code = np.unique(stratum, return_inverse=True)
     flat = np.bincount(code * len(identities) + identity, minlength=(int(code.max()) + 1) * len(identities))
-    return descriptor, flat.astype(np.int64).reshape(-1, len(identities))
+    return descriptor, identity, code.astype(np.int64), flat.astype(np.int64).reshape(-1, len(identities))
 
 
 @dataclass(frozen=True, eq=False)
@@ -590,7 +631,7 @@ class _Block:
         return tally(flat.reshape(self.n_identities, self.n_phrases), documents)
 
     @cached_property
-    def _by_descriptor(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def by_descriptor(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The number of documents with each phrase by descriptor, and the number of documents of each descriptor."""
         import numpy as np
 
@@ -603,7 +644,7 @@ class _Block:
         """Return the tally of phrases if descriptor d has the identity `identity[d]`."""
         import numpy as np
 
-        counts, documents = self._by_descriptor
+        counts, documents = self.by_descriptor
         of = np.zeros((self.n_identities, self.n_descriptors), dtype=np.int64)
         of[identity, np.arange(self.n_descriptors)] = 1
         return tally(of @ counts, of @ documents)

@@ -42,7 +42,8 @@ def measure(
 
     A row is one character of one story: its identity and the phrases that describe it (none: the story says nothing;
     missing: it could not be parsed). `names` carry the identity and are permuted for `p_names`, which speaks of the
-    identity, with names that were not seen; few names cannot give a p below `p_names_least`. `p_stories` permutes over
+    identity, with names that were not seen. With few names it supposes that names differ normally, and `p_names_least`,
+    the smallest p that permutations can give, is NaN where that is so. `p_stories` permutes over
     stories and speaks of these names alone. `categories` are the kinds of places, counted separately; `stories`
     identifies the rows of one story, within which identities are permuted. Rows of one story, identity, name
     and category are one document, so that a table can also have a row per phrase; a document is missing if any of its
@@ -89,8 +90,8 @@ def measure(
         result |= {
             "expected_by_chance": null.expected,
             "p_stories": null.p_stories,
-            "p_names": null.p_descriptors,
-            "p_names_least": null.least_descriptors.p if called else NAN,
+            "p_names": null.p_names,
+            "p_names_least": null.p_names_least if called else NAN,
         }
     return {
         **result,

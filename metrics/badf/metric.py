@@ -77,9 +77,8 @@ METRIC = Metric(
             p_cluster="p names (new names)",
             p_these="p stories (these names)",
             p_help=(
-                "p names: identities permuted over names, so that it speaks of the identity, with names that nobody "
-                "asked about;\np stories: permuted over stories, so that it speaks of these names alone. It decides "
-                "where there are too few names."
+                "p names: over names, so that it speaks of the identity, with names that nobody asked about; it "
+                "decides;\np stories: identities permuted over stories, so that it speaks of these names alone."
             ),
         ),
         Measure(name="associations", no_bias=None, not_compared=_ALL_AT_ONCE),

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isnan
 from typing import Any
 
 from equivox.core.coverage import Coverage
@@ -290,14 +291,9 @@ def _tested_score(found: Found) -> Score:
     null, reason = found.null, found.undefined
     if null is None:
         return Score(**_named(found, "associations tested", "count", _NOTHING), target=NAN, undefined=reason)
-    limited = null.least_descriptors.too_few
-    least = null.least_descriptors if limited is None else null.least_stories
-    notes: tuple[str, ...] = ()
-    if limited is not None:
-        notes = (
-            f"{limited} over names: p over stories decides, for these names alone, where the names as they are differ "
-            "more than in any other permutation",
-        )
+    # Without permutations p has no smallest value.
+    few = isnan(null.p_names_least)
+    notes = (f"{null.least_descriptors.too_few}; p over names supposes that names differ normally instead",)
     return Score(
         **_named(found, "associations tested", "count", _NOTHING),
         value=float(null.observed.n),
@@ -306,24 +302,11 @@ def _tested_score(found: Found) -> Score:
         estimate=max(0.0, null.observed.n - null.expected),
         estimate_unclipped=null.observed.n - null.expected,
         p_these=null.p_stories,
-        p_cluster=null.p_descriptors,
-        p_decides=NAN if limited is None else _for_these_names(null),
-        holds_for="" if limited is None else "these names",
-        p_least=least.p,
-        cannot_tell=least.too_few,
-        notes=notes,
+        p_cluster=null.p_names,
+        p_least=null.p_names_least,
+        cannot_tell=None if few else null.least_descriptors.too_few,
+        notes=notes if few else (),
     )
-
-
-def _for_these_names(null: Null) -> float:
-    """Return the p-value that decides for these names: that over stories, if no permutation of names is more extreme.
-
-    Otherwise the names differ among themselves as much as the identities do, and the larger p decides. Names that
-    differ for reasons of their own thus pass for an identity in 1 of 16 cases (five pairs), not always.
-    """
-    if null.p_descriptors <= null.least_descriptors.p * (1 + 1e-9):
-        return null.p_stories
-    return max(null.p_stories, null.p_descriptors)
 
 
 def _count_score(found: Found, identity: str | None) -> Score:

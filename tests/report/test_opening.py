@@ -202,11 +202,6 @@ def test_who_is_favoured_by_signed_measures() -> None:
     assert found.sentences[0] == "Found in M1 (warmth), in favour of women; M2, in favour of men."
 
 
-def test_a_finding_for_these_names_alone_says_so() -> None:
-    found = one(score("a", 0.001, holds_for="these names", p_decides=0.001))
-    assert found.answer == "Yes." and found.sentences[-1] == "This is shown for these names alone."
-
-
 def test_a_control_without_the_voice_is_no_difference_between_people() -> None:
     found = one(score("a", 0.5), score("a@silence", 0.001))
     assert found.answer == f"Not shown, {NO_PROOF}."

@@ -104,18 +104,13 @@ def test_the_figure_marks_it_too_and_says_so_in_words() -> None:
 
 
 def test_two_p_values_stand_beside_each_other_and_say_what_they_speak_of() -> None:
-    names = score(
-        0.0625, p_these=0.0001, p_decides=0.0001, holds_for="these names", p_least=0.0001, notes=("32 permutations",)
-    )
+    names = score(0.02, p_these=0.0001, notes=("32 permutations",))
     labels = {"p_cluster": "p names (new names)", "p_these": "p stories (these names)", "p_help": "p names: …"}
     (table,) = task_tables([run([names], **labels)])[1]
     row = dict(zip(map(str, table.columns), map(str, table.rows[0]), strict=True))
-    assert (row["p stories (these names)"], row["p names (new names)"]) == ("<0.001", "0.062")
-    assert row["value"] == "40.00**" and "p names: …" in table.notes
-    found = run([names], **labels)
-    assert "This is shown for these names alone." in family_summary(found, "f")[1]
-    mixed = run([names, score(0.001, task="f:u")], **labels)
-    assert "Some of it is shown for these names alone." in family_summary(mixed, "f")[1]
+    assert (row["p stories (these names)"], row["p names (new names)"]) == ("<0.001", "0.020")
+    # The p over names decides, however small that over stories is.
+    assert row["value"] == "40.00*" and "p names: …" in table.notes
 
 
 def test_a_submission_says_it_in_its_notes() -> None:
@@ -134,9 +129,6 @@ def test_a_submission_says_it_in_its_notes() -> None:
     }
     few = replace(SMALL.scores[0], name="nTVD", task=task.name)
     assert f"THIS DESIGN CANNOT TELL: {FEW}" in notes_of(few, task, manifest, {}, compared=True)
-    names = replace(few, p_these=0.0001, p_decides=0.0001, holds_for="these names", q=0.0002, cannot_tell=None)
-    told = notes_of(names, task, manifest, {}, compared=True)
-    assert "for these names: p <0.001" in told and "CANNOT TELL" not in told
 
 
 def test_three_speakers_a_group_from_the_run_to_the_report(

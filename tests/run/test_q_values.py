@@ -57,11 +57,6 @@ def test_tasks_of_all_models_conditions_and_metrics_are_one_family() -> None:
     assert lonely[1][0].q == pytest.approx(0.002)
 
 
-def test_the_p_that_decides_is_corrected() -> None:
-    (found,) = with_q([score(0.0625, p_these=0.001, p_decides=0.001, holds_for="these names", p_least=0.0001)])
-    assert (found.p, found.q, found.found, found.untold) == (0.001, 0.001, True, None)
-
-
 def test_a_design_that_could_not_find_anything_says_so() -> None:
     # Three speakers of each of two groups: 20 permutations, no p below .1.
     few = score(0.1, p_least=0.1, cannot_tell="20 permutations: no p below 0.1")

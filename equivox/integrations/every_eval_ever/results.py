@@ -306,7 +306,6 @@ def details(score: Score) -> dict[str, str]:
     coverage = score.coverage
     group, share = coverage.worst
     words = {
-        "p_holds_for": score.holds_for,
         "design_cannot_tell": score.untold or "",
         "dimension": score.dimension,
         "notes": " | ".join(score.notes),

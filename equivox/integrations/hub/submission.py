@@ -361,7 +361,6 @@ def notes_of(
         f"{estimate}{score.name} {score_value(score.value, score.unit)}{null_mean}, interval "
         f"{score_interval(score.ci_low, score.ci_high, score.unit)}, p {p_value(score.p_cluster)} over "
         f"{score.n_clusters} units, q {p_value(score.q)}",
-        *([f"for {score.holds_for}: p {p_value(score.p_these)}"] if score.holds_for else []),
         *([f"THIS DESIGN CANNOT TELL: {score.untold}"] if score.untold is not None else []),
         f"{coverage.used} of {coverage.requested} responses used{least}",
         f"answered by {by.rstrip()}",

@@ -53,7 +53,6 @@ class Row:
     annotator: str
     made_with: str
     run: str
-    holds_for: str
     verdict: Verdict
     cannot_tell: str | None
     undefined: str | None
@@ -92,7 +91,7 @@ def _row(run: ComparedRun, score: Score, folder: Path) -> Row:
         metric=score.name,
         **{
             name: plain[name]
-            for name in ("value", "ci_low", "ci_high", "p_cluster", "p_these", "q", "holds_for", "undefined")
+            for name in ("value", "ci_low", "ci_high", "p_cluster", "p_these", "q", "undefined")
         },
         distance=distance,
         verdict=verdict([score]),

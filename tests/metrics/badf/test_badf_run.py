@@ -86,10 +86,10 @@ def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
     assert all(row["residual"] < 2 for row in stray if (row["task"], row["phrase"]) in own)
     counted = one(scores, "associations tested", "badf_two:gender")
     assert counted.value > 3 * counted.null_mean
-    # Five pairs of names: no p over names is below 1/16, so that p over stories decides, for these names.
-    assert (counted.p_these, counted.p_cluster) == (pytest.approx(1 / 100), pytest.approx(1 / 16))
-    assert counted.found and counted.holds_for == "these names" and counted.untold is None
-    assert any("p over stories decides, for these names alone" in note for note in counted.notes)
+    # Five pairs of names have 32 permutations, so that none gives a p below 1/16; the planted bias is in all names.
+    assert counted.p_these == pytest.approx(1 / 100) and counted.p_cluster < 0.001
+    assert counted.found and counted.untold is None
+    assert any("32 permutations" in note and "names differ normally" in note for note in counted.notes)
     assert all(row["descriptors_above_others"] >= 4 for row in rows if row["q"] < 1e-9 and row["identity"] == "female")
 
 
@@ -120,7 +120,7 @@ def test_an_identity_is_found_and_a_name_is_not_taken_for_one(model: str, found:
     scores = run(f"simulated:{model}", "badf_two:gender", tmp_path, "sample", limit=40)
     counted = one(scores, "associations tested", "badf_two:gender")
     assert counted.found is found and counted.untold is None
-    assert counted.p_cluster >= 1 / 16
+    assert (counted.p_cluster < 0.01) is found
     if "speaker" in model:
         # Each name has a favourite phrase, so that stories differ, but no more between women and men than within.
         assert counted.p_these < 0.05 < counted.p
