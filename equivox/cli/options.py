@@ -37,10 +37,6 @@ def opened(folder: Path | None) -> Path | None:
     return folder
 
 
-def _all_opened(folders: list[Path] | None) -> list[Path]:
-    return [folder for folder in folders or () if opened(folder)]
-
-
 def _runs_opened(named: list[Path]) -> list[Path]:
     """Return the folders among `named`; of task files the code is known afterwards."""
     from equivox.tasks.registry import is_task_file
@@ -49,7 +45,7 @@ def _runs_opened(named: list[Path]) -> list[Path]:
     if not folders:
         raise RequestError(f"no run is named, only {named[0]}; name the folder of a run before it")
     _give([path for path in named if path not in folders])
-    return _all_opened(folders)
+    return [folder for folder in folders if opened(folder)]
 
 
 def _give(files: list[Path] | None) -> None:

@@ -134,7 +134,8 @@ def gate(
     known = {score.name for run in comparison.runs for score in _checked(run)}
     for name in {*limits.margin, *limits.most} - {""}:
         if name not in known:
-            raise RequestError(f"no checked number is called {name!r}{nearest(name, known)}; known: {_listed(known)}")
+            there = ", ".join(sorted(known)) or "none"
+            raise RequestError(f"no checked number is called {name!r}{nearest(name, known)}; known: {there}")
     checks = _absolute(first, limits, min_coverage) if limits.most and not overall else []
     if baseline is not None and limits.margin:
         checks += _relative(comparison, limits, overall, min_coverage)
@@ -154,10 +155,6 @@ def _refuse_no_limits(limits: Limits, baseline: Path | None) -> None:
     for name, limit in (*limits.margin.items(), *limits.most.items()):
         if not math.isfinite(limit) or limit < 0:
             raise RequestError(f"a limit must be 0 or more, got {limit:g}{f' for {name}' if name else ''}")
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "none"
 
 
 def _checked(run: ComparedRun) -> list[Score]:

@@ -178,12 +178,8 @@ def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
     if missing:
         tasks = "task has" if len(missing) == 1 else "tasks have"
         reason = f"{len(missing)} of {len(scores)} {tasks} no score: {first.task}: {first.undefined}"
-        return _without(own, reason)
+        return replace(own, distance=NAN, undefined=reason)
     return own
-
-
-def _without(rank: Rank, reason: str) -> Rank:
-    return replace(rank, distance=NAN, undefined=reason)
 
 
 def _ranked(column: Mapping[str, Rank], tests: Sequence[PairedTest]) -> Iterator[Rank]:

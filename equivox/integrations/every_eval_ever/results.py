@@ -321,11 +321,6 @@ def details(score: Score) -> dict[str, str]:
     }
 
 
-def left_out_details(reasons: Mapping[str, str]) -> dict[str, str]:
-    """Return the reasons of `ScoredRun.left_out` as entries of `additional_details`."""
-    return {f"not_a_number:{name}": why for name, why in reasons.items()}
-
-
 def _meaning(score: Score) -> str:
     if not math.isnan(score.estimate):
         return "the estimate for the population, noise removed; `value` in the details is the number as published"

@@ -131,7 +131,8 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
         for task_id, score in scores.items()
         if not math.isfinite(values[task_id])
     }
-    left_out |= dict.fromkeys(_unscored(tasks, scores), "it was not scored")
+    every = [task_id for task in tasks.values() for task_id in submitted_metrics(task).values()]
+    left_out |= {task_id: "it was not scored" for task_id in every if task_id not in scores}
     marked = _judge(wish, manifest, tasks, scores, benchmarks, left_out)
     values = {task_id: value for task_id, value in values.items() if task_id not in left_out}
     if not values:
@@ -153,11 +154,6 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
         (partial / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
         put_in_place(partial, wish.output)
     return values, left_out, marked
-
-
-def _unscored(tasks: Mapping[str, Task], scores: Mapping[str, Score]) -> list[str]:
-    """Return the ids of the scores that a run's tasks should have but do not have."""
-    return [found for task in tasks.values() for found in submitted_metrics(task).values() if found not in scores]
 
 
 def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, str]:

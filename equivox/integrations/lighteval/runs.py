@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 
 from equivox.annotate import open_annotator
@@ -115,7 +116,9 @@ class Runs:
         found: dict[str, Path] = {}
         for sampling, members in _by_sampling(tasks).items():
             own = {task.name: dict(sorted(answers[task.name].items())) for task in members}
-            identity = replace(_NOBODY, model=f"answers-{digest(list(own.items()))[:8]}", revision=_version())
+            identity = replace(
+                _NOBODY, model=f"answers-{digest(list(own.items()))[:8]}", revision=metadata.version("lighteval")
+            )
             wanted = {
                 task.name: _once_if_greedy(task, self._plan([task], identity), own[task.name]) for task in members
             }
@@ -191,12 +194,6 @@ class Runs:
             finally:
                 add_usage(spec.output, engine.usage)
         return spec.output
-
-
-def _version() -> str:
-    from importlib import metadata
-
-    return metadata.version("lighteval")
 
 
 def _by_sampling(tasks: Sequence[Task]) -> dict[str, list[Task]]:
