@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli.label_command import label
-from equivox.cli.once import Command
-from equivox.cli.options import AuditedOption
+from equivox.cli.options import AuditedOption, Command
 from equivox.cli.output import echo
 
 app = typer.Typer(

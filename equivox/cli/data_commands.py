@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from equivox.cli import hub_commands, make_command
-from equivox.cli.once import Command
-from equivox.cli.options import data_option, output_option
+from equivox.cli.options import Command, data_option, output_option
 from equivox.cli.output import echo
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from equivox.core.segments import Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task, digest
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.plan import read_plan
+from equivox.run.speed import add_usage
 from equivox.run.store import Store, annotation_schema, response_schema
-from equivox.run.usage import add_usage
 
 if TYPE_CHECKING:
     import pyarrow as pa

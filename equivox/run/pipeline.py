@@ -50,9 +50,8 @@ from equivox.run.opening import computing, note_made
 from equivox.run.plan import PLAN_FILE, Plan, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.spec import RunSpec
-from equivox.run.speed import Speed, add_speed
+from equivox.run.speed import Speed, add_speed, add_usage
 from equivox.run.store import Store, response_schema
-from equivox.run.usage import add_usage
 
 if TYPE_CHECKING:
     import numpy as np

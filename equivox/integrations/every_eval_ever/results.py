@@ -18,9 +18,8 @@ from typing import Any
 
 from equivox.annotate import AnnotatorIdentity
 from equivox.annotate.model import asked_prompts
-from equivox.annotate.rules import FOR_SIMULATED
+from equivox.annotate.rules import FOR_SIMULATED, misread_by_rules
 from equivox.audit.stored import StoredAudit, stored_audits
-from equivox.compare.runs import misread_by_rules
 from equivox.core.files import read_document
 from equivox.core.hashing import digest
 from equivox.core.redact import without_places

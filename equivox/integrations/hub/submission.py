@@ -14,9 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equivox.annotate.rules import FOR_SIMULATED
+from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
-from equivox.compare.runs import is_exact, misread_by_rules
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import read_document
 from equivox.core.redact import redacted_text

@@ -43,7 +43,7 @@ from equivox.run.pipeline import (
 from equivox.run.plan import Plan, make_plan
 from equivox.run.run_files import folder_name
 from equivox.run.spec import RunSpec
-from equivox.run.usage import add_usage
+from equivox.run.speed import add_usage
 
 _LOG = logging.getLogger(__name__)
 
