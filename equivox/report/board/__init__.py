@@ -89,10 +89,7 @@ def _row(run: ComparedRun, score: Score, folder: Path) -> Row:
         model=run.model,
         task=score.task,
         metric=score.name,
-        **{
-            name: plain[name]
-            for name in ("value", "ci_low", "ci_high", "p_cluster", "p_these", "q", "undefined")
-        },
+        **{name: plain[name] for name in ("value", "ci_low", "ci_high", "p_cluster", "p_these", "q", "undefined")},
         distance=distance,
         verdict=verdict([score]),
         cannot_tell=score.untold,
