@@ -3,7 +3,7 @@
 Data:       a CSV with the columns path, text, speaker and any others; paths are relative to the source
             folder.
 Departs:    nothing is published about it; a `facts.json` in the folder can say what is known.
-Cannot say: more than its table does. Every further column counts as demographic.
+Cannot say: more than its table does. A column counts as demographic unless it is named as stratum.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class ClipFolder(Builder):
     columns
         Our name → the table's name, for columns with other names there; for `path` it can also be a pattern, such as
         `speech/{domain}/{file}`.
+    strata
+        Columns to hold equal; all further columns are demographic.
     values
         The values that a column can have, by our name of the column; any other value is refused. Without it, every
         value counts, except those that mean a missing one (`MISSING`).
@@ -74,6 +76,7 @@ class ClipFolder(Builder):
         table: Path | str = "clips.csv",
         name: str | None = None,
         columns: Mapping[str, str] | None = None,
+        strata: Sequence[str] = (),
         values: Mapping[str, Sequence[str]] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
     ) -> None:
@@ -81,6 +84,7 @@ class ClipFolder(Builder):
         self._name = name or Path(source).resolve().name
         self._title = name or self.FACTS.title
         self._renamed = dict(columns or {})
+        self._strata = tuple(strata)
         self._values = {name: tuple(allowed) for name, allowed in (values or {}).items()}
         refuse_unusable(self.table, "table")
         self._where = {
@@ -99,11 +103,11 @@ class ClipFolder(Builder):
             )
         rows = read_numbered_table(self.table, self._needed())
         self._further = self._further_columns(list(rows[0][1]) if rows else [])
-        for name in self._values:
-            if rows and name not in self._further:
+        for option, names in {"strata": self._strata, "values": tuple(self._values)}.items():
+            if rows and (unknown := [name for name in names if name not in self._further]):
                 raise RequestError(
-                    f"`values` names {name!r}, which {self.table} does not have{nearest(name, self._further)}; it has "
-                    f"{', '.join(self._further) or 'none'}"
+                    f"`{option}` names {unknown[0]!r}, which {self.table} does not have"
+                    f"{nearest(unknown[0], self._further)}; it has {', '.join(self._further) or 'none'}"
                 )
         self._rows = rows
 
@@ -129,7 +133,14 @@ class ClipFolder(Builder):
         return [*(parts or [path]), self._from("text"), self._from("speaker"), *others, *self._where]
 
     def _facts(self) -> CorpusFacts:
-        columns = tuple(Column(name=name, meaning=f"as in {self.table.name}") for name in self._further)
+        columns = tuple(
+            Column(
+                name=name,
+                meaning=f"as in {self.table.name}",
+                role="stratum" if name in self._strata else "demographic",
+            )
+            for name in self._further
+        )
         facts = dataclasses.replace(self.FACTS, name=self._name, title=self._title, columns=columns)
         return facts.with_file(self.source / FACTS_FILE)
 
@@ -170,7 +181,7 @@ class ClipFolder(Builder):
                 f"clips without {name} (null)": [clip.clip_id for clip in found if clip.columns[name] is None]
                 for name in self._further
             },
-            "speakers with several values of a demographic column": _inconstant(found, self._further),
+            "speakers with several values of a demographic column": _inconstant(found, self.facts.demographics),
         }
         notes = [
             f"{name} {value!r} counts as missing: {n:,} rows; if it is a value, name it in `values`"
@@ -180,7 +191,7 @@ class ClipFolder(Builder):
             asked = " and ".join(f"{name} is {' or '.join(values)}" for name, values in self._where.items())
             notes.append(f"rows left out because `where` asks that {asked}: {left_out:,} of {len(self._rows):,}")
         counts = {"clips": len(found), "speakers": len({clip.speaker for clip in found})}
-        for name in self._further:
+        for name in self.facts.demographics:
             counts |= {f"{name}={value}": n for value, n in speakers_with(found, name).items() if len(counts) < 100}
         return Scan(clips=found, counts=counts, oddities=oddities, notes=tuple(notes))
 

@@ -235,9 +235,12 @@ def test_the_record_is_complete(crema_d: Path, tmp_path: Path) -> None:
 def test_options_that_change_the_rows_change_the_fingerprint(crema_d: Path) -> None:
     lines = ["path,text,speaker,gender", *(f"{p.name},Hi.,{p.name[:4]},x" for p in (crema_d / "AudioWAV").iterdir())]
     (crema_d / "AudioWAV" / "clips.csv").write_text("\n".join(lines))
-    options: list[dict[str, Any]] = [{}, {"columns": {"sex": "gender"}}, {"where": {"path": lines[1].split(",")[0]}}]
+    one = lines[1].split(",")[0]
+    options: list[dict[str, Any]] = [
+        {}, {"strata": ["gender"]}, {"columns": {"sex": "gender"}}, {"where": {"path": one}}
+    ]  # fmt: skip
     prints = {ClipFolder(crema_d / "AudioWAV", name="mine", **option).fingerprint() for option in options}
-    assert len(prints) == 3
+    assert len(prints) == 4
 
 
 def test_the_build_loads_offline_with_datasets_alone(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ def test_a_row_is_a_clip_and_values_stay_as_they_are(folder: Path) -> None:
     clip = opened(folder).clips()[0]
     assert (clip.clip_id, clip.path, clip.text, clip.speaker) == ("a/1.wav", folder / "a/1.wav", "Hello.", "anna")
     assert clip.columns == {"gender": "female", "age": "007"}
-    builder = opened(folder)
-    assert builder.facts.demographics == ("gender", "age")
+    builder = opened(folder, strata=["age"])
+    assert (builder.facts.demographics, builder.facts.strata) == (("gender",), ("age",))
     assert builder.differences() == []
 
 
@@ -103,6 +103,8 @@ def test_a_path_that_leads_out_of_the_folder_is_refused(folder: Path, path: str)
 def test_what_is_asked_for_must_be_there(folder: Path) -> None:
     with pytest.raises(RequestError, match=r"the table .*list\.csv is missing: expected a CSV with path, text and"):
         opened(folder, table="list.csv")
+    with pytest.raises(RequestError, match=r"`strata` names 'gendre', which .* does not have; did you mean gender"):
+        opened(folder, strata=["gendre"])
     with pytest.raises(RequestError, match="column 'part' is missing; its columns are path, text"):
         opened(folder, where={"part": "a"})
     with pytest.raises(RequestError, match="no option 'stratum'"):
