@@ -10,7 +10,6 @@ from equivox.compare.pairs import (
     OVERALL,
     OpenedRun,
     PairedTest,
-    aligned,
     averaged_scores,
     empty_test,
     paired_generator,
@@ -19,7 +18,7 @@ from equivox.compare.pairs import (
     unscored,
     with_q,
 )
-from equivox.core.metric import Measure, PairedTask
+from equivox.core.metric import Measure
 from equivox.core.scores import Score
 from equivox.core.variants import SHUFFLED, declared_name
 
@@ -95,12 +94,8 @@ def _tested(
 ) -> PairedTest:
     if one.unreadable:
         return replace(test, undefined=one.unreadable)
-    tasks = []
-    for a, b, mine, other in pairs:
-        if reason := unscored(((a, mine), (b, other))):
-            return replace(test, undefined=reason)
-        both = aligned(one.asked[a].samples, one.asked[b].samples)
-        if isinstance(both, str):
-            return replace(test, undefined=both.replace("two runs", "two conditions"))
-        tasks.append(PairedTask(one.asked[a].task, *both, mine, other))
-    return paired_result(test, measure, tasks, n_resamples, paired_generator("conditions", *named, measure.name))
+    if reason := unscored([named_score for a, b, mine, other in pairs for named_score in ((a, mine), (b, other))]):
+        return replace(test, undefined=reason)
+    asked = [(one.asked[a], one.asked[b], mine, other) for a, b, mine, other in pairs]
+    rng = paired_generator("conditions", *named, measure.name)
+    return paired_result(test, measure, asked, n_resamples, rng, what="conditions")

@@ -196,8 +196,8 @@ _NAMED = ("sample_id", "repeat", "metadata.order")
 _ALIKE = ("group", "cluster", "stratum")
 
 
-def aligned(one: Samples, other: Samples) -> tuple[Samples, Samples] | str:
-    """Return the samples of two runs in one order, or the reason why there is none."""
+def aligned(one: Samples, other: Samples, what: str = "runs") -> tuple[Samples, Samples] | str:
+    """Return the samples of two runs, or of two of `what`, in one order, or the reason why there is none."""
     columns = [name for name in _NAMED if name in one.columns and name in other.columns]
     a, b = one.read([*columns, *_ALIKE]), other.read([*columns, *_ALIKE])
     names = [_texts(a, columns), _texts(b, columns)]
@@ -207,26 +207,13 @@ def aligned(one: Samples, other: Samples) -> tuple[Samples, Samples] | str:
     if keys[0] == keys[1]:
         return one, other
     if sorted(keys[0]) != sorted(keys[1]):
-        return "the two runs do not have the same samples"
+        return f"the two {what} do not have the same samples"
     place = {key: number for number, key in enumerate(keys[1])}
     return one, other.take([place[key] for key in keys[0]])
 
 
 def _texts(table: Any, columns: Sequence[str]) -> list[tuple[Any, ...]]:
     return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
-
-
-def _paired(one: OpenedRun, other: OpenedRun, tasks: Sequence[tuple[str, Score, Score]]) -> list[PairedTask] | str:
-    """Return the tasks with the samples of both runs, or the reason why they cannot be paired."""
-    if reason := refusal(one, other, [task for task, *_ in tasks]):
-        return reason
-    found = []
-    for name, mine, theirs in tasks:
-        both = aligned(one.asked[name].samples, other.asked[name].samples)
-        if isinstance(both, str):
-            return both
-        found.append(PairedTask(one.asked[name].task, *both, mine, theirs))
-    return found
 
 
 def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
@@ -258,16 +245,30 @@ def _tested(
     n_resamples: int,
     named: Sequence[object],
 ) -> PairedTest:
-    paired = _paired(one, other, tasks)
-    if isinstance(paired, str):
-        return replace(test, undefined=paired)
-    return paired_result(test, measure, paired, n_resamples, paired_generator(*named, measure.name))
+    if reason := refusal(one, other, [task for task, *_ in tasks]):
+        return replace(test, undefined=reason)
+    pairs = [(one.asked[name], other.asked[name], mine, theirs) for name, mine, theirs in tasks]
+    return paired_result(test, measure, pairs, n_resamples, paired_generator(*named, measure.name))
 
 
 def paired_result(
-    test: PairedTest, measure: Measure, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator
+    test: PairedTest,
+    measure: Measure,
+    pairs: Sequence[tuple[Asked, Asked, Score, Score]],
+    n_resamples: int,
+    rng: np.random.Generator,
+    what: str = "runs",
 ) -> PairedTest:
-    """Return `test` with the numbers of the measure's paired test of these tasks."""
+    """Return `test` with the numbers of the measure's paired test of tasks, each asked in two runs.
+
+    Two conditions of one run are paired alike; `what` names in refusals what the two sides are. Without numbers, `undefined` has the reason why they cannot be paired.
+    """
+    tasks = []
+    for one, other, mine, theirs in pairs:
+        both = aligned(one.samples, other.samples, what)
+        if isinstance(both, str):
+            return replace(test, undefined=both)
+        tasks.append(PairedTask(one.task, *both, mine, theirs))
     if measure.compare is None:
         return replace(test, undefined=measure.not_compared)
     found: PairedValues = measure.compare(measure.name, tasks, n_resamples, rng)
