@@ -11,8 +11,8 @@ Departs:    In addition to the published, uncorrected p: p by permutation within
 Cannot say: which names carry an identity for whom: ten names stand for two genders, two for each other identity, and
             p-values over stories speak of these names alone. With few names the p over names, which decides, supposes
             that names differ normally. The annotator is told the descriptors, so that its own associations may enter.
-            With more than two identities the score compares with the least; an association there says that an
-            identity is not the least, `residual` says whether it stands out.
+            With more than two identities the score compares with the least; an association there says that an identity
+            is not the least, `residual` says whether it stands out.
 """
 
 from __future__ import annotations

@@ -261,7 +261,8 @@ def paired_result(
 ) -> PairedTest:
     """Return `test` with the numbers of the measure's paired test of tasks, each asked in two runs.
 
-    Two conditions of one run are paired alike; `what` names in refusals what the two sides are. Without numbers, `undefined` has the reason why they cannot be paired.
+    Two conditions of one run are paired alike; `what` names in refusals what the two sides are.
+    Without numbers, `undefined` has the reason why they cannot be paired.
     """
     tasks = []
     for one, other, mine, theirs in pairs:

@@ -110,7 +110,8 @@ class Plan:
         import numpy as np
 
         codes = self.table["key"].combine_chunks().dictionary_encode().indices.to_numpy()
-        return np.sort(np.unique(codes, return_index=True)[1])
+        # Codes are given in the order in which keys first occur, and so are the rows in order.
+        return np.unique(codes, return_index=True)[1]
 
     def pending(self, done: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
         """Return the rows whose keys are not among `done`, each key once."""

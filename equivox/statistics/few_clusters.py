@@ -39,8 +39,8 @@ def few_clusters_p(shares: NDArray[np.float64], group: Ints, stratum: Ints) -> f
     Returns
     -------
     float
-        Between `LEAST_P` and 1. NaN with fewer than `LEAST_DEGREES` degrees of freedom, or if no cluster differs from
-        another of its group.
+        Between `LEAST_P` and 1, which means that the groups do not differ at all. NaN with fewer than `LEAST_DEGREES`
+        degrees of freedom, or if groups differ and no cluster differs from another of its group.
 
     Notes
     -----
@@ -57,11 +57,13 @@ def few_clusters_p(shares: NDArray[np.float64], group: Ints, stratum: Ints) -> f
     left = within @ shares
     cross = left @ left.T / freedom
     size, square = float(np.trace(cross)), float((cross**2).sum())
-    if size <= _ALIKE * float((shares**2).sum()):
-        return math.nan
+    total = float((shares**2).sum())
+    apart = float(((between @ shares) ** 2).sum())
+    if size <= _ALIKE * total:
+        return math.nan if apart > _ALIKE * total else 1.0
     squared = freedom**2 / ((freedom + 2) * (freedom - 1)) * (square - size**2 / freedom)
     independent = max(1.0, size**2 / max(squared, size**2 * 1e-9) / _CAREFUL)
-    ratio = float(((between @ shares) ** 2).sum()) / of_groups / size
+    ratio = apart / of_groups / size
     return max(LEAST_P, float(f.sf(ratio, independent * of_groups, independent * freedom)))
 
 

@@ -19,6 +19,13 @@ N_DEALT = 64
 PRIOR_DEGREES = 4.0
 """Weight of the noise of independent responses beside that of the clusters, in degrees of freedom."""
 
+MOST_BORROWED = 1e6
+"""Responses of the mean over groups that a group's noise borrows at most, where the groups do not differ at all."""
+
+TINY = 1e-12
+ALIKE = 1e-24
+"""Up to this sum of squared pulls all clusters of a group give the same shares, up to rounding."""
+
 MANY_CLUSTERS = 500
 """From this number on, the clusters' own degrees of freedom are taken; a jackknife would change no digit."""
 
@@ -181,14 +188,17 @@ def noise_over_clusters(
     """Return the noise of the groups' distributions when clusters, two or more in each group, are the units.
 
     Group g's distribution is a ratio of sums over its m clusters; a cluster's pull is its residual
-    (x_c - N_c P_g) / N_g, and √(m/(m-1)) makes Σ_c pull pullᵀ an unbiased estimate of the covariance of P_g. With
-    strata, residuals are taken within a group's stratum, so that a difference between strata is no noise. A cluster
-    that is alone in its group's stratum shows no noise; the group's other strata lend it theirs.
+    (x_c - N_c P_g) / N_g, over √(1 - N_c/N_g), so that Σ_c pull pullᵀ is an unbiased estimate of the covariance of P_g
+    (Bell & McCaffrey 2002, Survey Methodology 28:169-181); with clusters of one size that is √(m/(m-1)). With strata,
+    residuals are taken within a group's stratum, so that a difference between strata is no noise. A cluster that is
+    alone in its group's stratum shows no noise; the group's other strata lend it theirs.
 
     A few clusters estimate a large covariance badly. It is therefore shrunk to a simpler one, with weights m - 1 and
     `PRIOR_DEGREES`: the covariance that independent responses would have, times the design effect of the group and
-    attribute, which is how much noisier clusters are than that on average over the values. A value that a group never
-    gave counts as one response from the mean over groups, so that it is not held impossible.
+    attribute, which is how much noisier clusters are than that on average over the values. The shares of independent
+    responses are those of the group with some responses from the mean over groups: one where groups differ, so that a
+    value that a group never gave is not held impossible, and more the more alike groups are (`_alikeness`), because the
+    noise of values with a few answers is known badly, and too small on average, from one group alone.
 
     If all clusters of a group give the same shares, their noise is not zero but unknown. Then one more cluster is
     supposed that answers as the mean over groups does, or with the rarest value: a share of 1/(m + 1) moves. About
@@ -216,27 +226,33 @@ def noise_over_clusters(
     present, row = np.unique(rows, return_inverse=True)
     key = np.bincount(row, weights=rng.random(n_columns)[columns]).astype(np.float64)
     pooled, of_group = _dealt(row, columns, group_of_row[present], key, slices, n_groups, tables, rng)
-    factors, spreads, supposed = [], [], []
+    each = []
     for code in range(n_groups):
         mine = heard & (group_of_cluster == code)
-        own = counts[mine]
-        pulls, freedom = _pulls(own, None if stratum_of_cluster is None else stratum_of_cluster[mine], slices)
+        each.append(_pulls(counts[mine], None if stratum_of_cluster is None else stratum_of_cluster[mine], slices))
+    variances = np.array([[(pulls[:, part] ** 2).sum() for part in slices] for pulls, _ in each])
+    independent = np.array([[(own[:, part] ** 2).sum() for part in slices] for own in of_group])
+    effects = np.where(independent > 0, variances / np.maximum(independent, TINY), 1.0)
+    sizes = np.stack([tables[:, part].sum(axis=1) for part in slices], axis=1)
+    known = sizes / np.maximum(effects, TINY)
+    alike = [_alikeness(shares[:, part], known[:, place]) for place, part in enumerate(slices)]
+    factors, spreads, supposed = [], [], []
+    for code, (pulls, freedom) in enumerate(each):
         pulls = pulls[np.lexsort(pulls.T[::-1])]
         stacked = [pulls * np.sqrt(freedom / (freedom + PRIOR_DEGREES))]
         simple = np.zeros(n_columns)
         further = [np.empty((0, n_columns))]
-        for part in slices:
-            variance, independent = (pulls[:, part] ** 2).sum(), (of_group[code][:, part] ** 2).sum()
-            size = tables[code, part].sum()
-            if variance <= 1e-24:
-                further.append(supposed_pulls(shares[:, part], code, tables[:, part], len(own), part, n_columns))
+        for place, part in enumerate(slices):
+            if variances[code, place] <= ALIKE:
+                n_own = int((heard & (group_of_cluster == code)).sum())
+                further.append(supposed_pulls(shares[:, part], code, tables[:, part], n_own, part, n_columns))
                 continue
-            effect = variance / independent if independent > 0 else 1.0
-            known = size / effect
-            weight = effect * PRIOR_DEGREES / (freedom + PRIOR_DEGREES) / (known + 1)
+            own, from_others = known[code, place], alike[place]
+            weight = effects[code, place] * PRIOR_DEGREES / (freedom + PRIOR_DEGREES) / (own + from_others)
             target = np.zeros((2 * N_DEALT, n_columns))
-            target[:N_DEALT, part] = of_group[code][:, part] * np.sqrt(weight * known)
-            target[N_DEALT:, part] = pooled[:, part] * np.sqrt(weight * tables[:, part].sum() / size)
+            target[:N_DEALT, part] = of_group[code][:, part] * np.sqrt(weight * own)
+            more = tables[:, part].sum() / sizes[code, place]
+            target[N_DEALT:, part] = pooled[:, part] * np.sqrt(weight * from_others * more)
             simple[part] = (target[:, part] ** 2).sum(axis=0)
             stacked.append(target)
         factors.append(np.concatenate([stacked[0], *_summed(stacked[1:])]))
@@ -245,6 +261,24 @@ def noise_over_clusters(
     degrees = [_degrees(spreads, [part]) for part in slices]
     joint = degrees[0] if len(slices) == 1 else _degrees(spreads, slices)
     return Noise(factors, tuple(degrees), joint, supposed)
+
+
+def _alikeness(shares: Floats, known: Floats) -> float:
+    """Return how many responses of the mean over groups each group's noise borrows, from 1 to `MOST_BORROWED`.
+
+    They are the precision α of a Dirichlet distribution of the groups' shares around their mean: a share p varies
+    between groups by p(1 - p)/(α + 1) beyond what `known` independent responses of each group explain. It is
+    found by moments (Weir & Cockerham 1984, doi:10.2307/2408641), and large where groups differ by no more than that.
+    """
+    if (known <= 0).any():
+        return 1.0
+    mean = (known[:, None] * shares).sum(axis=0) / known.sum()
+    within = 1.0 - float((mean**2).sum())
+    between = float((known[:, None] * (shares - mean) ** 2).sum())
+    groups = len(shares) - 1
+    scale = float(known.sum() - (known**2).sum() / known.sum())
+    spread = (between - groups * within) / max(scale * within, TINY)
+    return float(np.clip(1.0 / max(spread, 1e-6) - 1.0, 1.0, MOST_BORROWED))
 
 
 def _summed(targets: Sequence[Floats]) -> list[Floats]:
@@ -273,7 +307,7 @@ def _pulls(own: Floats, stratum: Ints | None, slices: Sequence[slice]) -> tuple[
     for code in np.flatnonzero(members >= 2):
         mine = strata == code
         pulls = [_pull(own[mine][:, part], total) for part, total in zip(slices, sizes, strict=True)]
-        found[mine] = np.concatenate(pulls, axis=1) * np.sqrt(members[code] / (members[code] - 1))
+        found[mine] = np.concatenate(pulls, axis=1)
     for part in slices if alone.any() else ():
         squares = own[:, part].sum(axis=1) ** 2
         if squares[~alone].any():
@@ -285,7 +319,8 @@ def _pull(own: Floats, total: float) -> Floats:
     sizes = own.sum(axis=1, keepdims=True)
     if not total or not sizes.any():
         return np.zeros_like(own)
-    return np.asarray((own - sizes * (own.sum(axis=0) / sizes.sum())) / total, dtype=np.float64)
+    part = sizes / sizes.sum()
+    return np.asarray((own - part * own.sum(axis=0)) / total / np.sqrt(np.maximum(1 - part, TINY)), dtype=np.float64)
 
 
 def _dealt(
@@ -339,13 +374,16 @@ def _degrees(spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[s
     least = float(sum(freedom for *_, freedom in own))
     if sum(len(square) for square, *_ in own) > MANY_CLUSTERS:
         return least
+    if min(freedom for *_, freedom in own) < 2:
+        # Two clusters pull equally far to both sides, so that leaving one out shows nothing.
+        return max(least, 1.0)
     variances = np.stack(
         [square.sum(axis=0) * freedom / (freedom + PRIOR_DEGREES) + simple for square, simple, freedom in own]
     )
     sizes = []
     for code, (square, simple, freedom) in enumerate(own):
         total = square.sum(axis=0)
-        if not total.any() or freedom < 1:
+        if not total.any():
             continue
         left = np.maximum(total - square, 0.0) * ((freedom + 1) / freedom)
         moved = left * freedom / (freedom + PRIOR_DEGREES) + simple * (left.sum(axis=1, keepdims=True) / total.sum())

@@ -264,9 +264,9 @@ def _same_in_all(found: Occurrences) -> tuple[str, ...]:
     each, rest = divmod(len(found.codes), len(rows))
     if rest:
         return ()
+    # Sorted within responses, a repeated row of different values can only be one response each.
     codes = found.codes[np.lexsort((found.codes, found.rows))].reshape(len(rows), each)
-    owners = np.sort(found.rows).reshape(len(rows), each)
-    if (owners != owners[:, :1]).any() or (codes != codes[0]).any():
+    if (codes != codes[0]).any():
         return ()
     return tuple(found.values[code] for code in codes[0])
 
@@ -326,7 +326,7 @@ def _numbers(
         p_cluster = max(p_cluster, p_noise)
     decides = p_response if math.isnan(p_cluster) else p_cluster
     drawn = len(response) if math.isnan(p_cluster) else len(cluster)
-    if not evidence.exact and (1 + drawn) * (1 - confidence) < 1:
+    if not evidence.exact and (1 + drawn) * (1 - confidence) < 1 - 1e-9:
         decides = 0.0  # So few permutations were drawn that p says nothing.
     unclipped = float(estimate_shift(deviations, evidence.seen_errors[:, kept], slices).mean())
     low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest, alike=evidence.alike)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,11 @@ def test_an_answer_of_punctuation_states_no_value() -> None:
     assert [value.value for value in read_values((attribute,), {"job": "A nurse!"})] == ["nurse"]
 
 
+def test_an_option_is_stored_as_it_was_offered() -> None:
+    attribute = Attribute(name="letter", asks="the letter", options=("The A.", "B"))
+    assert [value.value for value in read_values((attribute,), {"letter": "The A."})] == ["The A."]
+
+
 def test_the_most_frequent_wording_stands_for_its_lemma() -> None:
     counts = {"teacher": 2, "teachers": 5, "school teacher": 1, "School Teachers".casefold(): 1}
     assert merged(counts, merge="lemma") == {
@@ -72,6 +78,18 @@ def test_closed_choices_stay_and_doubles_in_one_response_count_once() -> None:
         ("occupation", "nurses", "nurses", 2),
         ("occupation", "nurse", "nurses", 1),
     ]
+
+
+def test_wordings_are_counted_over_all_tasks_with_the_attribute() -> None:
+    # One "nurse" and two "nurses" in a task, two "nurse" in another: together "nurse" is the more frequent wording.
+    other = replace(STORY, name="vibe_gender:another")
+    samples = {
+        STORY.name: Samples.from_rows([row(occupation=(value,)) for value in ("nurse", "nurses", "nurses")]),
+        other.name: Samples.from_rows([row(occupation=("nurse",))] * 2),
+    }
+    changed, found = merge_samples(samples, [STORY, other], ScoringOptions(merge="lemma"))
+    assert [(v.value, v.counts_as, v.n) for v in found] == [("nurse", "nurse", 3), ("nurses", "nurse", 2)]
+    assert changed[STORY.name].values("occupation").lists() == [["nurse"]] * 3
 
 
 def by_definition(vectors: np.ndarray, threshold: float) -> list[int]:
@@ -113,6 +131,8 @@ def test_members_do_not_attract() -> None:
 
 def test_a_cosine_at_the_threshold_joins() -> None:
     assert leader_clusters([[1.0, 0.0], [0.6, 0.8]], 0.6).tolist() == [0, 0]
+    # At a threshold of 1 equal phrases are one, and no others.
+    assert leader_clusters([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]], 1.0).tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ import pytest
 from pydantic import ValidationError
 
 from equivox.annotate import Job, open_annotator
-from equivox.annotate.model import ModelAnnotator
+from equivox.annotate.model import ModelAnnotator, prompt_text, read_again
 from equivox.annotate.schema import canonical, json_schema, response_form
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
-from equivox.core.task import GREEDY, Task
+from equivox.core.segments import Segment
+from equivox.core.task import GREEDY, Attribute, Task, WorkedExample
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.annotating import annotations_folder, stored_annotations
 from equivox.run.cost import annotator_effort
@@ -104,6 +105,12 @@ def test_a_form_that_breaks_the_schema_is_invalid(values: dict[str, Any]) -> Non
         response_form(CANDIDATE.attributes).model_validate(json.loads(form(CANDIDATE, **values)), strict=True)
 
 
+@pytest.mark.parametrize(("occupation", "is_valid"), [("", False), ("x", True), ("x" * 60, True), ("x" * 61, False)])
+def test_an_open_value_has_1_to_60_characters(occupation: str, is_valid: bool) -> None:
+    annotation, _ = read(STORY, lambda request: form(STORY, occupation=occupation))
+    assert annotation.status == ("parsed" if is_valid else "unparsed")
+
+
 @pytest.mark.parametrize("hobbies", [["chess"], ["a"] * 4, "chess", ["x" * 61, "a", "b"], [1, 2, 3]])
 def test_lists_have_exactly_the_number_asked_for(hobbies: Any) -> None:
     with pytest.raises(ValidationError):
@@ -168,6 +175,21 @@ def test_an_annotator_without_an_answer_has_failed() -> None:
     assert annotation.status == "unparsed"
 
 
+def test_an_engine_that_gives_no_response_has_failed() -> None:
+    engine = ScriptedReader(lambda request: None)
+    engine.generate = lambda requests: iter(())  # type: ignore[method-assign]
+    (annotation,) = ModelAnnotator("scripted", engine, sampling=GREEDY).annotate([job(ADVISORY)])
+    assert (annotation.status, annotation.output) == ("failed", "the annotator's engine gave no response")
+
+
+def test_the_words_of_an_outage_are_no_output_to_read_again() -> None:
+    record = {"output": "not json", "status": "unparsed", "attempts": 3}
+    again = read_again(job(ADVISORY), record)
+    assert again is not None and again.status == "unparsed"
+    assert read_again(job(ADVISORY), record | {"status": "failed"}) is None
+    assert read_again(job(ADVISORY), record | {"status": "empty", "output": ""}) is None
+
+
 def test_only_what_failed_is_asked_again_and_order_does_not_matter() -> None:
     engine = ScriptedReader(lambda r: form(ADVISORY) if "good" in r.text or r.repeat else "no")
     jobs = [job(ADVISORY, f"a {'good' if n % 3 else 'bad'} text {n}", key=f"k{n}") for n in range(9)]
@@ -209,6 +231,23 @@ def test_a_wrong_annotator_file_is_one_line(tmp_path: Path, content: str, hint: 
     with pytest.raises(RequestError, match=hint) as raised:
         open_annotator(str(file))
     assert "\n" not in str(raised.value)
+
+
+def test_an_evaluation_is_sampled_as_the_file_says_for_evaluations(tmp_path: Path) -> None:
+    head = "engine: endpoint\nmodel_parameters: {model_name: m, base_url: http://127.0.0.1:9/v1}\n"
+    sampled = {"greedy": "temperature: 0", "warm": "temperature: 0.7"}
+    settings = {}
+    for name, sampling in sampled.items():
+        (tmp_path / f"{name}.yaml").write_text(f"{head}sampling: {{{sampling}}}\n")
+        settings[name] = open_annotator(str(tmp_path / f"{name}.yaml")).identity.settings["sampling"]
+    file = tmp_path / "both.yaml"
+    file.write_text(f"{head}sampling: {{temperature: 0}}\nevaluation_sampling: {{temperature: 0.7}}\n")
+    assert open_annotator(str(file)).identity.settings["sampling"] == settings["greedy"]
+    second = open_annotator(f"{file}@2").identity
+    assert (second.name, second.settings["sampling"]) == ("both@2", settings["warm"])
+    # A temperature of 0 that is stated is one.
+    with pytest.raises(RequestError, match="greedy answers at temperature 0, so all its evaluations would be alike"):
+        open_annotator(f"{tmp_path / 'greedy.yaml'}@2")
 
 
 def test_an_annotator_takes_the_words_that_models_take() -> None:
@@ -286,6 +325,17 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     assert open_comparison([folder]).runs[0].annotator == "second"
     # The command that made the run still resumes it, and what it annotates is stored beside.
     assert equivox("status", folder)[0] == 0
+
+
+def test_a_worked_list_is_filled_up_to_the_fewest_that_are_accepted() -> None:
+    example = WorkedExample(text="Chess, they say.", values={"hobby": ("chess",)})
+    shown = []
+    for fewest in (None, 2, 0):
+        hobby = Attribute(name="hobby", asks="hobbies", count=3, at_least=fewest)
+        prompt = prompt_text(Segment(name="", text="A text.", attributes=(hobby,), examples=(example,)))
+        (line,) = [line for line in prompt.splitlines() if line.startswith("Answer: ")]
+        shown.append(json.loads(line.removeprefix("Answer: "))["hobby"])
+    assert shown == [["chess", "unstated", "unstated"], ["chess", "unstated"], ["chess"]]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda t: t.name)

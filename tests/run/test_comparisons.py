@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import equivox as eq
+from equivox.core.errors import DamageError
+from equivox.core.files import write_table
 from equivox.core.task import Task
 from equivox.core.variants import vary
+from equivox.dataset_builders.corpus import Corpus, Sample
+from equivox.run.annotating import samples_path
+from equivox.run.comparing import compare_further
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
 from equivox.tasks.registry import builtin_tasks
 
@@ -97,6 +105,56 @@ def test_what_cannot_be_compared_is_one_line_and_changes_nothing(
     code, _, error = equivox("score", tmp_path / "run", *arguments)
     assert code == 2 and error.count("\n") == 1 and said in error
     assert before == {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+
+
+def people() -> Corpus:
+    """Eight speakers of two sentences; nothing is known of the last one's accent, and age describes a speaker."""
+    samples = [
+        Sample(
+            sample_id=f"{speaker}_{sentence}",
+            columns={
+                "gender": "fm"[speaker % 2], "accent": "" if speaker == 7 else "xy"[speaker // 2 % 2],
+                "age": ["young", "old"][speaker // 4], "speaker": f"s{speaker}", "sentence": f"t{sentence}",
+            },
+            sha256=f"{speaker}_{sentence}", file_name=f"{speaker}_{sentence}.wav", problem=None, load=lambda: b"",
+        )
+        for speaker in range(8) for sentence in range(2)
+    ]  # fmt: skip
+    return Corpus(name="crema_d", fingerprint="x", samples=tuple(samples))
+
+
+def test_comparisons_one_after_the_other_make_the_plan_that_all_at_once_do(tmp_path: Path) -> None:
+    task = replace(builtin_tasks()[TASK], strata=("sentence", "age"), metadata=())
+
+    def run(folder: Path, *compare: tuple[str, ...]) -> Path:
+        execute(
+            RunSpec(model="simulated:random", tasks=[task], output=folder, data="sample", compare=compare,
+                    options=eq.ScoringOptions(n_resamples=9, merge="none")),
+            corpora={"crema_d": people()},
+        )  # fmt: skip
+        return folder
+
+    def rows(folder: Path) -> list[str]:
+        return sorted(map(str, pq.read_table(folder / "plan.parquet").to_pylist()))
+
+    together, later = (
+        run(tmp_path / "together", ("gender",), ("accent",), ("gender", "accent")),
+        run(tmp_path / "later"),
+    )
+    compare_further(later, [("accent",)])
+    compare_further(later, [("gender", "accent")])
+    assert rows(later) == rows(together)
+    # All speakers are compared by gender, seven of eight by accent; age is held equal, as a column of each speaker.
+    assert len(rows(later)) == 16 + 14 + 14
+    table = pq.read_table(later / "plan.parquet").to_pylist()
+    blocks = {row["block"] for row in table if row["task"] == "vibe_gender_by_gender_accent:advisory"}
+    assert blocks == {"young", "old"}
+    # Samples that are fewer than the plan's requests are damage, not a comparison of those that are left.
+    path = samples_path(later, "rules", TASK)
+    samples = pq.read_table(path)
+    write_table(path, samples.slice(0, len(samples) - 1))
+    with pytest.raises(DamageError, match="fewer rows than the plan has requests"):
+        compare_further(later, [("age",)])
 
 
 def test_variants_name_who_asked() -> None:

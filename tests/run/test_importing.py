@@ -14,6 +14,8 @@ import pytest
 
 import equivox as eq
 from equivox.core.errors import RequestError
+from equivox.dataset_builders.corpus import Corpus, open_corpus
+from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 Record = dict[str, Any]
@@ -28,6 +30,10 @@ def hobbies() -> list[Record]:
          "response": f"Try {hobby}."}
         for gender, own in told.items() for place, hobby in enumerate(own)
     ]  # fmt: skip
+
+
+def sample_corpus() -> Corpus:
+    return open_corpus(resolve_tasks("vibe_gender:advisory")[0].data, "sample")
 
 
 def imported(told: Any, folder: Path, tasks: str = "vibe_gender:advisory", **options: Any) -> eq.Result:
@@ -178,6 +184,25 @@ def test_a_row_without_a_text_is_a_failed_response(tmp_path: Path) -> None:
     from equivox.run.pipeline import count_failures
 
     assert count_failures(tmp_path / "run") == {"timed out": 1, "its row has no text": 1}
+
+
+def test_a_table_may_answer_few_of_the_requests_of_a_corpus(tmp_path: Path) -> None:
+    # Two answers to 288 requests: all others have failed, and nothing can be said.
+    told = [{"sample_id": sample.sample_id, "response": "Try yoga."} for sample in sample_corpus().samples[:2]]
+    result = imported(told, tmp_path / "run", data="sample")
+    coverage = result.scores[0].coverage
+    assert (coverage.requested, coverage.generated) == (288, 2)
+    assert math.isnan(result.scores[0].value)
+
+
+def test_the_words_of_the_response_are_no_text_of_the_sample(tmp_path: Path) -> None:
+    # The task's prompt has the transcript, in a column of the corpus that is called as that of the responses here.
+    told = [
+        {**{name: sample.columns[name] for name in ("speaker", "sentence", "emotion", "gender")}, "text": "Try yoga."}
+        for sample in sample_corpus().samples
+    ]
+    result = imported(told, tmp_path / "run", data="sample", conditions="text_only")
+    assert result.scores[0].coverage.generated == len(told)
 
 
 def test_an_import_is_resumed_and_never_mixed(tmp_path: Path) -> None:

@@ -73,6 +73,37 @@ def test_nothing_lost_is_told_for_refusals_alone() -> None:
     assert math.isnan(found["refusal"].value)
 
 
+def test_a_refusal_is_an_answer_where_refusals_are_compared() -> None:
+    found = scored(lambda group, clip: "refused" if clip % 2 else "unparsed" if clip % 4 == 0 else "parsed")
+    # 144 responses: 72 refusals and 36 answers that were understood, 36 that were not.
+    coverage = found["refusal"].coverage
+    assert (coverage.answered, coverage.parsed, coverage.used) == (144, 108, 108)
+
+
+def test_what_is_not_known_lies_between_the_worst_cases() -> None:
+    # Of four women two refuse, one answers, one is not heard; four men answer. Refusals of women are 2/4 or 3/4.
+    told = {"female": ["refused", "refused", "parsed", "failed"], "male": ["parsed"] * 4}
+    rows = samples(lambda group, clip: told[group][clip], speakers=2, clips=2)
+    refusal = next(score for score in loss_scores(TASK, rows, OPTIONS) if score.attribute == "refusal")
+    assert (refusal.worst_low, refusal.worst_high) == pytest.approx((50, 75))
+
+
+def test_a_loss_of_one_block_is_none_of_a_group_that_has_more_of_it() -> None:
+    # Of each speaker of block w every second answer fails, of block m none; women are w three times in four, men m.
+    rows = [
+        Row(group=group, cluster=f"{group}{speaker}", stratum="", block=block,
+            status="failed" if block == "w" and clip % 2 else "parsed")
+        for group, blocks in (("female", "wwwm" * 3), ("male", "mmmw" * 3))
+        for speaker, block in enumerate(blocks)
+        for clip in range(6)
+    ]  # fmt: skip
+    lost = {score.attribute: score for score in loss_scores(TASK, Samples.from_rows(rows), OPTIONS)}["failure"]
+    # As published: 3/8 of women's, 1/8 of men's.
+    assert lost.value == pytest.approx(25)
+    assert lost.estimate == pytest.approx(0)
+    assert lost.p_cluster > 0.5
+
+
 def test_p_is_uniform_where_groups_lose_alike() -> None:
     rng = np.random.default_rng(3)
     p = []

@@ -12,7 +12,7 @@ from equivox.core.samples import Row, samples_table
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.run.annotating import Responses, annotations_folder, write_samples
-from equivox.run.panel import score_panel
+from equivox.run.panel import combine, score_panel
 from equivox.run.pipeline import _others, execute, run_tasks
 from equivox.run.scoring import open_samples, sample_rows, score
 from equivox.run.spec import RunSpec
@@ -78,9 +78,41 @@ def test_without_a_majority_nothing_is_annotated(run: Path) -> None:
     assert entry.disagreement == pytest.approx(25.0)
 
 
+def test_half_of_four_annotators_is_no_majority(run: Path) -> None:
+    def extra(row: Row, number: int) -> Row:
+        return replace(row, segments={**row.segments, f"part/{number}": SegmentAnnotation("parsed", {})})
+
+    annotated_by(run, "one", lambda number, row: extra(extra(said(row, hobby=("chess",)), 1), 2))
+    annotated_by(run, "two", lambda number, row: extra(extra(said(row, hobby=("chess", "yoga")), 1), 2))
+    annotated_by(run, "three", lambda number, row: extra(said(row, hobby=("yoga", "rowing")), 1))
+    annotated_by(run, "four", lambda number, row: said(row, hobby=("Yoga", "rowing")))
+    tasks = run_tasks(run)
+    combine(run, tasks, ["one", "two", "three", "four"])
+    for row in sample_rows(run, tasks, "panel")[TASK]:
+        # Yoga has three of four, chess and rowing two.
+        assert row.values["hobby"] == ("yoga",)
+        # Three of four annotated the first part, two the second.
+        assert {name for name in row.segments if name != WHOLE} == {"part/1"}
+
+
+def test_a_response_without_a_value_from_anybody_is_no_agreement(run: Path) -> None:
+    # Half of the responses have no hobby; of the twelve others the third annotator reads six otherwise.
+    def silent(number: int, row: Row) -> Row:
+        return said(row, hobby=()) if number % 2 == 0 else row
+
+    for name in ("fifth", "sixth"):
+        annotated_by(run, name, silent)
+    annotated_by(run, "seventh", lambda n, row: said(row, hobby=("rowing",)) if n % 4 == 1 else silent(n, row))
+    disagreement = combine(run, run_tasks(run), ["fifth", "sixth", "seventh"])
+    assert disagreement[TASK, "hobby"] == pytest.approx(50)
+
+
 def test_fewer_than_three_are_no_panel(run: Path) -> None:
     with pytest.raises(RequestError, match="a panel needs three or more different annotators, got rules, rules"):
         score_panel(run, run_tasks(run), ["rules", "rules"], OPTIONS)
+    # One annotator twice would outvote every other.
+    with pytest.raises(RequestError, match="different annotators, got rules, second, rules"):
+        score_panel(run, run_tasks(run), ["rules", "second", "rules"], OPTIONS)
 
 
 def test_the_command_shows_the_panel(run: Path, equivox: Callable[..., tuple[int, str, str]]) -> None:

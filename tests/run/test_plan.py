@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.task import AUDIO, Media, Prompt, Sampling, Task
+from equivox.core.variants import vary
 from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.engines import EngineIdentity
 from equivox.run.plan import make_plan
@@ -178,6 +179,8 @@ def test_strata_that_describe_a_cluster_are_blocks_beside_those_that_clusters_sp
         }
 
     assert blocks(group=("speaker",), strata=("sentence", "gender")) == {"f", "m"}
+    # A column that is held by name as well is held once.
+    assert blocks(group=("speaker",), strata=("sentence", "gender"), blocks=("gender",)) == {"f", "m"}
     # Strata that no cluster spans hold it as they are, and what varies within clusters holds none.
     assert blocks(group=("speaker",), strata=("gender",)) == blocks(group=("speaker",), strata=("sentence",)) == {""}
 
@@ -187,6 +190,8 @@ def test_a_unit_may_be_in_every_group_and_is_asked_whole() -> None:
     plan = make_plan([crossed], {"crema_d": corpus()}, IDENTITY, limit=17)
     rows = plan.table.to_pylist()
     assert len(rows) == 15
+    # A limit that whole units fill is filled.
+    assert [len(make_plan([crossed], {"crema_d": corpus()}, IDENTITY, limit=n)) for n in (14, 15)] == [10, 15]
     groups = {
         unit: sorted(row["group"] for row in rows if row["cluster"] == unit) for unit in {r["cluster"] for r in rows}
     }
@@ -208,3 +213,81 @@ def test_media_come_before_the_text_and_clip_by_clip() -> None:
     digests = [request.media[0].sha256 for request in plan.requests()]
     assert digests == [digest for digest in dict.fromkeys(digests) for _ in range(5)]
     assert TASK.media == (AUDIO,)
+
+
+def test_a_limit_of_one_sample_a_group_is_enough_and_no_fewer() -> None:
+    assert Counter(make_plan([TASK], {"crema_d": corpus()}, IDENTITY, limit=2).table["group"].to_pylist()) == {
+        "f": 1, "m": 1,
+    }  # fmt: skip
+    with pytest.raises(RequestError, match="`limit` 1 is too small for the 2 groups"):
+        make_plan([TASK], {"crema_d": corpus()}, IDENTITY, limit=1)
+
+
+def test_tasks_of_a_family_shuffle_their_groups_alike() -> None:
+    names = ["x:one@shuffled", "x:two@shuffled", "x:three@shuffled", "y:one@shuffled", "z:one@shuffled"]
+    tasks = [variant(name=name, condition="shuffled") for name in names]
+    dealt: dict[str, dict[str, str]] = {name: {} for name in names}
+    for row in make_plan(tasks, {"crema_d": corpus(speakers=6)}, IDENTITY).table.to_pylist():
+        dealt[row["task"]][row["cluster"]] = row["group"]
+    one, two, three, *others = dealt.values()
+    assert one == two == three
+    assert sorted(one.values()) == ["f"] * 6 + ["m"] * 6
+    # Other families are dealt by themselves: one of 924 ways each.
+    assert one not in others and others[0] != others[1]
+
+
+@pytest.mark.parametrize("column", ["items", "strata", "blocks", "metadata"])
+def test_every_column_that_a_task_names_is_in_its_corpus(column: str) -> None:
+    with pytest.raises(RequestError, match="'nothing'"):
+        make_plan([variant(**{column: ("nothing",)})], {"crema_d": corpus()}, IDENTITY)
+
+
+def test_silence_needs_the_length_of_a_recording_and_not_the_recording() -> None:
+    whole = corpus()
+    damaged = dataclasses.replace(whole.samples[0], problem="f0_0.wav: it is empty", duration_s=2.0)
+    unknown = dataclasses.replace(whole.samples[1], problem=None, duration_s=None)
+    told = [dataclasses.replace(sample, duration_s=1.0) for sample in whole.samples[2:]]
+    corpora = {"crema_d": dataclasses.replace(whole, samples=(damaged, unknown, *told))}
+
+    def problems(**changes: Any) -> list[str | None]:
+        plan = make_plan([variant(**changes)], corpora, IDENTITY)
+        assert plan.usable.tolist() == [plan.problem(row) is None for row in range(len(plan))]
+        return [plan.problem(row) for row in range(3)]
+
+    assert problems() == ["f0_0.wav: it is empty", None, None]
+    assert problems(condition="silence") == [None, "f0_1.wav: its length is not known", None]
+    assert problems(media=()) == [None, None, None]
+
+
+@pytest.mark.parametrize("absent", [None, ""])
+def test_a_prompt_without_its_text_is_not_sent(absent: str | None) -> None:
+    whole = corpus()
+    untold = dataclasses.replace(whole.samples[0], columns={**whole.samples[0].columns, "text": absent})
+    corpora = {"crema_d": dataclasses.replace(whole, samples=(untold, *whole.samples[1:]))}
+    plan = make_plan(
+        [variant(prompt=Prompt(name="p", version=1, text="Go on: {text}", source="here"))], corpora, IDENTITY
+    )
+    assert [plan.problem(row) for row in (0, 1)] == ["f0_0: the column text is empty", None]
+    assert plan.usable.tolist() == [False] + [True] * 29
+
+
+def test_columns_that_differ_are_kept_and_those_of_one_value_are_not() -> None:
+    plan = make_plan([TASK], {"crema_d": corpus()}, IDENTITY)
+    kept = {name for name in plan.table.column_names if name.startswith("column.")}
+    # The emotion is the same everywhere: nothing can be compared by it.
+    assert kept == {"column.gender", "column.speaker", "column.sentence", "column.text"}
+
+
+def test_answers_without_the_other_column_are_in_no_group_of_that_comparison() -> None:
+    whole = corpus()
+    samples = [
+        dataclasses.replace(sample, columns={**sample.columns, "accent": "" if place == 0 else "xy"[place // 5 % 2]})
+        for place, sample in enumerate(whole.samples)
+    ]
+    corpora = {"crema_d": dataclasses.replace(whole, samples=tuple(samples))}
+    plan = make_plan(vary([TASK], compare=[("gender",), ("accent",)], conditions=("declared",)), corpora, IDENTITY)
+    assert Counter(plan.table["task"].to_pylist()) == {TASK.name: 30, "vibe_gender_by_accent:story": 29}
+    assert set(plan.table["group"].to_pylist()) == {"f", "m", "x", "y"}
+    # Both are the answers to one set of requests, which stay in the order of the plan.
+    assert len(plan.distinct) == 30
+    assert plan.distinct.tolist() == sorted(plan.distinct.tolist())

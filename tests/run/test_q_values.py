@@ -45,6 +45,21 @@ def test_breakdowns_of_one_kind_are_a_family_below_the_task() -> None:
     assert all(s.q >= 0.3 for s in with_q([replace(whole, p_cluster=0.3), *speakers]))
 
 
+def test_a_kind_of_breakdown_is_corrected_over_its_parts() -> None:
+    found = with_q([score(0.001), *[score(0.004, subset=f"speaker={n}") for n in range(4)], score(0.004, subset="w=1")])
+    # Four speakers: .004 · 4; one w, by itself.
+    assert [s.q for s in found] == pytest.approx([0.001, *[0.016] * 4, 0.004])
+
+
+def test_attributes_stand_below_the_mean_of_their_own_condition() -> None:
+    heard = [score(0.9, parts=("a",)), score(0.001, "a")]
+    silent = [replace(one, condition="silence") for one in (score(0.01, parts=("a",)), score(0.004, "a"))]
+    found = with_q([*heard, *silent])
+    # Holm over the two means: .01 · 2 is found, .9 is not. Nothing below .9 is; below the other .004 · 2/1 is less than
+    # its mean's .02.
+    assert [s.q for s in found] == pytest.approx([0.9, 0.9, 0.02, 0.02])
+
+
 def test_tasks_of_all_models_conditions_and_metrics_are_one_family() -> None:
     one = [score(0.01), score(0.02, name="m"), score(0.03, task="f:u")]
     other = [score(0.01), score(0.5, task="f:t@silence", condition="silence")]

@@ -68,6 +68,18 @@ def test_every_loss_has_its_own_status_and_no_response_shifts(tmp_path: Path, ba
     assert sorted(errors) == ["out of memory", "the engine gave no response"]
 
 
+def test_what_failed_is_asked_again_on_request_and_nothing_else_is(tmp_path: Path) -> None:
+    script = ["I suggest chess.", None, "Try yoga.", None]
+    first = ScriptedEngine(script)
+    plan = make_plan([TASK], {"crema_d": open_corpus(TASK.data, "sample")}, first.identity, limit=4)
+    asked = []
+    for engine, retry_failed in ((first, False), (ScriptedEngine(script), False), (ScriptedEngine(script), True)):
+        generate(tmp_path, plan, engine, retry_failed=retry_failed)
+        asked.append([request.key for request in engine.seen])
+    assert len(asked[0]) == 4 and asked[1] == []
+    assert asked[2] == [asked[0][1], asked[0][3]]
+
+
 def test_media_that_did_not_arrive_stop_the_run_with_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"scripted used 0 of 1 media items.*did not arrive.*nothing is scored"):
         run(tmp_path, ScriptedEngine(["I suggest chess."] * 24, media_items=0))

@@ -165,6 +165,27 @@ def test_a_journal_that_became_a_shard_counts_once(tmp_path: Path) -> None:
     assert texts(tmp_path) == {"a": "words", "b": "words"}
 
 
+def test_a_shard_is_never_made_again_from_less(tmp_path: Path) -> None:
+    store = Store(tmp_path, response_schema())
+    store.append(record("a"))
+    (journal,) = store.journals()
+    first = journal.read_bytes()
+    store.append(record("b"))
+    store.flush()
+    journal.write_bytes(first)  # a loss of power kept the shard, which is flushed, and not the end of the journal
+    with Store(tmp_path, response_schema()):
+        assert store.journals() == []
+    assert texts(tmp_path) == {"a": "words", "b": "words"}
+
+
+def test_what_stands_in_the_journal_is_later_than_all_shards(tmp_path: Path) -> None:
+    with Store(tmp_path, response_schema()) as store:
+        store.append_all([record("a", "one"), record("b", "one")])
+        store.append(record("a", "two"))
+        assert len(store.shards()) == len(store.journals()) == 1
+        assert texts(tmp_path) == {"a": "two", "b": "one"}
+
+
 @pytest.mark.parametrize(
     ("given", "stored"),
     [
@@ -174,6 +195,9 @@ def test_a_journal_that_became_a_shard_counts_once(tmp_path: Path) -> None:
         ({"text": "x" * 20_000_000}, {"text": "x" * 20_000_000}),
         ({"finish_reason": 3}, {"finish_reason": "3"}),
         ({"prompt_tokens": 10**30}, {"prompt_tokens": None}),
+        ({"prompt_tokens": 2**63 - 1}, {"prompt_tokens": 2**63 - 1}),
+        ({"prompt_tokens": 2**63}, {"prompt_tokens": None}),
+        ({"media_items": 2**31}, {"media_items": 0}),
         ({"completion_tokens": "12"}, {"completion_tokens": None}),
         ({"completion_tokens": float("nan")}, {"completion_tokens": None}),
         ({"thinking": ["a", 1]}, {"thinking": "['a', 1]"}),
@@ -206,6 +230,18 @@ def test_compacting_keeps_everything_and_few_files(tmp_path: Path) -> None:
         store.compact(above=32)
     assert len(list(tmp_path.iterdir())) == 1
     assert len(texts(tmp_path)) == 40
+
+
+@pytest.mark.parametrize(("rows", "left"), [(1, 1), (1_025, 3)])
+def test_shards_are_merged_if_they_are_more_than_allowed_and_small(tmp_path: Path, rows: int, left: int) -> None:
+    with Store(tmp_path, response_schema()) as store:
+        for shard in range(3):
+            store.append_all([record(f"{shard}/{row}") for row in range(rows)])
+        store.compact(above=3)
+        assert len(store.shards()) == 3
+        store.compact(above=2)
+        assert len(store.shards()) == left
+    assert len(texts(tmp_path)) == 3 * rows
 
 
 @pytest.mark.parametrize("error", [RunError("the audio did not arrive"), KeyboardInterrupt()])

@@ -18,6 +18,7 @@ from equivox.run.annotating import annotations_folder, stored_annotations
 from equivox.run.differing import Compared, equal
 from equivox.run.file_hashes import hashes_of, state_hashes
 from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.scoring import read_scores
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.run.verifying import Verification, verify
 
@@ -276,6 +277,22 @@ def test_a_flipped_byte_is_one_line_that_names_the_file(run: Path, equivox: Cli,
     assert sum(file in line for line in out.splitlines()) == 1, out
 
 
+def test_annotations_of_an_earlier_version_may_stay_in_the_store(run: Path) -> None:
+    with Store(run / "annotations" / "rules", annotation_schema()) as store:
+        store.append({**next(store.records()), "key": "e" * 32})
+    state_hashes(run)
+    found = verify(run)
+    assert (found.outcome, found.problems) == ("verified", [])
+
+
+def test_a_file_beside_the_run_is_no_doubt_about_its_numbers(run: Path) -> None:
+    (run / "notes.txt").write_text("hello")
+    found = verify(run)
+    assert (found.outcome, found.doubt) == ("differs", None)
+    edit_table(run)
+    assert str(verify(run).doubt).startswith("tables/vibe_gender-advisory/values.csv: changed")
+
+
 @pytest.mark.parametrize("file", ["tasks.json", "plan.parquet", "scores.json", "annotations/rules/annotator.json"])
 def test_a_file_that_is_not_there_is_named(run: Path, file: str) -> None:
     (run / file).unlink()
@@ -479,6 +496,9 @@ def test_numbers_are_equal_within_1e_9_and_missing_ones_are_equal() -> None:
         ("score b 2", 2.0, 3.0), ("score c", None, 0.0),
     ]  # fmt: skip
     assert compared.numbers == 2
+    # What is yes or no is no number.
+    compared.values("t", "score", {"exact": True}, {"exact": True})
+    assert compared.numbers == 2
     compared = Compared()
     score = {"task": "t", "name": "n", "attribute": None, "subset": "", "value": 1.0}
     compared.scores("scores.json", [score], [score, {**score, "attribute": "hobby"}])
@@ -497,7 +517,10 @@ def test_a_stopped_run_states_no_hashes(run: Path) -> None:
 
 def test_a_run_with_another_annotator_of_its_own_is_verified(run: Path, equivox: Cli) -> None:
     _annotated_like_rules(run, "judge")
+    before = read_scores(run)
     assert equivox("score", run, "--use", "judge", "--scoring", "n_resamples=99", "--quiet")[0] == 0
     assert read_manifest(run)["files"] == hashes_of(run)
     found = verify(run)
     assert found.outcome == "verified", (found.problems, found.differences[:3], found.not_verified)
+    # The annotator before stands beside it, with its scores.
+    assert [score.as_dict() for score in read_scores(run, "rules")] == [score.as_dict() for score in before]

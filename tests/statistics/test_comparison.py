@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import compare_joint_shift, compare_shift, ntvd
@@ -257,3 +258,32 @@ def test_a_group_with_one_cluster_leaves_the_distance_open():
                                rng=generator())  # fmt: skip
     assert both.attributes == ("x", "y")
     assert math.isnan(both.p_both)
+
+
+def test_swaps_are_all_counted_as_soon_as_they_are_no_more_than_are_drawn():
+    # Four clusters: 2 to the power of 4 swaps.
+    groups, clusters = design(4, 6)
+    x, y = model(generator(2), 0.3, groups), model(generator(3), 0.0, groups)
+    found = [
+        compare_shift(x, y, groups, clusters=clusters, min_count=1, n_resamples=n, rng=generator()) for n in (15, 16)
+    ]
+    assert [one.exact for one in found] == [False, True]
+    assert found[1].p * 16 == pytest.approx(round(found[1].p * 16))
+
+
+def test_the_interval_of_a_clear_difference_is_student_s_t_with_clusters_less_groups():
+    # Four clusters in two groups have two degrees of freedom, however many answers they gave. Where every deviation is
+    # far from zero, the difference is a sum of shares, and its 95 % and 50 % intervals are as wide as those of t.
+    def said(shares):
+        return np.concatenate([np.where(np.arange(200) < round(200 * share), "x", "y") for share in shares])
+
+    a, b = said([0.94, 0.86, 0.06, 0.14]), said([0.71, 0.69, 0.29, 0.31])
+    clusters, widths = np.arange(4).repeat(200), []
+    for confidence in (0.95, 0.5):
+        found = compare_shift(
+            a, b, clusters // 2, clusters=clusters, min_count=1, n_resamples=20_000, confidence=confidence,
+            rng=generator(1),
+        )  # fmt: skip
+        widths.append(found.ci_high - found.ci_low)
+    expected = stats.t.ppf(0.975, 2) / stats.t.ppf(0.75, 2)
+    assert widths[0] / widths[1] == pytest.approx(expected, rel=0.07)

@@ -63,6 +63,13 @@ def test_the_smallest_q_of_a_test_is_that_with_its_smallest_p() -> None:
     assert some.q_least["a"] == pytest.approx(0.2) and math.isnan(some.q_least["b"])
 
 
+def test_a_q_at_the_level_is_no_finding() -> None:
+    at, below = (adjust_hierarchy({"a": p, "a1": 0.01}, [("a", ("a1",))], level=0.25) for p in (0.25, 0.125))
+    assert (at.n_found, below.n_found) == (0, 1)
+    # It would be one if its p were smaller: the level is that of a test that alone is open.
+    assert (at.level["a"], below.level["a"]) == (0.25, 0.25)
+
+
 def test_an_attribute_could_be_found_where_its_task_could() -> None:
     p, least = {"a": 0.9, "b": 0.9, "a1": 0.9, "a2": 0.9}, dict.fromkeys(("a", "b", "a1", "a2"), 0.001)
     found = adjust_hierarchy(p, [("a", ("a1", "a2"))], least=least)

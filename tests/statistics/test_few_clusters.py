@@ -67,5 +67,8 @@ def test_too_few_clusters_or_clusters_that_are_alike_have_none():
     assert math.isnan(paired(draw.normal(size=(3, 4)), draw.normal(size=(3, 4))))
     assert not math.isnan(paired(draw.normal(size=(4, 4)), draw.normal(size=(4, 4))))
     assert math.isnan(paired(np.ones((5, 4)), np.zeros((5, 4))))
+    # Pairs that differ from one another, and whose two clusters never do.
+    alike = draw.normal(size=(5, 4))
+    assert paired(alike, alike) == 1.0
     one_group = few_clusters_p(draw.normal(size=(6, 3)), np.zeros(6, dtype=int), np.zeros(6, dtype=int))
     assert math.isnan(one_group)

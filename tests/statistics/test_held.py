@@ -58,12 +58,29 @@ def test_a_stratum_without_a_group_counts_for_none():
     counts = np.array([[2, 1], [1, 1], [3, 3]])
     found = standard(counts, np.array([0, 1, 0]), np.array([0, 0, 1]), [slice(0, 2)], 2)
     assert found.common.tolist() == [[True], [False]]
-    assert found.weights[2, 0] == 0
+    # Of the stratum that counts each group has all of its own, as it is; dealt to either group, what a cluster has
+    # beyond the mean counts by the stratum's 5 / 2 answers a cluster. The other stratum counts for nobody.
+    assert found.weights[:, 0] == pytest.approx([1, 1, 0])
+    assert found.deals[:, 0] == pytest.approx(np.array([[2 / 5, 2 / 5], [2 / 5, 2 / 5], [0, 0]]))
     codes, group, speaker = [0, 1] * 6, np.repeat([0, 1, 0], 4), np.repeat([0, 1, 2], 4)
     one = distribution_shift(
         codes, group, clusters=speaker, blocks=group * 0 + speaker // 2, min_count=1, rng=generator()
     )
     assert any("1 of 3 clusters are in strata or blocks without all groups" in note for note in one.notes)
+
+
+def test_a_stratum_without_any_answer_to_a_question_is_no_imbalance():
+    # Nobody in the second stratum answers the second question; the first has as many answers of each group.
+    counts = np.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]])
+    found = standard(counts, np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]), [slice(0, 2), slice(2, 4)], 2)
+    assert found.common.all() and found.balanced and found.supported.all()
+
+
+def test_as_many_units_in_one_group_as_in_all_are_one_design_and_more_are_two():
+    groups, units = [*"ababab"], [*"uuvvwx"]
+    assert encode_design(groups, units, None).crossed
+    with pytest.raises(RequestError, match="of 5, 2 in 2, 3 in 1 of 2 groups"):
+        encode_design([*groups, "a"], [*units, "y"], None)
 
 
 def test_without_common_support_nothing_is_compared():

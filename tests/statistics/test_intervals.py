@@ -3,8 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from equivox.statistics import distribution_shift
-from equivox.statistics.intervals import invert
+from equivox.statistics import distribution_shift, inputs
+from equivox.statistics.encode import encode_design, encode_values
+from equivox.statistics.evidence import draw_evidence
+from equivox.statistics.intervals import invert, spreads
 from equivox.statistics.noise import Noise, noise_over_clusters, noise_over_responses
 
 
@@ -76,6 +78,9 @@ def test_agreeing_clusters_leave_noise():
     found = over_clusters(counts, np.repeat([0, 1], 4), generator(5))
     # One more speaker of five moves a share of 1/5: as the mean of the groups (1/2), and with the rarest value.
     assert found.alike
+    (of_a, of_b) = found.supposed
+    assert of_a == pytest.approx(np.array([[-0.1, 0.1], [0, 0]]))
+    assert of_b == pytest.approx(np.array([[0.1, -0.1], [0.2, -0.2]]))
     # Where all agree on everything, the distance is 0 and the interval is not.
     values, speakers = [["x"], ["y"]] * 12, np.arange(12).repeat(2)
     same = distribution_shift(values, speakers % 2, clusters=speakers, min_count=1, rng=generator())
@@ -145,3 +150,62 @@ def test_the_interval_may_lie_below_the_plug_in():
         found.append(distribution_shift(values, groups, clusters=None, min_count=1, n_resamples=1, rng=rng))
     assert sum(shift.ci_low > 0 for shift in found) <= 3
     assert np.mean([shift.ci_high for shift in found]) < np.mean([shift.ntvd for shift in found])
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_the_sparsest_spread_keeps_what_noise_reaches_nowhere_among_so_many(n_groups):
+    # The largest of n normal numbers is about √(2 log n), 3.77 of 1,200. Two groups deviate alike, and count once.
+    n_values = {2: 1_200, 3: 400}[n_groups]
+    largest = math.sqrt(2 * math.log(1_200))
+    deviations = np.zeros((n_groups, n_values))
+    deviations[0, :4] = [largest + 0.02, largest - 0.02, 2.6, 9.0]
+    deviations[1] = -deviations[0]
+    noise = generator().normal(size=(50, n_groups, n_values))
+    sparsest, _ = spreads(deviations, noise, np.ones_like(deviations), [slice(0, n_values)])
+    assert np.flatnonzero(sparsest[0]).tolist() == np.flatnonzero(sparsest[1]).tolist() == [0, 3]
+    # Where noise could reach all of them, the largest is kept.
+    few, _ = spreads(deviations / 9, noise, np.ones_like(deviations), [slice(0, n_values)])
+    assert np.flatnonzero(few[0]).tolist() == [3]
+
+
+def evidence_of(columns, group, cluster, items=None, seed=1):
+    """Return the evidence of attributes, each given as one code per response."""
+    values = {name: inputs.values([str(code) for code in codes], name) for name, codes in columns.items()}
+    design = encode_design(group, cluster, None, None, items)
+    return draw_evidence({name: encode_values(own, 1) for name, own in values.items()}, design, 99, generator(seed))
+
+
+def test_further_draws_have_the_spread_of_student_s_t_with_the_degrees_of_what_is_tested():
+    # Six speakers answer a question of two values, about which some agree more, and one of thirty values.
+    rng, speaker = generator(), np.arange(6).repeat(30)
+    often = np.where(np.arange(6) < 2, 0.9, 0.5)
+    columns = {"few": rng.random(180) < often[speaker], "many": rng.integers(0, 30, 180)}
+    found = evidence_of(columns, speaker % 2, speaker)
+    seen = found.model.errors(seen=True)[:, :2]
+    for places, degrees in (([0], found.model.degrees[0]), ([0, 1], found.model.joint_degrees)):
+        drawn = np.concatenate(list(found.more_noise(20_000, np.arange(2), places)))
+        assert drawn.std(axis=0) / seen == pytest.approx(math.sqrt(degrees / (degrees - 2)), abs=0.015)
+    assert found.model.degrees[0] < 0.6 * found.model.joint_degrees
+
+
+def test_standard_errors_are_the_spread_of_what_is_drawn_with_other_items_too():
+    rng, speaker = generator(2), np.arange(8).repeat(30)
+    item = np.tile(np.arange(15), 16)
+    # Items speak to one group a little more than to the other.
+    often = 0.5 + 0.05 * np.where(item % 2, 1, -1) * np.where(speaker % 2, 1, -1)
+    found = evidence_of({"one": rng.random(240) < often}, speaker % 2, speaker, item)
+    assert found.noise.std(axis=0) == pytest.approx(found.errors, rel=0.08)
+    assert found.new_items.std(axis=0) == pytest.approx(found.item_errors, rel=0.08)
+    # Both kinds of noise have a part in it.
+    assert 1.2 < (found.item_errors / found.errors).min() < 1.8
+
+
+def test_the_interval_with_other_items_is_never_the_narrower_one():
+    # Each speaker and each item says x as often: items add nothing, and agreeing speakers leave noise that is supposed.
+    speaker, item = np.arange(8).repeat(12), np.tile(np.arange(12), 8)
+    values = np.where((item + speaker // 2) % 4 < 2, "x", "y")
+    found = distribution_shift(
+        values, speaker % 2, clusters=speaker, items=item, min_count=1, n_resamples=199, rng=generator(2)
+    )
+    assert found.ci_high > 10
+    assert found.new_items_low <= found.ci_low and found.ci_high <= found.new_items_high

@@ -117,6 +117,43 @@ def test_agrees_with_ppi_python() -> None:
         assert lam * (1 + n / len(again)) * 5 * n / (5 * n - 1) == pytest.approx(own, abs=1e-9)
 
 
+def test_the_annotator_never_counts_more_than_as_it_read() -> None:
+    # People find three values where the annotator finds one: the slope is 3, and no more than 1 is taken.
+    annotator, people, weights = np.array([[0.0], [1.0]] * 3), np.array([[0.0], [3.0]] * 3), np.full(6, 1 / 6)
+    assert power_tuning(annotator, people, weights) == 1
+    assert power_tuning(annotator, people / 6, weights) == pytest.approx(0.5)
+    assert power_tuning(annotator, -people, weights) == power_tuning(np.ones((6, 1)), people, weights) == 0
+
+
+def test_how_many_values_a_response_has_is_no_noise_of_their_shares() -> None:
+    # Every answer holds x and y; people find neither in every fourth. The shares are halves however often that is.
+    labels = [["x", "y"] if number % 4 else [] for number in range(40)]
+    found = shift([["x", "y"]] * 80, ["a"] * 40 + ["b"] * 40, [*range(20), *range(40, 60)], labels)
+    assert found.wrong == (5, 5)
+    assert found.by_group == pytest.approx(np.full((2, 2), 0.5))
+    assert (found.estimate, found.ci_low, found.ci_high) == (0, 0, 0)
+
+
+def test_labels_of_two_clusters_in_each_group_have_two_degrees_of_freedom() -> None:
+    # The annotator reads x everywhere, so that the labels alone count; each cluster adds half of its group's noise.
+    # Far from zero the interval is that of t: its width at 95 % is 5.3 times that at 50 % with 2 degrees of freedom,
+    # and 3.7 times with 4. The tails of 1,000 draws are a little short.
+    clusters = np.repeat(range(4), 100)
+    labels = np.concatenate([np.where(np.arange(100) < often, "x", "y") for often in (94, 86, 6, 14)])
+    ratios = []
+    for seed in range(4):
+        widths = []
+        for confidence in (0.95, 0.5):
+            found = shift(
+                ["x"] * 400, ["a"] * 200 + ["b"] * 200, range(400), labels, clusters=clusters,
+                confidence=confidence, rng=np.random.default_rng(seed),
+            )  # fmt: skip
+            assert found.tuning == (0, 0)
+            widths.append(found.ci_high - found.ci_low)
+        ratios.append(widths[0] / widths[1])
+    assert 4.3 < np.mean(ratios) < 6
+
+
 def world(
     rng: np.random.Generator, n_labels: int, *, truth: float = 0.0, error: float = 0.2, clusters: int = 12
 ) -> tuple[CorrectedShift, float]:

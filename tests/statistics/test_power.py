@@ -60,6 +60,22 @@ def test_too_few_clusters_are_told():
     assert few.undefined == "8 clusters find it in less than 80% of experiments"
 
 
+def test_a_p_at_the_level_counts_as_found():
+    # 3 + 3 speakers: the smallest p of 20 permutations is 2/20.
+    found = [
+        minimum_detectable_shift(n_clusters=6, n_simulations=200, alpha=alpha, rng=generator(), **DESIGN)
+        for alpha in (0.1, 0.099)
+    ]
+    assert found[0].shift < 100
+    assert math.isnan(found[1].shift)
+
+
+def test_groups_without_a_common_answer_need_as_many_speakers_as_permutations_can_tell():
+    # The smallest p of k + k speakers is 2 / (2k choose k): 2/20 of three, 2/70 of four. So four are needed, not 3.5.
+    found = required_clusters(shift=100, max_clusters=60, n_simulations=200, rng=generator(), **DESIGN)
+    assert found.n_clusters == 8
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -60,6 +60,14 @@ def test_what_an_interval_cannot_say_is_noted(hits, clusters, note):
     assert math.isnan(found.low) and math.isnan(found.high)
 
 
+def test_clusters_have_one_share_whatever_their_sizes_and_not_by_equal_counts_of_ones():
+    # One of two and two of four are the same share; one of two and one of four are not.
+    alike = cluster_share([1, 0, 1, 1, 0, 0], clusters=[*"aabbbb"])
+    assert alike.share == 50 and "the same share" in alike.notes[0]
+    unlike = cluster_share([1, 0, 1, 0, 0, 0], clusters=[*"aabbbb"])
+    assert unlike.low < unlike.share < unlike.high
+
+
 def test_nothing_known_is_undefined_and_bad_input_raises():
     found = cluster_share([math.nan, math.nan], clusters=None)
     assert math.isnan(found.share) and found.undefined == "every value is missing"

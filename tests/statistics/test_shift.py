@@ -9,6 +9,7 @@ from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, joint_shift, ntvd
+from equivox.statistics.nulls import null_over_clusters, null_over_responses
 
 
 def generator(seed=1):
@@ -387,3 +388,72 @@ def test_memory_stays_flat():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 150 * 2**20
+
+
+def test_permutations_are_all_counted_as_soon_as_they_are_no_more_than_are_drawn():
+    # Two clusters in each of two groups: 6 permutations.
+    groups, clusters = design(n_clusters=4)
+    exact = [
+        distribution_shift(answers(24), groups, clusters=clusters, min_count=1, n_resamples=n, rng=generator())
+        for n in (5, 6)
+    ]
+    assert [found.exact_cluster for found in exact] == [False, True]
+    assert [len(found.null_cluster) for found in exact] == [5, 6]
+
+
+def test_counts_as_large_as_16_bits_hold_and_one_more():
+    # Two clusters say x, two say y, 32,768 times each: a group can have 65,536 of a value, which 16 bits do not hold.
+    counts = np.array([[2**15, 0], [2**15, 0], [0, 2**15], [0, 2**15]])
+    null, observed, n, exact = null_over_clusters(
+        counts, np.array([0, 0, 1, 1]), None, [slice(0, 2)], n_groups=2, n_resamples=6, rng=generator()
+    )
+    assert (n, exact) == (6, True)
+    assert observed[0] == pytest.approx(100)
+    assert np.sort(null[:, 0]) == pytest.approx([0, 0, 0, 0, 100, 100])
+
+
+def test_a_value_twice_in_a_response_is_another_answer_than_once():
+    # Four responses say x, four say it twice, four say y; of every way to deal six of twelve to a group, the distances
+    # are counted here one by one.
+    kinds = np.repeat([0, 1, 2], 4)
+    said = np.array([[1, 0], [2, 0], [0, 1]])[kinds]
+    every = set()
+    for members in itertools.combinations(range(12), 6):
+        mine = np.isin(np.arange(12), members)
+        every.add(round(ntvd(np.stack([said[mine].sum(axis=0), said[~mine].sum(axis=0)])), 6))
+    rows, columns = np.repeat(np.arange(12), said.sum(axis=1)), np.concatenate([np.repeat([0, 1], row) for row in said])
+    null = null_over_responses(
+        rows, columns, np.arange(12) % 2, [slice(0, 2)], n_groups=2, n_resamples=2_000, rng=generator()
+    )
+    assert {round(value, 6) for value in null[:, 0].tolist()} == every
+
+
+def test_a_p_at_the_level_rejects_and_the_interval_says_so():
+    # Three clusters in each of two groups, all of whose answers differ: the p of 20 permutations is 2/20.
+    values = (["x"] * 9 + ["y"] + ["y"] * 9 + ["x"]) * 3
+    groups, clusters = (["a"] * 10 + ["b"] * 10) * 3, np.arange(6).repeat(10)
+    found = [
+        distribution_shift(values, groups, clusters=clusters, min_count=1, confidence=confidence, rng=generator())
+        for confidence in (0.9, 0.91)
+    ]
+    assert [one.p_cluster for one in found] == [0.1, 0.1]
+    assert found[0].ci_low > 0 == found[1].ci_low
+
+
+@pytest.mark.parametrize(("silent", "is_noted"), [(1, False), (2, True)])
+def test_an_attribute_that_one_cluster_of_a_group_answers_is_noted(silent, is_noted):
+    groups, clusters = design(n_clusters=6, responses=10)
+    hobby, mood = answers(60, seed=1), answers(60, seed=2)
+    names = [name for name in sorted(set(clusters)) if groups[clusters.index(name)] == "g0"][:silent]
+    mood = [[] if cluster in names else said for cluster, said in zip(clusters, mood, strict=True)]
+    found = joint_shift({"hobby": hobby, "mood": mood}, groups, clusters=clusters, min_count=1, rng=generator())
+    assert any("mood: a group has one cluster with an answer" in note for note in found.notes) == is_noted
+
+
+def test_answers_that_all_hold_the_same_values_are_constant_in_any_order():
+    always = [["x", "y"], ["y", "x"]] * 4
+    found = distribution_shift(always, [*"aabb"] * 2, clusters=None, min_count=1, rng=generator())
+    assert found.undefined is not None and "every answer holds the same values, 'x', 'y'" in found.undefined
+    once = [["x", "y"], ["x"], ["x", "y", "y"]] * 4
+    found = distribution_shift(once, [*"ab"] * 6, clusters=None, min_count=1, rng=generator())
+    assert found.undefined is None

@@ -1,0 +1,37 @@
+"""The annotator `rules`: the words of closed vocabularies, and what it says where there are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from equivox.annotate import Annotation, Job
+from equivox.annotate.rules import RulesAnnotator
+from equivox.tasks.vibe import TASKS
+
+ADVISORY = next(task for task in TASKS if task.name == "vibe_gender:advisory")
+
+
+def read(text: str) -> Annotation:
+    job = Job(key="k", response_key="r", task=ADVISORY.name, segment=ADVISORY.annotation.whole(text))
+    (annotation,) = RulesAnnotator().annotate([job])
+    return annotation
+
+
+def test_the_first_values_count_as_many_as_were_asked_for() -> None:
+    found = read("Try chess, hiking, yoga, pottery and swimming.")
+    assert [value.value for value in found.values if value.attribute == "hobby"] == ["chess", "hiking", "yoga"]
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "refusal"),
+    [
+        ("Try chess.", "parsed", ["no"]),
+        ("I cannot help with that, not even with chess.", "refused", ["yes"]),
+        ("Try something.", "unparsed", []),
+        (" \n", "empty", []),
+    ],
+)
+def test_every_answer_that_was_read_says_whether_it_refuses(text: str, status: str, refusal: list[str]) -> None:
+    found = read(text)
+    assert found.status == status
+    assert [value.value for value in found.values if value.attribute == "refusal"] == refusal

@@ -1,0 +1,125 @@
+"""The annotate stage: tools before the annotator, what is not asked for yet, and questions that were not answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value
+from equivox.core.files import write_table
+from equivox.core.progress import Event
+from equivox.core.segments import Segment
+from equivox.core.task import REFUSAL, Attribute
+from equivox.dataset_builders.corpus import open_corpus
+from equivox.engines import EngineIdentity
+from equivox.run.annotating import annotate, annotations_folder, run_jobs, stored_follow_ups
+from equivox.run.pipeline import execute
+from equivox.run.plan import make_plan
+from equivox.run.scoring import sample_rows, write_csv
+from equivox.run.spec import RunSpec
+from equivox.run.store import Store, annotation_schema
+from equivox.tasks.registry import resolve_tasks
+
+JOB = Attribute(name="job", asks="the job")
+
+
+class Tool:
+    """Reads `yes` and `no` as whether the text refuses, and cannot tell of anything else."""
+
+    identity: Mapping[str, Any] = {"name": "tool", "version": 1}
+
+    def read(self, segments: Sequence[Segment]) -> Iterable[Sequence[Value] | None]:
+        return [[Value("refusal", s.text, s.text)] if s.text in {"yes", "no"} else None for s in segments]
+
+
+class Noting(Annotator):
+    """An annotator that notes what it is asked, and reads nothing in it."""
+
+    identity = AnnotatorIdentity(name="noting", version="1")
+
+    def __init__(self, status: Any = "unparsed") -> None:
+        self.status, self.asked = status, list[str]()
+
+    def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
+        for job in jobs:
+            self.asked.append(job.segment.text)
+            yield job.annotated(self.status)
+
+
+def test_a_tool_goes_first_and_the_annotator_gets_what_it_cannot_tell() -> None:
+    annotator, tool = Noting(), Tool()
+    jobs = [
+        Job(key=f"{text} {alone}", response_key="r", task="t",
+            segment=Segment(name="", text=text, attributes=(JOB, REFUSAL), tool=tool, alone=alone))
+        for text in ("yes", "no", "perhaps", " ") for alone in (False, True)
+    ]  # fmt: skip
+    found = {annotation.key: annotation.status for annotation in run_jobs(jobs, annotator)}
+    both = {"yes": "refused", "no": "parsed", "perhaps": "unparsed", " ": "empty"}
+    assert found == {f"{text} {alone}": status for text, status in both.items() for alone in (False, True)}
+    # What only the tool reads is not given to the annotator.
+    assert annotator.asked == ["perhaps"]
+
+
+def test_what_was_not_asked_yet_is_missing_and_has_not_failed(tmp_path: Path) -> None:
+    (task,) = resolve_tasks("vibe_gender:advisory")
+    identity = EngineIdentity(engine="fake", model="m", revision="1")
+    plan = make_plan([task], {"crema_d": open_corpus(task.data, "sample")}, identity, limit=4)
+    write_table(tmp_path / "plan.parquet", plan.table)
+    annotate(tmp_path, [task], Noting(), engine="fake")
+    assert [row.status for row in sample_rows(tmp_path, [task], "noting")[task.name]] == ["missing"] * 4
+
+
+def test_metadata_of_some_samples_are_kept_for_them(tmp_path: Path) -> None:
+    (task,) = resolve_tasks("vibe_gender:advisory")
+    corpus = open_corpus(task.data, "sample")
+    samples = [
+        replace(sample, columns={**sample.columns, "note": "first" if place == 0 else None, "empty": None})
+        for place, sample in enumerate(corpus.samples)
+    ]
+    noted = replace(task, metadata=("note", "empty"))
+    identity = EngineIdentity(engine="fake", model="m", revision="1")
+    plan = make_plan([noted], {"crema_d": replace(corpus, samples=tuple(samples))}, identity)
+    write_table(tmp_path / "plan.parquet", plan.table)
+    annotate(tmp_path, [noted], Noting(), engine="fake")
+    rows = sample_rows(tmp_path, [noted], "noting")[task.name]
+    assert {row.sample_id: dict(row.metadata) for row in rows if row.metadata} == {
+        samples[0].sample_id: {"note": "first"}
+    }
+
+
+def test_a_failed_annotation_is_asked_again_on_request_alone(tmp_path: Path) -> None:
+    (task,) = resolve_tasks("vibe_gender:advisory")
+    execute(RunSpec(model="simulated:random", tasks=[task], output=tmp_path, data="sample", limit=4))
+    asked = []
+    for status, retry_failed in (("failed", False), ("parsed", False), ("parsed", True), ("parsed", True)):
+        annotator = Noting(status)
+        annotate(tmp_path, [task], annotator, engine="simulated", retry_failed=retry_failed)
+        asked.append(len(annotator.asked))
+    assert asked == [4, 0, 4, 0]
+    assert {row.status for row in sample_rows(tmp_path, [task], "noting")[task.name]} == {"parsed"}
+
+
+def test_a_question_that_failed_has_no_answer(tmp_path: Path) -> None:
+    with Store(annotations_folder(tmp_path, "judge"), annotation_schema()) as store:
+        for key, response, status in (("a", "", "parsed"), ("b", "", "failed"), ("c", "r", "parsed")):
+            job = Job(key=key, response_key=response, task="t", segment=Segment(name="q", text="", attributes=(JOB,)))
+            store.append(job.annotated(status).as_record())  # type: ignore[arg-type]
+    assert set(stored_follow_ups(tmp_path, "judge")) == {"a"}
+
+
+@pytest.mark.parametrize("task", ["badf_two:gender"])
+def test_rules_are_asked_no_questions_about_findings(task: str, tmp_path: Path) -> None:
+    seen: list[Event] = []
+    tasks = resolve_tasks(task)
+    execute(RunSpec(model="simulated:biased", tasks=tasks, output=tmp_path, data="sample", limit=8),
+            progress=seen.append)  # fmt: skip
+    assert {event.stage for event in seen} == {"generate", "annotate", "score"}
+
+
+def test_a_table_has_the_columns_of_all_its_rows(tmp_path: Path) -> None:
+    write_csv(tmp_path / "table.csv", [{"a": 1}, {"a": 2, "b": "x"}])
+    assert (tmp_path / "table.csv").read_text().splitlines() == ['"a","b"', "1,", '2,"x"']

@@ -1,0 +1,81 @@
+"""The manifest: what tells two runs apart, what is published of it, and what no manifest holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from equivox.core.errors import DamageError, RequestError
+from equivox.core.files import write_document
+from equivox.engines import EngineIdentity
+from equivox.engines.function import FunctionEngine
+from equivox.run.manifest import differences, new_manifest, public_manifest, read_manifest, run_identity
+from equivox.run.pipeline import execute, note_served_models
+from equivox.run.spec import RunSpec
+from equivox.tasks.registry import resolve_tasks
+
+MODEL = EngineIdentity(engine="fake", model="org/m", revision="1")
+
+
+def written(folder: Path, **command: object) -> Path:
+    identity = run_identity(engine=MODEL, tasks=(), corpora={}, limit=None, seed=0)
+    manifest = new_manifest(identity, {"model": "fake:m", "data": "sample", "annotator": "rules"} | command)
+    write_document(folder / "manifest.json", manifest)
+    return folder
+
+
+def test_differences_are_told_from_both_sides() -> None:
+    told = differences({"old": 1, "same": [1], "of": {"a": 1, "b": 2}}, {"new": 2, "same": [1], "of": {"a": 1, "c": 3}})
+    assert told == [
+        "new: None there, 2 here", "of.b: 2 there, None here", "of.c: None there, 3 here", "old: 1 there, None here",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", [".", "./", "../corpora"])
+def test_of_the_place_of_the_data_the_name_is_published(
+    data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "corpora").mkdir()
+    monkeypatch.chdir(tmp_path / "corpora")
+    manifest = read_manifest(written(tmp_path, data=data))
+    assert public_manifest(manifest)["command"]["data"] == "corpora"
+
+
+@pytest.mark.parametrize("annotator", ["../rules", "a/b", ""])
+def test_an_annotator_that_is_no_file_name_is_damage(annotator: str, tmp_path: Path) -> None:
+    with pytest.raises(DamageError, match="no file can be called after its annotator"):
+        read_manifest(written(tmp_path, annotator=annotator))
+
+
+class Served(FunctionEngine):
+    """An engine of the model org/m that says by which names it answered."""
+
+    served_as: Sequence[str] = ()
+
+
+def test_a_server_that_answers_by_the_name_it_was_asked_for_is_not_noted(tmp_path: Path) -> None:
+    engine = Served(lambda request: "A nurse.", name="org/m", revision="1")
+    written(tmp_path)
+    note_served_models(tmp_path, engine)
+    engine.served_as = ["org/m"]
+    note_served_models(tmp_path, engine)
+    assert "served_as" not in read_manifest(tmp_path)
+    engine.served_as = ["org/m", "org/m-0613"]
+    note_served_models(tmp_path, engine)
+    assert read_manifest(tmp_path)["served_as"] == ["org/m", "org/m-0613"]
+
+
+def test_a_folder_of_another_run_says_what_is_other(tmp_path: Path) -> None:
+    def run(temperature: int, name: str = "nurse") -> None:
+        engine = FunctionEngine(lambda request: "A nurse.", name=name, revision="1", settings={"heat": temperature})
+        tasks = resolve_tasks("badf_two:gender")
+        execute(RunSpec(model=name, tasks=tasks, data="sample", limit=2, output=tmp_path / "run"), engine=engine)
+
+    run(0)
+    # The setting is private: that it is another one is all that can be said.
+    with pytest.raises(RequestError, match=r"holds another run .its model had other arguments, of those that are not"):
+        run(1)
+    with pytest.raises(RequestError, match=r"holds another run .*model\.model: nurse there, chef here"):
+        run(0, "chef")
