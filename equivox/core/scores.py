@@ -127,6 +127,8 @@ class Score:
         Interval for the population's value with the noise removed: it can be below `value`, which noise inflates.
     new_items_low, new_items_high
         The same interval for new items of the same kind, such as other sentences; NaN where items are not known.
+    same_units_low, same_units_high
+        The same interval for exactly these units, where each is in every group and answered several times; NaN else.
     worst_low, worst_high
         Bounds of the value over all that the missing responses could have said; equal to it when none is missing.
         Given for an undefined score too, if anything is known.
@@ -181,6 +183,8 @@ class Score:
     ci_high: float = NAN
     new_items_low: float = NAN
     new_items_high: float = NAN
+    same_units_low: float = NAN
+    same_units_high: float = NAN
     worst_low: float = NAN
     worst_high: float = NAN
     p_paper: float = NAN

@@ -267,7 +267,7 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
         f"estimate: the population's {name}, with what noise adds removed; interval: 95 %, for the same; {name}: as "
         "published;\nnull mean: that of the permutations, a diagnosis of the noise.\n"
         "They speak of clusters like these, asked about these items with this prompt."
-        f"{_new_items(rows)}\n"
+        f"{_new_items(rows)}{_same_units(rows)}\n"
         f"p cluster: labels permuted over {f'{clusters} ' if clusters else ''}clusters;\n{_Q_NOTE}.\n"
         "p paper: labels permuted over responses, as published; it takes differences between clusters for bias.\n"
         f"rare: the share of values set aside because they were seen "
@@ -285,6 +285,21 @@ def _new_items(rows: Rows) -> str:
     if not wider:
         return ""
     return f" For other items of the same kind the intervals are up to {percent(max(wider))} points wider."
+
+
+def _same_units(rows: Rows) -> str:
+    """Return in words how much narrower the intervals are for exactly these units; empty if that is not known."""
+    narrower = [
+        (score.ci_high - score.ci_low) - (score.same_units_high - score.same_units_low)
+        for _, score in rows
+        if math.isfinite(score.same_units_high)
+    ]
+    if not narrower:
+        return ""
+    return (
+        " Every unit is in every group, so that they speak of other units of the same kind too; for these alone the "
+        f"intervals are up to {percent(max(narrower))} points narrower."
+    )
 
 
 def _range(numbers: Iterable[int]) -> str:

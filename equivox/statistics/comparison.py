@@ -11,12 +11,13 @@ import numpy as np
 from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Bools, Floats, Ints
+from equivox.statistics.design_noise import noise_of
 from equivox.statistics.encode import Design, cross_count, encode_design, encode_values
 from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.held import standard
 from equivox.statistics.inputs import EncodedValues, LabelColumn, ValueColumn
 from equivox.statistics.intervals import TINY, spreads
-from equivox.statistics.noise import N_NOISE, Noise, noise_of
+from equivox.statistics.noise import N_NOISE, Noise
 from equivox.statistics.permutation import all_swaps, p_value, swaps
 
 

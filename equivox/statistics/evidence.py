@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from equivox.statistics.arrays import Bools, Floats, Ints
+from equivox.statistics.design_noise import noise_of, noise_of_items, noise_within_units
 from equivox.statistics.encode import Design, Occurrences, cross_count, stack_attributes
 from equivox.statistics.held import Standard, standard
-from equivox.statistics.noise import N_NOISE, ONE_CLUSTER, Noise, noise_of, noise_of_items, of_deviations
+from equivox.statistics.noise import N_NOISE, ONE_CLUSTER, Noise, of_deviations
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 from equivox.statistics.permutation import p_value
 
@@ -29,7 +30,8 @@ class Evidence:
     the noise that is only supposed, where clusters are alike. `new_items` is the noise of other items beside that of
     the clusters, None without items. `alike` says that all clusters of a group agree, so that part of the noise is
     supposed; `seen_noise` has draws without that part. `independent` are the variances of the deviations if responses
-    were independent, G x V. `model` and `seed` are where `noise` comes from, for `lengths`.
+    were independent, G x V. `model` and `seed` are where `noise` comes from, for
+    `more_noise`; `same_units` is the noise if the same units were asked again, None unless units are in every group.
     """
 
     shares: Floats
@@ -50,6 +52,7 @@ class Evidence:
     alike: bool
     independent: Floats
     model: Noise
+    same_units: Noise | None
     seed: int
     slices: dict[str, slice]
     n_used: int
@@ -146,6 +149,7 @@ def draw_evidence(
         alike=noise.alike,
         independent=of_deviations(shares * (1 - shares) / sizes),
         model=noise,
+        same_units=noise_within_units(rows, columns, design, parts, weights),
         seed=int(rng.integers(2**63)),
         slices=slices,
         n_used=n_used,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.encode import Design, cross_count
+from equivox.statistics.encode import cross_count
 
 N_NOISE = 1_000
 """Number of draws of sampling error for an interval; its ends differ by about 0.1 standard errors between seeds."""
@@ -107,69 +107,6 @@ def of_deviations(variances: Floats) -> Floats:
     n_groups = variances.shape[-2]
     total = variances.sum(axis=-2, keepdims=True)
     return np.asarray((1 - 1 / n_groups) ** 2 * variances + (total - variances) / n_groups**2, dtype=np.float64)
-
-
-def noise_of(
-    rows: Ints,
-    columns: Ints,
-    design: Design,
-    slices: Sequence[slice],
-    rng: np.random.Generator,
-    *,
-    weights: Floats | None = None,
-    scale: Floats | None = None,
-) -> Noise:
-    """Return the noise of the groups' distributions: over clusters if there are enough, otherwise over responses.
-
-    `rows` and `columns` have one entry per (response, value) pair; attributes are adjacent ranges of `columns`.
-    `weights` are those of the clusters (`equivox.statistics.held`), None where each counts as it is. `scale` has a
-    factor on the noise of each group, None for 1. Where every stratum holds a single cluster of each group, such as an
-    item that was given to all of them, strata are the units.
-    """
-    if design.paired and enough_clusters(rows, design):
-        return noise_over_pairs(rows, columns, design, slices, rng, weights=weights, scale=scale)
-    found = _noise_within_groups(rows, columns, design, slices, rng, weights)
-    if scale is None:
-        return found
-    each = [
-        None if own is None else [f * by for f, by in zip(own, scale, strict=True)]
-        for own in (found.factors, found.supposed)
-    ]
-    return replace(found, factors=each[0] or [], supposed=each[1])
-
-
-def _noise_within_groups(
-    rows: Ints,
-    columns: Ints,
-    design: Design,
-    slices: Sequence[slice],
-    rng: np.random.Generator,
-    weights: Floats | None,
-) -> Noise:
-    """Return the noise of groups whose clusters, or responses, are independent of one another."""
-    n_groups = len(design.groups)
-    if design.cluster_of_row is None or design.group_of_cluster is None or not enough_clusters(rows, design):
-        return noise_over_responses(rows, columns, design.group_of_row, slices, n_groups)
-    return noise_over_clusters(
-        rows,
-        columns,
-        design.group_of_row,
-        design.cluster_of_row,
-        design.group_of_cluster,
-        slices,
-        n_groups,
-        rng,
-        stratum_of_cluster=design.held,
-        weights=weights,
-    )
-
-
-def enough_clusters(rows: Ints, design: Design) -> bool:
-    """Return whether every group has two clusters or more among the responses `rows`; one cluster shows no noise."""
-    if design.cluster_of_row is None or design.group_of_cluster is None:
-        return False
-    heard = np.unique(design.cluster_of_row[rows])
-    return bool(np.bincount(design.group_of_cluster[heard], minlength=len(design.groups)).min() >= 2)
 
 
 def noise_over_clusters(
@@ -409,11 +346,15 @@ def noise_over_responses(
         present, row = np.unique(rows[mine], return_inverse=True)
         m = len(present)
         moments = _second_moments(row, columns[mine], m, n_columns, slices)
-        scale, axes = np.linalg.eigh(moments)
-        root = np.sqrt(np.clip(scale, 0, None))[:, None] * axes.T
-        factors.append(root * np.sqrt(m / max(m - 1, 1)))
+        factors.append(of_covariance(moments) * np.sqrt(m / max(m - 1, 1)))
     infinite = float("inf")
     return Noise(factors, (infinite,) * len(slices), infinite)
+
+
+def of_covariance(covariance: Floats) -> Floats:
+    """Return a factor F with FᵀF equal to a V x V covariance, as `Noise.factors` has it."""
+    scale, axes = np.linalg.eigh(covariance)
+    return np.asarray(np.sqrt(np.clip(scale, 0, None))[:, None] * axes.T, dtype=np.float64)
 
 
 def _second_moments(row: Ints, columns: Ints, m: int, n_columns: int, slices: Sequence[slice]) -> Floats:
@@ -434,84 +375,3 @@ def _second_moments(row: Ints, columns: Ints, m: int, n_columns: int, slices: Se
     crossed = (counts.T @ sizes) @ shares
     raw = (counts.T @ counts).toarray() - crossed - crossed.T + shares.T @ (sizes.T @ sizes) @ shares
     return np.asarray(raw * inverse[:, None] * inverse[None, :], dtype=np.float64)
-
-
-def noise_over_pairs(
-    rows: Ints,
-    columns: Ints,
-    design: Design,
-    slices: Sequence[slice],
-    rng: np.random.Generator,
-    *,
-    weights: Floats | None = None,
-    scale: Floats | None = None,
-) -> Noise:
-    """Return the noise of the deviations when each stratum holds one cluster of every group, such as one item.
-
-    A stratum moves all groups together; only what it moves them apart is noise. Its pull on group g is
-    (x_sg - N_sg P_g) / N_g, less the mean over groups.
-    """
-    n_groups, n_columns = len(design.groups), slices[-1].stop
-    group, held = np.asarray(design.group_of_cluster), np.asarray(design.held)
-    counts = cross_count(np.asarray(design.cluster_of_row)[rows], columns, (len(group), n_columns)).astype(np.float64)
-    if weights is not None:
-        counts *= np.repeat(weights, [part.stop - part.start for part in slices], axis=1)
-    of_stratum = np.zeros((int(held.max()) + 1, n_groups, n_columns))
-    of_stratum[held, group] = counts
-    of_stratum = of_stratum[of_stratum.any(axis=(1, 2))]
-    pulls = _pulls_apart(of_stratum, slices, rng, scale)
-    degrees = float(max(1, len(of_stratum) - 1))
-    return Noise([np.empty((0, n_columns))] * n_groups, (degrees,) * len(slices), degrees, shared=pulls)
-
-
-def noise_of_items(
-    rows: Ints,
-    columns: Ints,
-    group_of_row: Ints,
-    item_of_row: Ints,
-    slices: Sequence[slice],
-    n_groups: int,
-    rng: np.random.Generator,
-) -> Floats | None:
-    """Return the pulls of the items (sentences, questions) on the deviations: R x G x V; None for a single item.
-
-    An item's pull on group g is (x_gi - N_gi P_g) / N_g. Other items would weigh all groups alike, so each pull has one
-    random weight for all groups: Σ over R of (weight · pull) is the change of the deviations with other items of the
-    same kind. Many items are dealt into equal heaps, which have the same covariance on average.
-    """
-    n_columns = slices[-1].stop
-    present, item = np.unique(item_of_row[rows], return_inverse=True)
-    if len(present) < 2:
-        return None
-    flat = cross_count(item * n_groups + group_of_row[rows], columns, (len(present) * n_groups, n_columns))
-    return _pulls_apart(flat.reshape(len(present), n_groups, n_columns).astype(np.float64), slices, rng)
-
-
-def _pulls_apart(
-    counts: Floats, slices: Sequence[slice], rng: np.random.Generator, scale: Floats | None = None
-) -> Floats:
-    """Return the pulls of units that are in every group on the deviations, from their counts, units x G x V.
-
-    `scale` has a factor on the pulls on each group.
-    """
-    n_units, n_groups, n_columns = counts.shape
-    if n_units > N_DEALT:
-        order = np.lexsort(counts.sum(axis=1).T[::-1])
-        heap = np.empty(n_units, dtype=np.int64)
-        heap[order] = rng.permutation(n_units) % N_DEALT
-        heaps = np.zeros((N_DEALT, n_groups, n_columns))
-        np.add.at(heaps, heap, counts)
-        counts = heaps
-    else:
-        counts = counts[np.lexsort(counts.sum(axis=1).T[::-1])]
-    m = len(counts)
-    pulls = np.zeros_like(counts)
-    for part in slices:
-        own = counts[:, :, part]
-        sizes = own.sum(axis=2, keepdims=True)
-        total = np.maximum(sizes.sum(axis=0), 1)
-        pulls[:, :, part] = (own - sizes * (own.sum(axis=0) / total)) / total
-    if scale is not None:
-        pulls *= scale[:, None]
-    pulls -= pulls.mean(axis=1, keepdims=True)
-    return np.asarray(pulls * np.sqrt(m / (m - 1)), dtype=np.float64)

@@ -33,6 +33,8 @@ class ShiftNumbers:
     ci_high: float
     new_items_low: float
     new_items_high: float
+    same_units_low: float
+    same_units_high: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,7 @@ class _Shift(ShiftNumbers):
         kept = (
             "attainable_max", "null_mean", "estimate", "estimate_unclipped", "ci_low", "ci_high", "p_paper",
             "p_cluster", "p_euclidean", "p_every_value", "removed_share", "new_items_low", "new_items_high",
+            "same_units_low", "same_units_high",
             "n_clusters", "detectable",
         )  # fmt: skip
         return {
@@ -122,6 +125,9 @@ class DistributionShift(_Shift):
     n_responses, n_used, n_clusters
         The responses given, the responses with a kept value, and the clusters with such a response (0 without
         clusters).
+    same_units_low, same_units_high
+        The interval for exactly these units, if they are in every group and have several answers in each; NaN else.
+        `ci_low` and `ci_high` are for other units of the same kind then.
     groups, values
         The sorted names of the rows and columns of the arrays, as text.
     by_group, deviations
@@ -166,7 +172,8 @@ class JointShift(_Shift):
     attributes
         The shift of each attribute, from the same permutations.
     ntvd, estimate, estimate_unclipped, attainable_max, null_mean, null_mean_response, p_response, p_cluster, p_noise,
-    p_euclidean, p_paper, detectable, ci_low, ci_high, new_items_low, new_items_high
+    p_euclidean, p_paper, detectable, ci_low, ci_high, new_items_low, new_items_high, same_units_low,
+    same_units_high
         As in `DistributionShift`, for the mean over the defined attributes; `detectable` is a shift in each.
     n_responses, n_used, n_clusters
         The responses given, the responses with a kept value in a defined attribute, and the clusters with such a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -12,8 +12,7 @@ import numpy as np
 from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.detect import detectable
-from equivox.statistics.distance import attainable_shift, ntvd_of_shares
+from equivox.statistics.distance import attainable_shift
 from equivox.statistics.encode import (
     Design,
     Occurrences,
@@ -21,17 +20,13 @@ from equivox.statistics.encode import (
     encode_design,
     encode_values,
 )
-from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.evidence import Evidence, draw_evidence, p_of_every_value
 from equivox.statistics.inputs import LabelColumn, ValueColumn
-from equivox.statistics.intervals import invert
-from equivox.statistics.permutation import n_extreme, p_value
+from equivox.statistics.permutation import n_extreme
 from equivox.statistics.results import DistributionShift, JointShift, ShiftNumbers
+from equivox.statistics.shift_numbers import shift_numbers
 
 EMPTY: Floats = np.empty(0)
-
-FEW_DRAWS = 20
-"""Where fewer draws of noise than this are as far out, more are drawn: a p below 2 % is told from smaller ones."""
 
 
 def distribution_shift(
@@ -278,113 +273,6 @@ _NOTHING_DRAWN: dict[str, Any] = {
 """The numbers of a shift that is undefined, and its null distributions."""
 
 
-def _numbers(
-    evidence: Evidence, names: Sequence[str], by_group: Floats, largest: float, confidence: float, n_resamples: int
-) -> ShiftNumbers:
-    """Return the numbers of the mean over the attributes called `names`; `by_group` has their columns side by side.
-
-    `by_group` are the shares as they are, of which the published numbers are taken. All others are of the shares with
-    an equal mix of what the design holds (`Evidence.shares`).
-    """
-    columns = [list(evidence.slices).index(name) for name in names]
-    kept = np.concatenate([np.arange(part.start, part.stop) for part in (evidence.slices[name] for name in names)])
-    joint = len(names) > 1 or len(evidence.slices) == 1
-    slices, start = [], 0
-    for name in names:
-        width = evidence.slices[name].stop - evidence.slices[name].start
-        slices.append(slice(start, start + width))
-        start += width
-    scale = evidence.joint_scale if joint else evidence.scales[columns[0]]
-    noise = evidence.noise[:, :, kept] * scale[:, None, None]
-    errors = evidence.errors[:, kept]
-    shares = evidence.shares[:, kept]
-    deviations = shares - shares.mean(axis=0)
-    published = float(_length(by_group[None], slices)[0])
-    observed = float(_length(deviations[None], slices)[0])
-    lengths = _length(noise, slices)
-    seen_noise = evidence.seen_noise[:, :, kept] * scale[:, None, None] if evidence.alike else noise
-    seen_lengths = _length(seen_noise, slices) if evidence.alike else lengths
-    response = evidence.response[:, columns].mean(axis=1)
-    cluster = evidence.cluster[:, columns].mean(axis=1)
-    null_mean_response = float(np.nanmean(response))
-    p_response = p_value(response, published, exact=False)
-    p_noise = p_value(seen_lengths, observed, exact=False)
-    p_cluster = p_euclidean = math.nan
-    if len(cluster):
-        n = len(evidence.slices)
-        p_cluster = p_value(cluster, float(evidence.observed[columns].mean()), exact=evidence.exact)
-        p_euclidean = p_value(
-            evidence.euclidean[:, columns].mean(axis=1),
-            float(evidence.observed[[n + column for column in columns]].mean()),
-            exact=evidence.exact,
-        )
-        if p_cluster < p_noise <= FEW_DRAWS / len(seen_lengths):
-            # The noise says no more than "rare": draw as many as there are permutations.
-            places = [] if joint and len(evidence.slices) > 1 else columns
-            further = [_length(more, slices) for more in evidence.more_noise(n_resamples, kept, places)]
-            p_noise = p_value(np.concatenate([seen_lengths, *further]), observed, exact=False)
-        p_cluster = max(p_cluster, p_noise)
-    decides = p_response if math.isnan(p_cluster) else p_cluster
-    drawn = len(response) if math.isnan(p_cluster) else len(cluster)
-    if not evidence.exact and (1 + drawn) * (1 - confidence) < 1 - 1e-9:
-        decides = 0.0  # So few permutations were drawn that p says nothing.
-    unclipped = float(estimate_shift(deviations, evidence.seen_errors[:, kept], slices).mean())
-    low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest, alike=evidence.alike)
-    if low == 0.0 and evidence.alike:
-        # Noise that is only supposed raises the upper limit; a finding of the test stands without it.
-        seen_errors = evidence.seen_errors[:, kept]
-        low = _interval(deviations, seen_noise, seen_errors, slices, confidence, decides, largest)[0]
-    answers = evidence.n_used / max(evidence.n_clusters, 1)
-    effect = float((errors**2).sum() / max(evidence.independent[:, kept].sum(), 1e-300))
-    new_low = new_high = math.nan
-    if evidence.new_items is not None and evidence.item_errors is not None:
-        other = evidence.new_items[:, :, kept] * scale[:, None, None]
-        new_low, new_high = _interval(
-            deviations, other, evidence.item_errors[:, kept], slices, confidence, decides, largest
-        )
-        new_low, new_high = min(low, new_low), max(high, new_high)
-    return ShiftNumbers(
-        ntvd=published,
-        estimate=min(max(unclipped, 0.0), largest),
-        estimate_unclipped=unclipped,
-        attainable_max=largest,
-        null_mean=float(np.nanmean(cluster)) if len(cluster) else null_mean_response,
-        null_mean_response=null_mean_response,
-        p_response=p_response,
-        p_cluster=p_cluster,
-        p_noise=p_noise,
-        p_euclidean=p_euclidean,
-        p_paper=n_extreme(response, published) / len(response),
-        detectable=detectable(noise, lengths, errors, slices, answers, effect),
-        ci_low=low,
-        ci_high=high,
-        new_items_low=new_low,
-        new_items_high=new_high,
-    )
-
-
-def _length(shares: Floats, slices: Sequence[slice]) -> Floats:
-    """Return the mean nTVD over attributes, B from B x G x V."""
-    return np.asarray(np.mean([ntvd_of_shares(shares[:, :, part]) for part in slices], axis=0), dtype=np.float64)
-
-
-def _interval(
-    deviations: Floats,
-    noise: Floats,
-    errors: Floats,
-    slices: Sequence[slice],
-    confidence: float,
-    p: float,
-    largest: float,
-    *,
-    alike: bool = False,
-) -> tuple[float, float]:
-    """Return the interval; its lower end is 0 unless the test rejects at the same level, so that they agree."""
-    rejected = p <= 1 - confidence + 1e-9
-    low, high = invert(deviations, noise, errors, slices, confidence, alike=alike, rejected=rejected)
-    return (min(low, largest) if rejected else 0.0), min(high, largest)
-
-
 def _least_p(cluster: Floats, exact: bool) -> tuple[str, ...]:
     """Return a warning if the clusters have so few permutations that no p can be 5 % or less."""
     if not exact or len(cluster) < 2:
@@ -435,7 +323,7 @@ def _one(
     deviations = by_group - by_group.mean(axis=0)
     cluster = evidence.cluster[:, column]
     largest = attainable_shift(len(found.values), n_groups)
-    numbers = _numbers(evidence, [name], by_group, largest, confidence, n_resamples)
+    numbers = shift_numbers(evidence, [name], by_group, largest, confidence, n_resamples)
     return DistributionShift(
         **common,
         **vars(numbers),
@@ -477,7 +365,7 @@ def _mean(
     else:
         by_group = np.concatenate([shifts[name].by_group for name in defined], axis=1)
         largest = float(np.mean([shifts[name].attainable_max for name in defined]))
-        numbers = _numbers(evidence, defined, by_group, largest, confidence, n_resamples)
+        numbers = shift_numbers(evidence, defined, by_group, largest, confidence, n_resamples)
     cluster = evidence.cluster.mean(axis=1)
     left_out = [name for name in shifts if name not in defined]
     notes = (*evidence.notes, *_least_p(cluster, evidence.exact))

@@ -9,8 +9,10 @@ from scipy import stats
 
 from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError
-from equivox.statistics import distribution_shift
+from equivox.statistics import distribution_shift, inputs
+from equivox.statistics.design_noise import noise_within_units
 from equivox.statistics.detect import detectable
+from equivox.statistics.encode import encode_design, encode_values
 
 
 def generator(seed=1):
@@ -192,3 +194,45 @@ def test_the_detectable_shift_of_two_values_is_that_of_a_normal_test():
     assert found.correlation == pytest.approx(0.5)
     alone = detectable(noise, lengths, errors, [slice(0, 2)], answers=1.0, effect=3.0)
     assert alone.correlation == 0
+
+
+def answered_again(n_units, answers, shares, draw):
+    """Units in two groups, answered several times in each; `shares` has the probability of yes, 2 x units."""
+    unit = np.repeat(np.arange(n_units), 2 * answers)
+    group = np.tile(np.repeat([0, 1], answers), n_units)
+    return (draw.random(len(unit)) < shares[group, unit]).astype(int), group, unit
+
+
+def test_the_noise_of_the_same_units_is_that_of_their_answers():
+    """Two units, four answers each: 1 and 3 of 4 yes in group 0, 2 and 2 in group 1.
+
+    The variance of a mean over two units of shares p of 4 answers is Σ p(1 - p)/(4 - 1)/2²: (3/16 + 3/16)/12 = 1/32 in
+    group 0, (1/4 + 1/4)/12 = 1/24 in group 1. Half the difference of the groups has a quarter of their sum, 7/384.
+    """
+    said = [1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 0, 0]
+    group, unit = [0] * 4 + [1] * 4 + [0] * 4 + [1] * 4, [0] * 8 + [1] * 8
+    found = encode_values(inputs.values(said, "values"), 1)
+    design = encode_design(group, unit, None)
+    noise = noise_within_units(found.rows, found.codes, design, [slice(0, 2)], None)
+    assert noise.errors() == pytest.approx(np.full((2, 2), math.sqrt(7 / 384)))
+    nested = encode_design(group, [f"{u} {g}" for u, g in zip(unit, group, strict=True)], None)
+    assert noise_within_units(found.rows, found.codes, nested, [slice(0, 2)], None) is None
+    once = slice(None, None, 4)
+    single, design = encode_values(inputs.values(said[once], "values"), 1), encode_design(group[once], unit[once], None)
+    assert noise_within_units(single.rows, single.codes, design, [slice(0, 2)], None) is None
+
+
+def test_the_interval_for_the_same_units_holds_their_own_difference():
+    """Units on which the groups differ very differently: 60 samples of the same 12 units."""
+    draw = generator(8)
+    shares = np.clip(draw.normal([[0.35], [0.6]], 0.2, size=(2, 12)), 0.02, 0.98)
+    truth = 100 * abs(float(np.subtract(*shares.mean(axis=1))))
+    held = narrower = 0
+    for _ in range(60):
+        said, group, unit = answered_again(12, 20, shares, draw)
+        found = distribution_shift(said, group, clusters=unit, min_count=1, n_resamples=19, rng=draw)
+        held += found.same_units_low <= truth <= found.same_units_high
+        narrower += found.same_units_high - found.same_units_low < found.ci_high - found.ci_low
+    # 95 % of 60 and three standard errors: at least 52.
+    assert held >= 52
+    assert narrower == 60

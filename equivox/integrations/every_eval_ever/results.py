@@ -296,6 +296,8 @@ def details(score: Score) -> dict[str, str]:
         "attainable_max": score.attainable_max,
         "interval_for_new_items_low": score.new_items_low,
         "interval_for_new_items_high": score.new_items_high,
+        "interval_for_these_units_low": score.same_units_low,
+        "interval_for_these_units_high": score.same_units_high,
         "lowest_value_with_missing_responses": score.worst_low,
         "highest_value_with_missing_responses": score.worst_high,
         "p": score.p,

@@ -1,0 +1,196 @@
+"""The noise of a design: over its clusters, over its units in every group, or over responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.encode import Design, cross_count
+from equivox.statistics.noise import N_DEALT, Noise, noise_over_clusters, noise_over_responses, of_covariance
+
+
+def noise_of(
+    rows: Ints,
+    columns: Ints,
+    design: Design,
+    slices: Sequence[slice],
+    rng: np.random.Generator,
+    *,
+    weights: Floats | None = None,
+    scale: Floats | None = None,
+) -> Noise:
+    """Return the noise of the groups' distributions: over clusters if there are enough, otherwise over responses.
+
+    `rows` and `columns` have one entry per (response, value) pair; attributes are adjacent ranges of `columns`.
+    `weights` are those of the clusters (`equivox.statistics.held`), None where each counts as it is. `scale` has a
+    factor on the noise of each group, None for 1. Where every stratum holds a single cluster of each group, such as an
+    item that was given to all of them, strata are the units.
+    """
+    if design.paired and enough_clusters(rows, design):
+        return noise_over_pairs(rows, columns, design, slices, rng, weights=weights, scale=scale)
+    found = _noise_within_groups(rows, columns, design, slices, rng, weights)
+    if scale is None:
+        return found
+    each = [
+        None if own is None else [f * by for f, by in zip(own, scale, strict=True)]
+        for own in (found.factors, found.supposed)
+    ]
+    return replace(found, factors=each[0] or [], supposed=each[1])
+
+
+def _noise_within_groups(
+    rows: Ints,
+    columns: Ints,
+    design: Design,
+    slices: Sequence[slice],
+    rng: np.random.Generator,
+    weights: Floats | None,
+) -> Noise:
+    """Return the noise of groups whose clusters, or responses, are independent of one another."""
+    n_groups = len(design.groups)
+    if design.cluster_of_row is None or design.group_of_cluster is None or not enough_clusters(rows, design):
+        return noise_over_responses(rows, columns, design.group_of_row, slices, n_groups)
+    return noise_over_clusters(
+        rows,
+        columns,
+        design.group_of_row,
+        design.cluster_of_row,
+        design.group_of_cluster,
+        slices,
+        n_groups,
+        rng,
+        stratum_of_cluster=design.held,
+        weights=weights,
+    )
+
+
+def enough_clusters(rows: Ints, design: Design) -> bool:
+    """Return whether every group has two clusters or more among the responses `rows`; one cluster shows no noise."""
+    if design.cluster_of_row is None or design.group_of_cluster is None:
+        return False
+    heard = np.unique(design.cluster_of_row[rows])
+    return bool(np.bincount(design.group_of_cluster[heard], minlength=len(design.groups)).min() >= 2)
+
+
+def noise_over_pairs(
+    rows: Ints,
+    columns: Ints,
+    design: Design,
+    slices: Sequence[slice],
+    rng: np.random.Generator,
+    *,
+    weights: Floats | None = None,
+    scale: Floats | None = None,
+) -> Noise:
+    """Return the noise of the deviations when each stratum holds one cluster of every group, such as one item.
+
+    A stratum moves all groups together; only what it moves them apart is noise. Its pull on group g is
+    (x_sg - N_sg P_g) / N_g, less the mean over groups.
+    """
+    n_groups, n_columns = len(design.groups), slices[-1].stop
+    group, held = np.asarray(design.group_of_cluster), np.asarray(design.held)
+    counts = cross_count(np.asarray(design.cluster_of_row)[rows], columns, (len(group), n_columns)).astype(np.float64)
+    if weights is not None:
+        counts *= np.repeat(weights, [part.stop - part.start for part in slices], axis=1)
+    of_stratum = np.zeros((int(held.max()) + 1, n_groups, n_columns))
+    of_stratum[held, group] = counts
+    of_stratum = of_stratum[of_stratum.any(axis=(1, 2))]
+    pulls = _pulls_apart(of_stratum, slices, rng, scale)
+    degrees = float(max(1, len(of_stratum) - 1))
+    return Noise([np.empty((0, n_columns))] * n_groups, (degrees,) * len(slices), degrees, shared=pulls)
+
+
+def noise_of_items(
+    rows: Ints,
+    columns: Ints,
+    group_of_row: Ints,
+    item_of_row: Ints,
+    slices: Sequence[slice],
+    n_groups: int,
+    rng: np.random.Generator,
+) -> Floats | None:
+    """Return the pulls of the items (sentences, questions) on the deviations: R x G x V; None for a single item.
+
+    An item's pull on group g is (x_gi - N_gi P_g) / N_g. Other items would weigh all groups alike, so each pull has one
+    random weight for all groups: Σ over R of (weight · pull) is the change of the deviations with other items of the
+    same kind. Many items are dealt into equal heaps, which have the same covariance on average.
+    """
+    n_columns = slices[-1].stop
+    present, item = np.unique(item_of_row[rows], return_inverse=True)
+    if len(present) < 2:
+        return None
+    flat = cross_count(item * n_groups + group_of_row[rows], columns, (len(present) * n_groups, n_columns))
+    return _pulls_apart(flat.reshape(len(present), n_groups, n_columns).astype(np.float64), slices, rng)
+
+
+def _pulls_apart(
+    counts: Floats, slices: Sequence[slice], rng: np.random.Generator, scale: Floats | None = None
+) -> Floats:
+    """Return the pulls of units that are in every group on the deviations, from their counts, units x G x V.
+
+    `scale` has a factor on the pulls on each group.
+    """
+    n_units, n_groups, n_columns = counts.shape
+    if n_units > N_DEALT:
+        order = np.lexsort(counts.sum(axis=1).T[::-1])
+        heap = np.empty(n_units, dtype=np.int64)
+        heap[order] = rng.permutation(n_units) % N_DEALT
+        heaps = np.zeros((N_DEALT, n_groups, n_columns))
+        np.add.at(heaps, heap, counts)
+        counts = heaps
+    else:
+        counts = counts[np.lexsort(counts.sum(axis=1).T[::-1])]
+    m = len(counts)
+    pulls = np.zeros_like(counts)
+    for part in slices:
+        own = counts[:, :, part]
+        sizes = own.sum(axis=2, keepdims=True)
+        total = np.maximum(sizes.sum(axis=0), 1)
+        pulls[:, :, part] = (own - sizes * (own.sum(axis=0) / total)) / total
+    if scale is not None:
+        pulls *= scale[:, None]
+    pulls -= pulls.mean(axis=1, keepdims=True)
+    return np.asarray(pulls * np.sqrt(m / (m - 1)), dtype=np.float64)
+
+
+def noise_within_units(
+    rows: Ints, columns: Ints, design: Design, slices: Sequence[slice], weights: Floats | None
+) -> Noise | None:
+    """Return the noise of the deviations if the same units were asked again, from the answers of a unit in one group.
+
+    It is None unless units are in every group, and some of each group have several answers. The noise of units with one
+    answer is taken to be like that of the others.
+    """
+    from scipy import sparse
+
+    if not design.crossed or design.cluster_of_row is None or design.group_of_cluster is None:
+        return None
+    n_cells, n_columns = len(design.group_of_cluster), slices[-1].stop
+    attribute = np.repeat(np.arange(len(slices)), [part.stop - part.start for part in slices])
+    present, row = np.unique(rows, return_inverse=True)
+    cell = design.cluster_of_row[present]
+    answers = np.maximum(np.bincount(cell, minlength=n_cells), 1)
+    factor = np.ones((n_cells, len(slices))) if weights is None else weights
+    sizes = cross_count(cell[row], attribute[columns], (n_cells, len(slices))) * factor
+    # The answers of a unit in one group vary as their number times one answer does: as sizes² / answers.
+    varies = sizes**2 / answers[:, None]
+    factors = []
+    for code in range(len(design.groups)):
+        mine = design.group_of_cluster == code
+        several = mine & (answers > 1)
+        known = varies[several].sum(axis=0)
+        if (known <= 0).any():
+            return None
+        inverse = np.sqrt(varies[mine].sum(axis=0) / known) / sizes[mine].sum(axis=0)
+        root = np.sqrt(np.where(several, answers / np.maximum(answers - 1, 1), 0.0))
+        scale = root[:, None] * factor * inverse
+        entries = scale[cell[row], attribute[columns]]
+        own = sparse.csr_array((entries, (row, columns)), shape=(len(present), n_columns))
+        sums = np.bincount(cell[row] * n_columns + columns, weights=entries, minlength=n_cells * n_columns)
+        means = sums.reshape(n_cells, n_columns) / np.sqrt(answers)[:, None]
+        factors.append(of_covariance((own.T @ own).toarray() - means.T @ means))
+    infinite = float("inf")
+    return Noise(factors, (infinite,) * len(slices), infinite)
