@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -219,7 +220,7 @@ def memory(model: str, count: int) -> None:
     """Print this process's peak memory after `count` requests; vLLM's own memory is in it."""
     from equivox.engines.vllm import VLLMEngine
 
-    with VLLMEngine.from_args({"model_name": model} | ARGUMENTS) as engine:
+    with closing(VLLMEngine.from_args({"model_name": model} | ARGUMENTS)) as engine:
         for _ in engine.generate(request(n, f"Tell me story number {n}.") for n in range(count)):
             pass
     sys.stdout.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10:.0f}")
@@ -233,7 +234,7 @@ def grouping(model: str) -> None:
     scattered = [(c, t) for t in range(PER_CLIP) for c in range(CLIPS)]
     arguments = ARGUMENTS | {"model_name": model, "max_num_seqs": 4, "mm_processor_cache_gb": 0.01}
     taken: dict[str, list[float]] = {"with grouping by clip": [], "without": []}
-    with VLLMEngine.from_args(arguments) as engine:
+    with closing(VLLMEngine.from_args(arguments)) as engine:
         through_engine(engine, [request(0, "Who?", clips[0], tokens=2)])
         for _ in range(5):
             for label, order in zip(taken, (grouped, scattered), strict=True):

@@ -18,15 +18,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable, shortened
 from equivox.core.media import LFS_POINTER
-from equivox.core.progress import Progress
-
-if TYPE_CHECKING:
-    import datasets
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 """Suffixes of audio files, in order of preference for a clip that exists in several formats."""
@@ -162,18 +158,6 @@ class Scan:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorpusDescription:
-    """Description of a corpus: rows by heading, and numbers of single texts whose distribution can be drawn.
-
-    `distributions` are by the name of a part of the corpus; `quantity` says what the numbers are.
-    """
-
-    rows: Sequence[Mapping[str, str]]
-    distributions: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    quantity: str = ""
-
-
 class Builder(ABC):
     """Builder that turns one corpus as distributed into clips; subclasses check and scan the source.
 
@@ -193,16 +177,6 @@ class Builder(ABC):
             raise RequestError(f"`source` must be the folder of the corpus, but {self.source} is {kind}")
         self._check_source()
         self.facts = self._facts()
-
-    @classmethod
-    def describe(
-        cls, columns: Sequence[Mapping[str, Any]], seconds: Sequence[float | None], diverse: bool, progress: Progress
-    ) -> CorpusDescription | None:
-        """Return a description of built samples; None: nothing more is described than `equivox data list` says.
-
-        `columns` and `seconds` are those of each sample; with `diverse`, texts are compared too, which is slow.
-        """
-        return None
 
     @classmethod
     def open(cls, source: Path | str, **options: Any) -> Self:
@@ -311,12 +285,6 @@ class Builder(ABC):
             named = [clip.clip_id, self.relative(clip.path), self._digests[clip.clip_id]]
             digest.update(_json([*named, clip.text, clip.speaker, dict(clip.columns)]))
         return digest.hexdigest()
-
-    def dataset(self) -> datasets.Dataset:
-        """Return the rows as a `datasets.Dataset` with encoded audio, cached on disk by `datasets`."""
-        from equivox.dataset_builders.schema import dataset
-
-        return dataset(self)
 
 
 def read_table(path: Path, required: Sequence[str], *, strip: bool = True) -> list[dict[str, str]]:

@@ -2,9 +2,8 @@
 
 Data:       a CSV with the columns path, text, speaker and any others; paths are relative to the source
             folder.
-Departs:    nothing is published about it, so only the expected counts (`expect`) can be compared.
-Cannot say: more than its table does. A column counts as demographic unless it is named as stratum or as
-            other.
+Departs:    nothing is published about it; a `facts.json` in the folder can say what is known.
+Cannot say: more than its table does. A column counts as demographic unless it is named as stratum.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from equivox.dataset_builders.base import (
     Clip,
     Column,
     CorpusFacts,
-    Role,
     Scan,
     found_instead,
     listed,
@@ -50,20 +48,18 @@ class ClipFolder(Builder):
         The folder that the paths in the table start from.
     table
         The CSV, relative to `source` or anywhere else.
-    name, title, licence
-        The name, title and licence of the corpus in builds and cards.
+    name
+        The name of the corpus in builds and cards.
     columns
         Our name → the table's name, for columns with other names there; for `path` it can also be a pattern, such as
         `speech/{domain}/{file}`.
-    demographics, strata
-        Columns to compare, and to hold equal. Without `demographics`, all further columns are demographic.
+    strata
+        Columns to hold equal; all further columns are demographic.
     values
         The values that a column can have, by our name of the column; any other value is refused. Without it, every
         value counts, except those that mean a missing one (`MISSING`).
     where
         Keep only rows with this value, or one of these values, in a column of the table.
-    expect
-        Counts to compare the table with, such as `{"clips": 24, "speakers": 19}`.
     """
 
     FACTS = CorpusFacts(
@@ -79,24 +75,15 @@ class ClipFolder(Builder):
         *,
         table: Path | str = "clips.csv",
         name: str | None = None,
-        title: str | None = None,
-        licence: str | None = None,
         columns: Mapping[str, str] | None = None,
-        demographics: Sequence[str] | None = None,
         strata: Sequence[str] = (),
         values: Mapping[str, Sequence[str]] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
-        expect: Mapping[str, int] | None = None,
     ) -> None:
         self.table = Path(source).expanduser() / Path(table).expanduser()
-        self._stated = {
-            "name": name or Path(source).resolve().name,
-            "title": title or name,
-            "licence": licence,
-            "published": dict(expect or {}),
-        }
+        self._name = name or Path(source).resolve().name
+        self._title = name or self.FACTS.title
         self._renamed = dict(columns or {})
-        self._demographics = None if demographics is None else tuple(demographics)
         self._strata = tuple(strata)
         self._values = {name: tuple(allowed) for name, allowed in (values or {}).items()}
         refuse_unusable(self.table, "table")
@@ -104,10 +91,8 @@ class ClipFolder(Builder):
             column: tuple(map(str, value)) if isinstance(value, (list, tuple)) else (str(value),)
             for column, value in (where or {}).items()
         }
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", str(self._stated["name"])):
-            raise RequestError(
-                f"`name` must be letters, digits, '.', '_' or '-', got {self._stated['name']!r}; give a `name`"
-            )
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self._name):
+            raise RequestError(f"`name` must be letters, digits, '.', '_' or '-', got {self._name!r}; give a `name`")
         super().__init__(source)
 
     def _check_source(self) -> None:
@@ -118,14 +103,12 @@ class ClipFolder(Builder):
             )
         rows = read_numbered_table(self.table, self._needed())
         self._further = self._further_columns(list(rows[0][1]) if rows else [])
-        named = {"demographics": self._demographics or (), "strata": self._strata, "values": tuple(self._values)}
-        for option, names in named.items():
-            for name in names:
-                if rows and name not in (*self._further, *(() if option == "values" else ("text",))):
-                    raise RequestError(
-                        f"`{option}` names {name!r}, which {self.table} does not have"
-                        f"{nearest(name, self._further)}; it has {', '.join(self._further) or 'none'}"
-                    )
+        for option, names in {"strata": self._strata, "values": tuple(self._values)}.items():
+            if rows and (unknown := [name for name in names if name not in self._further]):
+                raise RequestError(
+                    f"`{option}` names {unknown[0]!r}, which {self.table} does not have"
+                    f"{nearest(unknown[0], self._further)}; it has {', '.join(self._further) or 'none'}"
+                )
         self._rows = rows
 
     def _further_columns(self, header: Iterable[str]) -> dict[str, str]:
@@ -150,16 +133,15 @@ class ClipFolder(Builder):
         return [*(parts or [path]), self._from("text"), self._from("speaker"), *others, *self._where]
 
     def _facts(self) -> CorpusFacts:
-        def role(name: str) -> Role:
-            if name in self._strata:
-                return "stratum"
-            return "demographic" if self._demographics is None or name in self._demographics else "other"
-
-        stated = {key: value for key, value in self._stated.items() if value}
         columns = tuple(
-            Column(name=name, meaning=f"as in {self.table.name}", role=role(name)) for name in self._further
+            Column(
+                name=name,
+                meaning=f"as in {self.table.name}",
+                role="stratum" if name in self._strata else "demographic",
+            )
+            for name in self._further
         )
-        facts = dataclasses.replace(self.FACTS, columns=columns, **stated)  # type: ignore[arg-type]
+        facts = dataclasses.replace(self.FACTS, name=self._name, title=self._title, columns=columns)
         return facts.with_file(self.source / FACTS_FILE)
 
     def _scan(self) -> Scan:
@@ -197,14 +179,13 @@ class ClipFolder(Builder):
             "clips without a speaker (each is its own)": alone,
             **{
                 f"clips without {name} (null)": [clip.clip_id for clip in found if clip.columns[name] is None]
-                for name in (*self.facts.demographics, *self.facts.strata)
+                for name in self._further
             },
             "speakers with several values of a demographic column": _inconstant(found, self.facts.demographics),
         }
         notes = [
             f"{name} {value!r} counts as missing: {n:,} rows; if it is a value, name it in `values`"
             for (name, value), n in sorted(missing.items())
-            if name in (*self.facts.demographics, *self.facts.strata)
         ]
         if left_out:
             asked = " and ".join(f"{name} is {' or '.join(values)}" for name, values in self._where.items())

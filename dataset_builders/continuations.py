@@ -4,54 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import isnan
 from statistics import fmean
 
 from equivox.core.errors import RequestError
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.task import Column
-from equivox.dataset_builders.base import CorpusDescription
 from equivox.dataset_builders.spoken_stereoset import KINDS
 
 _NAN = float("nan")
 
 
-@dataclass(frozen=True)
-class Diversity:
-    """Average ROUGE-L of each continuation with all others: 0 means no common words, 1 the same text."""
-
-    averages: Mapping[str, float]
-
-    @property
-    def mean(self) -> float:
-        """The mean of the averages; NaN with fewer than two continuations."""
-        return fmean(self.averages.values()) if self.averages else _NAN
-
-    @property
-    def largest(self) -> float:
-        """The largest average; the paper's are all below 0.13. NaN with fewer than two continuations."""
-        return max(self.averages.values(), default=_NAN)
-
-
 def rouge_l_diversity(
     continuations: Iterable[str], *, stage: str = "ROUGE-L", progress: Progress = no_progress
-) -> Diversity:
+) -> dict[str, float]:
     """Return the average ROUGE-L (F-measure, no stemming) of each distinct continuation with every other one.
 
-    Source: arXiv 2408.07665, section 3.4, by the package rouge-score; a text that several instances share counts once.
-    `progress` is told of each continuation under the name `stage`. RequestError if rouge-score is not installed.
+    0 means no common words, 1 the same text; the paper's are all below 0.13. Of fewer than two continuations there is
+    no average. Source: arXiv 2408.07665, section 3.4, by the package rouge-score; a text that several instances share
+    counts once. `progress` is told of each continuation under the name `stage`. RequestError if rouge-score is not
+    installed.
 
     Examples
     --------
     "a b c d" and "a b": the longest common subsequence is 2, so 2 · 2 / (4 + 2); "x" has nothing in common.
 
-    >>> found = rouge_l_diversity(["a b c d", "a b", "x"])
-    >>> {text: round(value, 4) for text, value in found.averages.items()}
+    >>> {text: round(value, 4) for text, value in rouge_l_diversity(["a b c d", "a b", "x"]).items()}
     {'a b': 0.3333, 'a b c d': 0.3333, 'x': 0.0}
     """
     distinct = sorted(set(continuations))
     if len(distinct) < 2:
-        return Diversity({})
+        return {}
     score = _rouge_l()
     sums = [0.0] * len(distinct)
     for first, text in enumerate(distinct):
@@ -60,7 +44,7 @@ def rouge_l_diversity(
             sums[first] += value
             sums[second] += value
         progress(Event(stage, first + 1, len(distinct)))
-    return Diversity({text: total / (len(distinct) - 1) for text, total in zip(distinct, sums, strict=True)})
+    return {text: total / (len(distinct) - 1) for text, total in zip(distinct, sums, strict=True)}
 
 
 def _rouge_l() -> Callable[[str, str], float]:
@@ -70,20 +54,9 @@ def _rouge_l() -> Callable[[str, str], float]:
     except ImportError as error:
         raise RequestError('ROUGE-L needs rouge-score: install it with `pip install "equivox[diversity]"`') from error
 
-    split = tokenizers.DefaultTokenizer(use_stemmer=False)
-
-    class Remembering:
-        """Tokenizer that splits each text only once."""
-
-        def __init__(self) -> None:
-            self.known: dict[str, list[str]] = {}
-
-        def tokenize(self, text: str) -> list[str]:
-            if text not in self.known:
-                self.known[text] = split.tokenize(text)
-            return self.known[text]
-
-    scorer = RougeScorer(["rougeL"], tokenizer=Remembering())
+    words = tokenizers.DefaultTokenizer(use_stemmer=False)
+    words.tokenize = cache(words.tokenize)  # each text is split only once
+    scorer = RougeScorer(["rougeL"], tokenizer=words)
     return lambda first, second: float(scorer.score(first, second)["rougeL"].fmeasure)
 
 
@@ -143,8 +116,12 @@ def corpus_facts(
     seconds: Sequence[float | None],
     diverse: bool,
     progress: Progress,
-) -> CorpusDescription:
-    """Return a row of texts per domain: size, length and agreement; with `diverse` also ROUGE-L of continuations."""
+) -> tuple[list[dict[str, str]], dict[str, Sequence[float]]]:
+    """Return a row of texts per domain: size, length and agreement; with `diverse` also ROUGE-L of continuations.
+
+    `rows` and `seconds` are the columns and the length of each sample. The second is, by domain, the average ROUGE-L of
+    each continuation with all others of its domain; empty without `diverse`, because it is slow.
+    """
     lines = []
     averages: dict[str, Sequence[float]] = {}
     for domain, own in domain_statistics(rows, seconds).items():
@@ -155,11 +132,11 @@ def corpus_facts(
         line["groups"] = ", ".join(f"{group} {count:,}" for group, count in own.groups.items())
         if diverse:
             found = rouge_l_diversity(own.continuations, stage=f"ROUGE-L of {domain}", progress=progress)
-            averages[domain] = list(found.averages.values())
-            line |= {"mean ROUGE-L": _text(found.mean, 3), "largest": _text(found.largest, 3)}
+            averages[domain] = list(found.values())
+            largest = max(found.values(), default=_NAN)
+            line |= {"mean ROUGE-L": _text(_mean(averages[domain]), 3), "largest": _text(largest, 3)}
         lines.append(line)
-    quantity = "average ROUGE-L of a continuation with all others of its domain"
-    return CorpusDescription(rows=lines, distributions=averages, quantity=quantity)
+    return lines, averages
 
 
 def _text(value: float, digits: int) -> str:

@@ -34,14 +34,14 @@ class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class RelationshipForm(_Form):
+class _RelationshipForm(_Form):
     """A custom relationship: its name in the prompt, and the evaluators' question about status."""
 
     name: Text
     high_status_question: str = ""
 
 
-class ElementForm(_Form):
+class _ElementForm(_Form):
     """One narrative element and its images, one NEP each."""
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
@@ -60,8 +60,8 @@ class ElementsForm(_Form):
     """The content of the file."""
 
     names: dict[Gender, Annotated[tuple[Text, ...], Field(min_length=2)]] = {}
-    relationships: dict[str, RelationshipForm] = {}
-    elements: Annotated[tuple[ElementForm, ...], Field(min_length=1)]
+    relationships: dict[str, _RelationshipForm] = {}
+    elements: Annotated[tuple[_ElementForm, ...], Field(min_length=1)]
 
 
 class ImagePromptsForm(_Form):

@@ -10,9 +10,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -50,35 +49,6 @@ def read_image_settings(path: Path | None) -> ImageSettings:
     return ImageSettings() if path is None else read_config_file(ImageSettings, str(path), "genres")
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A missing image: its path and its prompt."""
-
-    path: Path
-    prompt: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attempt:
-    """One generated image: a line of `images.csv`."""
-
-    image: str
-    attempt: int
-    seed: int
-    cosine: float
-    kept: bool
-    prompt: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImageReport:
-    """The result of a generation: images kept now, earlier images, and images without a good enough attempt."""
-
-    kept: int
-    there: int
-    given_up: tuple[str, ...]
-
-
 class Painter(Protocol):
     """Protocol of a model that makes an image from a prompt; the same seed makes the same image."""
 
@@ -95,7 +65,7 @@ class Judge(Protocol):
         ...
 
 
-def wanted_images(builder: Genres) -> tuple[list[Wanted], int]:
+def wanted_images(builder: Genres) -> tuple[list[tuple[Path, str]], int]:
     """Return the images that a source names but lacks, with their prompts, and the number of existing images.
 
     RequestError if a missing image has no prompt.
@@ -110,7 +80,7 @@ def wanted_images(builder: Genres) -> tuple[list[Wanted], int]:
                 "model write them with `equivox data make describe`"
             )
         else:
-            wanted.append(Wanted(path, description))
+            wanted.append((path, description))
     return wanted, there
 
 
@@ -136,43 +106,39 @@ def people(genders: Sequence[str]) -> str:
 
 
 def generate_images(
-    wanted: Sequence[Wanted],
+    wanted: Sequence[tuple[Path, str]],
     painter: Painter,
     judge: Judge,
     settings: ImageSettings,
     *,
-    there: int = 0,
     progress: Progress = no_progress,
-) -> ImageReport:
-    """Make every image in `wanted`; the first attempt that reaches the threshold is kept.
+) -> list[str]:
+    """Make every image in `wanted`, given by path and prompt; return the names of those without a good enough attempt.
 
-    An image is written whole or not at all, and each attempt is logged in the same folder at once, so that a stopped
-    run resumes with the next attempt.
+    The first attempt that reaches the threshold is kept. An image is written whole or not at all, and each attempt is
+    logged in the same folder at once, so that a stopped run resumes with the next attempt.
     """
-    kept, given_up = 0, []
-    for number, want in enumerate(wanted, start=1):
-        want.path.parent.mkdir(parents=True, exist_ok=True)
-        tried = sum(attempt["image"] == want.path.name for attempt in _logged(want.path.parent / LOG))
+    given_up = []
+    for number, (path, prompt) in enumerate(wanted, start=1):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tried = sum(attempt["image"] == path.name for attempt in _logged(path.parent / LOG))
         for attempt in range(tried, settings.attempts):
-            seed = int(hashlib.sha256(f"{settings.seed}/{want.path.name}/{attempt}".encode()).hexdigest()[:8], 16)
-            image = painter.paint(want.prompt, seed)
-            cosine = judge.cosine(image, want.prompt)
+            seed = int(hashlib.sha256(f"{settings.seed}/{path.name}/{attempt}".encode()).hexdigest()[:8], 16)
+            image = painter.paint(prompt, seed)
+            cosine = judge.cosine(image, prompt)
             good = cosine >= settings.threshold
             if good:
-                partial = want.path.with_name(f".{want.path.name}.partial.png")
+                partial = path.with_name(f".{path.name}.partial.png")
                 image.save(partial, format="PNG")
-                partial.rename(want.path)
-            _log(
-                want.path.parent / LOG,
-                Attempt(image=want.path.name, attempt=attempt, seed=seed, cosine=cosine, kept=good, prompt=want.prompt),
-            )
+                partial.rename(path)
+            line = {"image": path.name, "attempt": attempt, "seed": seed, "cosine": cosine, "kept": good}
+            _log(path.parent / LOG, line | {"prompt": prompt})
             if good:
-                kept += 1
                 break
-        if not want.path.is_file():
-            given_up.append(want.path.name)
+        if not path.is_file():
+            given_up.append(path.name)
         progress(Event("images", number, len(wanted)))
-    return ImageReport(kept=kept, there=there, given_up=tuple(given_up))
+    return given_up
 
 
 def _logged(path: Path) -> Iterator[dict[str, str]]:
@@ -181,14 +147,13 @@ def _logged(path: Path) -> Iterator[dict[str, str]]:
             yield from csv.DictReader(file)
 
 
-def _log(path: Path, attempt: Attempt) -> None:
-    names = [field.name for field in fields(Attempt)]
+def _log(path: Path, attempt: Mapping[str, object]) -> None:
     new = not path.is_file()
     with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, names)
+        writer = csv.DictWriter(file, list(attempt))
         if new:
             writer.writeheader()
-        writer.writerow(vars(attempt))
+        writer.writerow(attempt)
 
 
 _EXTRA = 'images are made with diffusers; install it with `pip install "equivox[genres-images]"`'

@@ -81,23 +81,3 @@ def rows(builder: Builder) -> Iterator[tuple[Row, AudioFacts]]:
             f"{media}_problem": facts.problem,
         }
         yield row, facts
-
-
-def dataset(builder: Builder) -> datasets.Dataset:
-    """Return the rows as a `datasets.Dataset`, cached by fingerprint."""
-    import datasets
-
-    final = features(builder.facts, builder.MEDIA)
-    encoded = {"bytes": datasets.Value("binary"), "path": datasets.Value("string")}
-    rows = datasets.Dataset.from_generator(  # an Audio column would be encoded here, which needs torch
-        _plain_rows,
-        features=datasets.Features({**final, builder.MEDIA: encoded}),
-        gen_kwargs={"builder": builder},
-        fingerprint=builder.fingerprint()[:16],
-    )
-    return rows.cast(final)
-
-
-def _plain_rows(builder: Builder) -> Iterator[Row]:
-    for row, _ in rows(builder):
-        yield row

@@ -24,13 +24,11 @@ from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.media import sha256
-from equivox.core.progress import Progress
 from equivox.dataset_builders.base import (
     FACTS_FILE,
     Builder,
     Clip,
     Column,
-    CorpusDescription,
     CorpusFacts,
     Scan,
     audio_files,
@@ -157,15 +155,6 @@ class SpokenStereoSet(Builder):
         if named[0] in {column.name for column in _COLUMNS} | {"text", "audio"}:
             raise RequestError(f"{path}: a domain cannot be called {named[0]!r}; rename its column and its table")
         return _Table(named[0], path, rows)
-
-    @classmethod
-    def describe(
-        cls, columns: Sequence[Mapping[str, Any]], seconds: Sequence[float | None], diverse: bool, progress: Progress
-    ) -> CorpusDescription:
-        """Return speakers, instances, length, agreement of annotators and, with `diverse`, ROUGE-L."""
-        from equivox.dataset_builders.continuations import corpus_facts
-
-        return corpus_facts(columns, seconds, diverse, progress)
 
     def _facts(self) -> CorpusFacts:
         import dataclasses

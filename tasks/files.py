@@ -62,7 +62,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 _IDENTIFIER = r"^[a-z][a-z0-9_]{0,59}$"
 
 
-class AttributeField(BaseModel):
+class _AttributeField(BaseModel):
     """One attribute of a custom question."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -76,7 +76,7 @@ class AttributeField(BaseModel):
     favourable: list[str] = []
 
 
-class ExampleField(BaseModel):
+class _ExampleField(BaseModel):
     """One worked example of a custom question."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -85,22 +85,22 @@ class ExampleField(BaseModel):
     values: dict[str, str | list[str]]
 
 
-class QuestionField(BaseModel):
+class _QuestionField(BaseModel):
     """One custom prompt, and the annotation of its answers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=_IDENTIFIER)
     text: str = Field(min_length=1)
-    attributes: list[AttributeField] = Field(min_length=1)
+    attributes: list[_AttributeField] = Field(min_length=1)
     version: int = 1
     source: str = ""
     instructions: str = ""
-    examples: list[ExampleField] = []
+    examples: list[_ExampleField] = []
     sampling: dict[str, Any] = {}
 
 
-class TaskFile(BaseModel):
+class _TaskFile(BaseModel):
     """The fields of a task file; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -117,7 +117,7 @@ class TaskFile(BaseModel):
     blocks: Names = ()
     items: Names = ()
     prompts: Names = ()
-    questions: tuple[QuestionField, ...] = ()
+    questions: tuple[_QuestionField, ...] = ()
     card: str = ""
 
 
@@ -130,7 +130,7 @@ def load_task_file(path: Path) -> list[Task]:
         from equivox.tasks.genres_file import load_genres_file
 
         return load_genres_file(path)
-    return _tasks(read_config_file(TaskFile, str(path), "tasks"), path)
+    return _tasks(read_config_file(_TaskFile, str(path), "tasks"), path)
 
 
 def _names_genres(path: Path) -> bool:
@@ -142,7 +142,7 @@ def _names_genres(path: Path) -> bool:
         return False
 
 
-def _tasks(declared: TaskFile, path: Path) -> list[Task]:
+def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     from equivox.dataset_builders import builders
     from equivox.dataset_builders.corpus import openers
     from equivox.tasks.vibe import PROMPTS, vibe_task
@@ -185,7 +185,7 @@ def _tasks(declared: TaskFile, path: Path) -> list[Task]:
     return tasks
 
 
-def _question_task(declared: TaskFile, question: QuestionField, family: str, data: DataSource, path: Path) -> Task:
+def _question_task(declared: _TaskFile, question: _QuestionField, family: str, data: DataSource, path: Path) -> Task:
     from equivox.metrics.ntvd import METRIC
 
     where = f"task file {path}: question {question.name}"
@@ -218,7 +218,7 @@ def _question_task(declared: TaskFile, question: QuestionField, family: str, dat
     )
 
 
-def _attribute(field: AttributeField, where: str) -> Attribute:
+def _attribute(field: _AttributeField, where: str) -> Attribute:
     clash = sorted({OTHER, UNSTATED} & set(field.options))
     if clash:
         raise RequestError(f"{where}: the option {clash[0]!r} of {field.name} is always there; leave it out")
@@ -238,7 +238,7 @@ def _attribute(field: AttributeField, where: str) -> Attribute:
         raise RequestError(f"{where}: {error}") from None
 
 
-def _example(field: ExampleField, attributes: tuple[Attribute, ...], where: str) -> WorkedExample:
+def _example(field: _ExampleField, attributes: tuple[Attribute, ...], where: str) -> WorkedExample:
     """Return a worked example with values that an annotator can give; RequestError for others."""
     known = {attribute.name: attribute for attribute in (*attributes, REFUSAL)}
     for name, given in field.values.items():

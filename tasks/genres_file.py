@@ -31,7 +31,7 @@ from equivox.dataset_builders.genres import ELEMENTS, RELATIONSHIPS
 from equivox.metrics.genres.annotation.tools import ANNOTATOR, Tools
 
 
-class ToolsField(BaseModel):
+class _ToolsField(BaseModel):
     """The tools that annotate the answers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,7 +48,7 @@ class ToolsField(BaseModel):
     evaluations: int = Field(default=1, ge=1)
 
 
-class GenresFile(BaseModel):
+class _GenresFile(BaseModel):
     """The fields of the file; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,7 +58,7 @@ class GenresFile(BaseModel):
     elements: Path | None = None
     relationships: tuple[str, ...] = ()
     single: bool = False
-    tools: ToolsField = ToolsField()
+    tools: _ToolsField = _ToolsField()
     card: str = ""
 
 
@@ -66,7 +66,7 @@ def load_genres_file(path: Path) -> list[Task]:
     """Return the tasks in the file at `path`; RequestError, naming the field, for anything malformed."""
     from equivox.tasks.genres import TASKS, genres_task
 
-    declared = read_config_file(GenresFile, str(path), "tasks")
+    declared = read_config_file(_GenresFile, str(path), "tasks")
     if any(task.family == declared.name for task in TASKS):
         raise RequestError(f"task file {path}: `name` {declared.name!r} is that of built-in tasks; choose another")
     if declared.elements is not None and not declared.relationships:
@@ -81,7 +81,7 @@ def load_genres_file(path: Path) -> list[Task]:
                     f"known: {', '.join(RELATIONSHIPS)}; others need `elements`"
                 )
     table = None if declared.elements is None else path.parent / declared.elements / ELEMENTS
-    tools = Tools(**{name: getattr(declared.tools, name) for name in ToolsField.model_fields})
+    tools = Tools(**{name: getattr(declared.tools, name) for name in _ToolsField.model_fields})
     return [
         genres_task(
             declared.name,

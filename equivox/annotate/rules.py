@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from equivox.annotate import RULES
 from equivox.configs.vocabulary import load_vocabulary
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job, Status, Value
 from equivox.core.segments import Segment
@@ -31,6 +32,20 @@ def rules_read(tasks: Iterable[Task]) -> bool:
     return any(segment.tool is None for task in tasks for segment in task.annotation.asks(task))
 
 
+def is_exact(model: str, annotator: str) -> bool:
+    """Return whether an annotator cannot err: rules on the sentences of a simulated model, which they are made for.
+
+    >>> is_exact("simulated:biased", "rules"), is_exact("simulated:biased", "qwen3-8b"), is_exact("vllm:x/y", "rules")
+    (True, False, False)
+    """
+    return annotator == RULES and model.startswith("simulated:")
+
+
+def misread_by_rules(model: str, annotator: str, tasks: Iterable[Task]) -> bool:
+    """Return whether `rules` reads free answers of a model that is not simulated, in any of `tasks`."""
+    return annotator == RULES and not is_exact(model, annotator) and rules_read(tasks)
+
+
 class RulesAnnotator(Annotator):
     """Annotator that matches the vocabularies of `configs/annotators/rules.yaml`."""
 
@@ -38,9 +53,7 @@ class RulesAnnotator(Annotator):
 
     def __init__(self) -> None:
         self._vocabulary = load_vocabulary()
-        self.identity = AnnotatorIdentity(
-            name="rules", version=VERSION, settings={"vocabulary": self._vocabulary.digest}
-        )
+        self.identity = AnnotatorIdentity(name=RULES, version=VERSION, settings={"vocabulary": self._vocabulary.digest})
 
     def check(self, tasks: Sequence[Task]) -> None:
         """Raise RequestError for a task with an attribute that has no vocabulary."""

@@ -80,7 +80,10 @@ def attribute_audit(name: str, units: Sequence[Unit]) -> AttributeAudit:
     errors = Counter(
         (" + ".join(unit.agreed or ()), " + ".join(unit.given or ())) for unit in read if unit.given != unit.agreed
     )
-    by_group = {group: [u.given == u.agreed for u in read if u.group == group] for group in _groups(read)}
+    by_group = {
+        group: [u.given == u.agreed for u in read if u.group == group]
+        for group in sorted({unit.group for unit in read})
+    }
     return AttributeAudit(
         attribute=name,
         n=len(read),
@@ -96,10 +99,6 @@ def attribute_audit(name: str, units: Sequence[Unit]) -> AttributeAudit:
         unread=len(settled) - len(read),
         undefined=reason,
     )
-
-
-def _groups(units: Sequence[Unit]) -> list[str]:
-    return sorted({unit.group for unit in units})
 
 
 def _kappa(units: Sequence[Unit]) -> tuple[float, str | None]:

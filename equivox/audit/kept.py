@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -26,7 +26,7 @@ from equivox.audit.labels import (
 from equivox.audit.stored import ANSWERS, AUDIT_FILE, AUDIT_FOLDER, OF_THE_SCORE
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document, write_text
-from equivox.core.plain import as_plain, split_by
+from equivox.core.plain import split_by
 from equivox.core.scores import NAN
 from equivox.core.task import Attribute
 from equivox.run.differing import Compared
@@ -83,38 +83,13 @@ def is_judged(key: Key) -> bool:
     return any(entry.get("judged") for entry in key.values())
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckedStage:
-    """The mean of labels of one stage of the annotation, shares from 0 to 1.
-
-    `n` counts labels, `low` to `high` is a 95 % interval over them: NaN if all labels are equal or there are fewer than
-    two.
-    """
-
-    name: str
-    value: float
-    n: int
-    low: float = float("nan")
-    high: float = float("nan")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckedStages:
-    """The stages that people judged; `left_out` counts what nobody judged, by folder."""
-
-    measures: Sequence[CheckedStage]
-    left_out: Mapping[str, int]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the stages as plain JSON values; NaN becomes None."""
-        return {"measures": as_plain([vars(measure) for measure in self.measures]), "left_out": dict(self.left_out)}
-
-
-def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> CheckedStages:
+def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Return the mean precision and recall of the annotator's lists as people judge them, 0 to 1, per attribute.
 
-    Each text counts once, with the mean of its judges; the interval is over texts. `left_out` counts what nobody
-    judged. RequestError as in `score_stage`, and for a label that is no number from 0 to 1.
+    Each text counts once, with the mean of its judges. Of each measure there are `name`, `value`, the number of texts
+    `n`, and `low` to `high`, a 95 % interval over texts: NaN if all labels are equal or there are fewer than two. The
+    second counts, by folder, what nobody judged. RequestError as in `units_of`, and for a label that is no number from
+    0 to 1.
     """
     import numpy as np
 
@@ -130,9 +105,11 @@ def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> CheckedStages
     measures = []
     for name, values in by_name.items():
         low, high = mean_interval(values, rng=np.random.default_rng(0))
-        measures.append(CheckedStage(name=f"{stage}: {name}", value=fmean(values), n=len(values), low=low, high=high))
+        measures.append(
+            {"name": f"{stage}: {name}", "value": fmean(values), "n": len(values), "low": low, "high": high}
+        )
     missing = len(asked) - len(people)
-    return CheckedStages(measures=measures, left_out={folder.name: missing} if missing else {})
+    return measures, {folder.name: missing} if missing else {}
 
 
 def _share(text: str, attribute: Attribute, where: str) -> float:

@@ -94,7 +94,9 @@ class StoredAudit:
         The score's own estimate and interval are taken from the score, which may have been computed again.
         """
         found = self.corrected.get((score.task, score.attribute or ""))
-        if found is None or score.subset or not (_same(found.value, score.value)):
+        if found is None or score.subset:
+            return None
+        if found.value != score.value and not (math.isnan(found.value) and math.isnan(score.value)):
             return None
         return replace(found, estimate=score.estimate, own_low=score.ci_low, own_high=score.ci_high)
 
@@ -135,7 +137,3 @@ _NUMBERS = frozenset({"value", "estimate", "own_low", "own_high", "corrected", "
 def _percents(shares: Sequence[float]) -> str:
     low, high = math.floor(min(shares)), math.floor(max(shares))
     return f"{low} %" if low == high else f"{low} to {high} %"
-
-
-def _same(one: float, other: float) -> bool:
-    return one == other or (math.isnan(one) and math.isnan(other))

@@ -71,7 +71,7 @@ def kind_of(requests: Sequence[Request]) -> str | None:
     return next((part.kind for request in requests for part in request.media), None)
 
 
-class Body(ABC):
+class _Body(ABC):
     """A tiny model with its tokenizer; `kind` is the kind of media that it takes, None for text alone."""
 
     kind: str | None = None
@@ -113,7 +113,7 @@ class Body(ABC):
         self.tokenizer.save_pretrained(folder)
 
 
-class TextBody(Body):
+class _TextBody(_Body):
     """A Qwen2."""
 
     def _made(self) -> Any:
@@ -122,7 +122,7 @@ class TextBody(Body):
         return Qwen2ForCausalLM(Qwen2Config(**_decoder(self.tokenizer)))
 
 
-class SpeechBody(Body):
+class _SpeechBody(_Body):
     """A Qwen2-Audio."""
 
     kind = "audio"
@@ -218,7 +218,7 @@ class SpeechBody(Body):
         self._set_positions(self._positions)
 
 
-class ImageBody(Body):
+class _ImageBody(_Body):
     """A Qwen2.5-VL."""
 
     kind = "image"
@@ -296,7 +296,7 @@ class ImageBody(Body):
         self._processor.save_pretrained(folder)
 
 
-BODIES: Mapping[str | None, type[Body]] = {body.kind: body for body in (TextBody, SpeechBody, ImageBody)}
+BODIES: Mapping[str | None, type[_Body]] = {body.kind: body for body in (_TextBody, _SpeechBody, _ImageBody)}
 
 
 def joined_positions(rows: Sequence[Any], *, left: bool = False) -> Any:

@@ -156,10 +156,9 @@ def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progre
     except RunError as error:  # such as media that the engine did not use
         nothing = Estimate(value=NAN)
         finding = Finding(ARRIVAL, False, str(error))
+        condition = asked.condition
         return [
-            Line(
-                shift=shift, condition=asked.condition, planted=shift, own=nothing, measured=nothing, findings=[finding]
-            )
+            Line(shift=shift, condition=condition, planted=shift, own=nothing, measured=nothing, findings=[finding])
         ]
     direct = DirectEngine(model.folder)
     n_asked = next(score.coverage.requested for score in measured if score.is_whole)
@@ -259,13 +258,8 @@ def _spread(runs: Sequence[Sequence[Score]], task: Task) -> Estimate:
     return Estimate(value=centre, low=centre - 1.96 * error, high=centre + 1.96 * error, clusters=len(values))
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """One answer with its request. `ended`: the model ended it by itself."""
-
-    request: Request
-    text: str
-    ended: bool
+_Answer = tuple[Request, str, bool]
+"""A request, the answer to it, and whether the model ended it by itself."""
 
 
 class _Chain:
@@ -301,7 +295,7 @@ class _Chain:
             response = responses.get(request.key)
             if response is not None and response["text"]:
                 ended = response["finish_reason"] == "stop"
-                found[row["task"]].append(_Answer(request, response["text"], ended))
+                found[row["task"]].append((request, response["text"], ended))
         return found
 
     def findings(self, task: Task) -> list[Finding]:
@@ -343,13 +337,13 @@ class _Chain:
         mine, other = self._likelihoods(answers, task)
         own_mine, own_other = self._likelihoods(own, task)
         places: dict[str, list[int]] = {}
-        for place, answer in enumerate(own):
-            places.setdefault(answer.request.sample_id, []).append(place)
-        kept = [place for place, answer in enumerate(answers) if answer.request.sample_id in places]
+        for place, (request, _, _) in enumerate(own):
+            places.setdefault(request.sample_id, []).append(place)
+        kept = [place for place, (request, _, _) in enumerate(answers) if request.sample_id in places]
 
         def pairs(values: Sequence[float], drawn_values: Sequence[float]) -> tuple[list[float], list[float]]:
             return [values[place] for place in kept], [
-                mean([drawn_values[one] for one in places[answers[place].request.sample_id]]) for place in kept
+                mean([drawn_values[one] for one in places[answers[place][0].sample_id]]) for place in kept
             ]
 
         found = [drawn(*pairs(bounded(mine, own_mine), bounded(own_mine, own_mine)))] if kept else []
@@ -361,13 +355,12 @@ class _Chain:
 
     def _likelihoods(self, answers: Sequence[_Answer], task: Task) -> tuple[list[float], list[float]]:
         """Return the log-probability of each answer under its own request, and under one with another group's media."""
-        mine = self.direct.log_likelihoods([(answer.request, answer.text, answer.ended) for answer in answers])
+        mine = self.direct.log_likelihoods(answers)
         if not task.media:
             return mine, mine
         partners = self._partners(task)
         swapped = [
-            (replace(answer.request, media=partners[answer.request.sample_id]), answer.text, answer.ended)
-            for answer in answers
+            (replace(request, media=partners[request.sample_id]), text, ended) for request, text, ended in answers
         ]
         return mine, self.direct.log_likelihoods(swapped)
 
@@ -384,7 +377,7 @@ class _Chain:
     def _annotation(self, task: Task) -> Finding:
         """Compare what the annotator read with what the sentences state by their form, or else with the rules."""
         teller = SimulatedEngine.from_spec("random", [self.measured.tasks[0]])
-        texts = {answer.request.key: answer.text for answer in self.answers[task.name]}
+        texts = {request.key: text for request, text, _ in self.answers[task.name]}
         agreement: dict[str, list[int]] = {}
         rows = sample_rows(self.measured.output, [task], self.annotator)[task.name]
         for row in rows:

@@ -25,8 +25,7 @@ from equivox.cli import (
     verify_command,
     view_command,
 )
-from equivox.cli.once import Command
-from equivox.cli.options import takes_task_files
+from equivox.cli.options import Command, takes_task_files
 from equivox.cli.output import echo
 
 app = typer.Typer(

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli.label_command import label
-from equivox.cli.once import Command
-from equivox.cli.options import AuditedOption
+from equivox.cli.options import AuditedOption, Command
 from equivox.cli.output import echo
 
 app = typer.Typer(
@@ -47,6 +46,7 @@ def score_sheet(
     from equivox.cli.show import console
     from equivox.core.errors import RequestError
     from equivox.core.files import write_text
+    from equivox.core.plain import as_plain
     from equivox.report.audit_tables import audit_tables, stage_audit_table, stage_table
     from equivox.report.table import print_tables
 
@@ -54,9 +54,10 @@ def score_sheet(
     if is_judged(key):
         if annotator is not None:
             raise RequestError("`annotator` says nothing here: its answers were on the sheet; leave it out")
-        checked = score_judged(folder, key, files)
-        write_text(folder / "audit.json", json.dumps(checked.as_dict(), indent=1, ensure_ascii=False) + "\n")
-        print_tables(console(), [stage_table(checked)])
+        measures, left_out = score_judged(folder, key, files)
+        document = {"measures": as_plain(measures), "left_out": left_out}
+        write_text(folder / "audit.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        print_tables(console(), [stage_table(measures, left_out)])
         echo(f"\nStored in {folder / 'audit.json'}")
         return
     audit = score_audit(folder, files, annotator)

@@ -25,7 +25,7 @@ def calibrate(
         str,
         typer.Argument(
             metavar="ENGINE",
-            help="vllm, transformers or endpoint; model arguments follow a colon: vllm:dtype=bfloat16.",
+            help="vllm, transformers or endpoint; model arguments follow a colon: transformers:device=cuda.",
         ),
     ] = "vllm",
     task: Annotated[str, typer.Option(help="The task that the models are taught.")] = "vibe_gender:candidate",
@@ -36,7 +36,6 @@ def calibrate(
         Path | None,
         output_option("Where the runs go, which are resumed; runs/calibration/ENGINE-TASK-SEED."),
     ] = None,
-    device: Annotated[str | None, typer.Option(help="Where transformers runs the models: cuda, cpu, mps.")] = None,
     annotator: Annotated[str, typer.Option(help="The annotator to be proved with the engine.")] = "rules",
     conditions: Annotated[str, typer.Option(help="declared, text_only, silence, shuffled, or all.")] = "all",
     workers: WorkersOption = 1,
@@ -59,7 +58,7 @@ def calibrate(
     from equivox.report.calibration_page import PAGE_FILE, calibration_page, calibration_table, verdict_of
     from equivox.report.table import print_tables
 
-    scheme, arguments = _engine(engine, device)
+    scheme, arguments = _engine(engine)
     shifts = parse_shifts(shift)
     chosen = _task(task)
     settings = Settings(
@@ -98,7 +97,7 @@ def calibrate(
     return EXIT_DONE if lines and all(line.passed for line in lines) else EXIT_INCOMPLETE
 
 
-def _engine(named: str, device: str | None) -> tuple[str, dict[str, Any]]:
+def _engine(named: str) -> tuple[str, dict[str, Any]]:
     """Return the scheme of an engine and its model arguments; RequestError for one that cannot be calibrated."""
     from equivox.engines.model_args import parse_model_args
 
@@ -111,10 +110,6 @@ def _engine(named: str, device: str | None) -> tuple[str, dict[str, Any]]:
     arguments = parse_model_args(rest) if rest else {}
     if "model_name" in arguments and scheme != "endpoint":
         raise RequestError("`engine` runs the calibration models; leave out model_name")
-    if device is not None:
-        if scheme != "transformers":
-            raise RequestError(f"`device` is an option of transformers; {scheme} has settings of its own, leave it out")
-        arguments = {**arguments, "device": device}
     return scheme, arguments
 
 

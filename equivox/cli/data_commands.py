@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from equivox.cli import hub_commands, make_command
-from equivox.cli.once import Command
-from equivox.cli.options import data_option, output_option
+from equivox.cli.options import Command, data_option, output_option
 from equivox.cli.output import echo
 
 if TYPE_CHECKING:
@@ -53,7 +52,8 @@ def _describe(corpus: str, data: str, figure: Path | None) -> None:
     from equivox.core.errors import RequestError, nearest
     from equivox.core.files import refuse_unusable
     from equivox.core.task import DataSource
-    from equivox.dataset_builders import builders
+    from equivox.dataset_builders import SpokenStereoSet, builders
+    from equivox.dataset_builders.continuations import corpus_facts
     from equivox.dataset_builders.corpus import open_corpus
     from equivox.report.table import Table, print_tables
 
@@ -63,20 +63,20 @@ def _describe(corpus: str, data: str, figure: Path | None) -> None:
     known = builders()
     if corpus not in known:
         raise RequestError(f"unknown corpus {corpus!r}{nearest(corpus, known)}; `equivox data list` names all")
+    if not issubclass(known[corpus], SpokenStereoSet):
+        raise RequestError(f"nothing describes the corpus {corpus!r} further than `equivox data list` does")
     samples = open_corpus(DataSource(corpus=corpus), data).samples
     with progress_bars(quiet=False) as progress:
         columns_of, seconds = [s.columns for s in samples], [s.duration_s for s in samples]
-        found = known[corpus].describe(columns_of, seconds, figure is not None, progress)
-    if found is None:
-        raise RequestError(f"nothing describes the corpus {corpus!r} further than `equivox data list` does")
-    lines = found.rows
+        lines, averages = corpus_facts(columns_of, seconds, figure is not None, progress)
     columns = list(lines[0]) if lines else []
     align = "".join("l" if name in {columns[0], "groups"} else "r" for name in columns)
     print_tables(console(), [Table(columns=columns, align=align, rows=[list(line.values()) for line in lines])])
     if figure is not None:
         from equivox.report.figures import draw_histograms
 
-        write_figure(figure, draw_histograms(found.distributions, found.quantity))
+        quantity = "average ROUGE-L of a continuation with all others of its domain"
+        write_figure(figure, draw_histograms(averages, quantity))
 
 
 @app.command(cls=Command)
@@ -152,16 +152,9 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
     settings = read_image_settings(settings_file)
     wanted, there = wanted_images(builder)
     with progress_bars(quiet=False) as progress:
-        made = generate_images(
-            wanted,
-            SdxlPainter(settings),
-            ClipJudge(settings),
-            settings,
-            there=there,
-            progress=progress,
-        )
-    echo(f"images: {made.there} were there, {made.kept} made, {len(made.given_up)} given up")
-    for name in made.given_up[:20]:
+        given_up = generate_images(wanted, SdxlPainter(settings), ClipJudge(settings), settings, progress=progress)
+    echo(f"images: {there} were there, {len(wanted) - len(given_up)} made, {len(given_up)} given up")
+    for name in given_up[:20]:
         echo(f"  {name}: no attempt reached a cosine of {settings.threshold:g}; give it another prompt")
 
 

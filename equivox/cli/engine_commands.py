@@ -98,7 +98,7 @@ def _show_dry_run(spec: RunSpec) -> int:
 def _rules_if_they_can(model: str, tasks: "Sequence[Task]") -> str:
     """Return `rules`, the annotator when none is named; RequestError where they cannot read what `model` answers."""
     from equivox.annotate import RULES
-    from equivox.compare.runs import misread_by_rules
+    from equivox.annotate.rules import misread_by_rules
     from equivox.engines import engine_of, model_label
 
     engine_of(model)  # an unknown model is the first thing to say
@@ -113,8 +113,7 @@ def _rules_if_they_can(model: str, tasks: "Sequence[Task]") -> str:
 
 def rules_warning(model: str, annotator: str, tasks: "Sequence[Task]") -> str:
     """Return a warning if `rules` will read free text of a model that is not simulated, else an empty text."""
-    from equivox.annotate.rules import FOR_SIMULATED
-    from equivox.compare.runs import misread_by_rules
+    from equivox.annotate.rules import FOR_SIMULATED, misread_by_rules
     from equivox.engines import model_label
 
     misread = misread_by_rules(model, annotator, tasks)

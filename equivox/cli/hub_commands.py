@@ -27,7 +27,7 @@ def push(
     """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
     from equivox.cli.show import believe_all, progress_bars
     from equivox.core.errors import RequestError
-    from equivox.integrations.hub.dataset_folder import write_dataset
+    from equivox.integrations.hub.dataset_folder import is_restricted, write_dataset
     from equivox.integrations.hub.remote import check_repo, upload
     from equivox.integrations.hub.run_folder import is_run, write_run
 
@@ -40,12 +40,11 @@ def push(
         configs = write_run(Path(name), folder, repo=repo)
     else:
         with progress_bars(quiet=False) as progress:
-            written = write_dataset(name, data, folder, repo=repo, progress=progress)
-        configs = dict(written.rows)
-        gated = written.restricted
-        if public and written.facts.licence_id == "unknown":
+            configs, facts = write_dataset(name, data, folder, repo=repo, progress=progress)
+        gated = is_restricted(facts)
+        if public and facts.licence_id == "unknown":
             raise RequestError(
-                f"the licence of {name} is not known ({written.facts.licence}), so it is not made public; "
+                f"the licence of {name} is not known ({facts.licence}), so it is not made public; "
                 "leave out `--public`, or state `licence` and `licence_id` in facts.json beside its source"
             )
     for config, rows in configs.items():
@@ -56,7 +55,7 @@ def push(
     if not send:
         echo(f"Nothing was uploaded; add --push to send this to {repo}.")
         return EXIT_DONE
-    done = upload(
+    url = upload(
         folder,
         repo,
         repo_type="dataset",
@@ -66,7 +65,7 @@ def push(
         create_repo=True,
         replaces=("data/*", "responses/*", "annotations/*", "tables*", "tasks/*", "scores*.json"),
     )
-    echo(f"Uploaded: {done.url}")
+    echo(f"Uploaded: {url}")
     return EXIT_DONE
 
 
@@ -113,26 +112,26 @@ def submit(
         data=data,
         details=details,
     )
-    submission = write_submission(wish)
-    for task_id, value in submission.values.items():
+    values, left_out, marked = write_submission(wish)
+    for task_id, value in values.items():
         echo(f"  {task_id}: {value:.4g}")
-    for task_id, reason in submission.left_out.items():
+    for task_id, reason in left_out.items():
         echo(f"  {task_id}: left out, {reason}")
-    for name, reason in submission.marked.items():
+    for name, reason in marked.items():
         echo(f"Marked {name}: {reason}.")
-    show_files(submission.folder)
+    show_files(wish.output)
     if not send:
         echo(f"Nothing was uploaded; add --push to open a pull request on {model_repo}.")
         return EXIT_DONE
-    done = upload(
-        submission.folder / RESULTS,
+    url = upload(
+        wish.output / RESULTS,
         model_repo,
         repo_type="model",
         path_in_repo=RESULTS,
         message="Add equivox evaluation results",
         pull_request=True,
     )
-    echo(f"Pull request: {done.url}")
+    echo(f"Pull request: {url}")
     return EXIT_DONE
 
 

@@ -18,7 +18,7 @@ from equivox.cli.options import (
     opened,
     output_option,
 )
-from equivox.cli.output import echo
+from equivox.cli.output import echo, opens
 from equivox.core.errors import RequestError
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ def label(
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open a browser.")] = True,
 ) -> None:
     """Label answers in the browser, one a screen: saved at once, by several people without sight of each other."""
-    import webbrowser
-
     from equivox.audit.drawing import draw_sheet, drawn_counts
     from equivox.audit.folder import SHEET_FILE, LabelFolder
     from equivox.audit.sheet import refuse_used, write_sheet
@@ -79,11 +77,7 @@ def label(
     if adjudicate and len(labels.people()) < 2:
         raise RequestError(f"`adjudicate` needs the labels of two people, {folder} has {len(labels.people())}")
 
-    def ready(address: str) -> None:
-        echo(f"{address}  (Ctrl-C ends it; labels are saved in {folder})")
-        if browser:
-            webbrowser.open(address)
-
+    ready = opens(f"Ctrl-C ends it; labels are saved in {folder}", browser=browser)
     serve_desk(Desk(labels, adjudicate=adjudicate), host=host, port=port, ready=ready)
     _tell(labels)
 

@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from equivox.core.errors import RequestError
 from equivox.run.spec import SCORING_HELP, TYPED
+
+
+class Command(TyperCommand):
+    """A command that refuses an option given twice, but for those that are meant to be repeated.
+
+    Without it the last would win, and the first be lost without a word.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return what the options leave of the arguments; a usage error for an option given twice."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter, times in Counter(given).items():
+            if times > 1 and parameter.param_type_name == "option" and not parameter.multiple:
+                ctx.fail(f"{parameter.opts[0]} is given twice; give it once")
+        return super().parse_args(ctx, args)
 
 
 def data_option(help: str) -> Any:
@@ -37,10 +54,6 @@ def opened(folder: Path | None) -> Path | None:
     return folder
 
 
-def _all_opened(folders: list[Path] | None) -> list[Path]:
-    return [folder for folder in folders or () if opened(folder)]
-
-
 def _runs_opened(named: list[Path]) -> list[Path]:
     """Return the folders among `named`; of task files the code is known afterwards."""
     from equivox.tasks.registry import is_task_file
@@ -49,7 +62,7 @@ def _runs_opened(named: list[Path]) -> list[Path]:
     if not folders:
         raise RequestError(f"no run is named, only {named[0]}; name the folder of a run before it")
     _give([path for path in named if path not in folders])
-    return _all_opened(folders)
+    return [folder for folder in folders if opened(folder)]
 
 
 def _give(files: list[Path] | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.text import visible
@@ -19,6 +20,18 @@ def echo(text: str = "") -> None:
     print(visible(text))
 
 
+def opens(note: str, *, browser: bool) -> Callable[[str], None]:
+    """Return a function that prints the address of a page with a note and, with `browser`, opens it."""
+    import webbrowser
+
+    def ready(address: str) -> None:
+        echo(f"{address}  ({note})")
+        if browser:
+            webbrowser.open(address)
+
+    return ready
+
+
 def echo_error(text: str) -> None:
     """Print a line on stderr."""
     print(visible(" ".join(text.split())), file=sys.stderr)
@@ -29,7 +42,7 @@ def console() -> Console:
     from rich.console import Console
     from rich.text import Text
 
-    class Visible(Console):
+    class _Visible(Console):
         def print(self, *objects: Any, **options: Any) -> None:
             """Print objects; texts are made visible first."""
             super().print(*(_shown(one) for one in objects), **options)
@@ -39,4 +52,4 @@ def console() -> Console:
             return visible(one)
         return Text(visible(one.plain), style=one.style) if isinstance(one, Text) else one
 
-    return Visible(highlight=False, width=_WIDTH)
+    return _Visible(highlight=False, width=_WIDTH)

@@ -21,7 +21,7 @@ OPEN_VALUES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Assumed:
+class _Assumed:
     """What a user states of a design; a number that is None is the task's.
 
     `correlation` is that within a cluster beyond its group, `level` that of the test, and `power` the share of
@@ -70,7 +70,7 @@ def power(
     from equivox.statistics import minimum_detectable_shift, required_clusters
 
     typed = {} if assumed is None else parse_model_args(assumed, what="design")
-    given = Assumed(**checked_fields(Assumed, typed, what="design"))
+    given = _Assumed(**checked_fields(_Assumed, typed, what="design"))
     if task is not None:
         design, attributes = _design_of(_one_task(task), data, given.values)
     elif None in (given.clusters, given.responses, given.groups):

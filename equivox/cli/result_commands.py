@@ -56,16 +56,16 @@ def compare(
     believe_all(runs)
     comparison = open_comparison(runs)
     beside = [] if published is None else published_totals(comparison.runs, published, fixed=fixed)
-    favourable = impacts(comparison.runs)
+    favourable, without = impacts(comparison.runs)
     named = [(run.model, run.folder) for run in comparison.runs]
     metrics = {metric.name: metric for metric in comparison.metrics.values()}
     overlaps = [o for metric in metrics.values() if metric.overlap is not None for o in metric.overlap(named)]
     judged = judge(comparison, n_resamples=resamples)
-    impact_shown = side_by_side_tables(favourable)
+    impact_shown = side_by_side_tables(favourable, without)
     if csv is not None:
         kinds = split_by(overlaps, lambda overlap: overlap.findings)
         shared = {f"{findings}_overlap": [vars(entry) for entry in kind] for findings, kind in kinds.items()}
-        ratios = {"impact": [row for found in favourable.found for row in impact_records(found)]}
+        ratios = {"impact": [row for found in favourable for row in impact_records(found)]}
         for name, records in {**comparison_records(comparison), **judged_records(judged), **shared, **ratios}.items():
             if records:
                 write_text(csv / f"{name}.csv", as_csv(records))

@@ -24,8 +24,8 @@ from equivox.run.annotating import annotations_folder, annotators_of, count_anno
 from equivox.run.live import SILENT_S, Live, read_live
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import count_failures
+from equivox.run.speed import read_usage
 from equivox.run.status import count_requests
-from equivox.run.usage import read_usage
 
 __all__ = [
     "believe_all",

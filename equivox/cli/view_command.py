@@ -41,18 +41,11 @@ def view(
 
 
 def _serve(runs: list[Path], data: str | None, host: str, port: int, *, browser: bool) -> int:
-    import webbrowser
-
     from equivox.cli import EXIT_DONE
-    from equivox.cli.output import echo
+    from equivox.cli.output import opens
     from equivox.report.view.server import serve
 
-    def ready(address: str) -> None:
-        echo(f"{address}  (Ctrl-C ends it)")
-        if browser:
-            webbrowser.open(address)
-
-    serve(runs, data=data, host=host, port=port, ready=ready)
+    serve(runs, data=data, host=host, port=port, ready=opens("Ctrl-C ends it", browser=browser))
     return EXIT_DONE
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from equivox.compare.pairs import (
     OVERALL,
     OpenedRun,
     PairedTest,
-    aligned,
     averaged_scores,
     empty_test,
     paired_generator,
@@ -19,39 +18,31 @@ from equivox.compare.pairs import (
     unscored,
     with_q,
 )
-from equivox.core.metric import Measure, PairedTask
+from equivox.core.metric import Measure
 from equivox.core.scores import Score
 from equivox.core.variants import SHUFFLED, declared_name
 
+ConditionTest = tuple[str, PairedTest]
+"""A model, and the test of its score with the person's voice or face against its score without.
 
-@dataclass(frozen=True)
-class ConditionTest:
-    """Test of one model's score with the person's voice or face against its score without.
-
-    `test` is a paired test whose two sides, `model_a` and `model_b`, are the declared condition and the other one; its
-    q is over all such tests that are shown together. A positive `further` means that bias is larger with the person.
-    """
-
-    model: str
-    test: PairedTest
+The two sides of the paired test, `model_a` and `model_b`, are the declared condition and the other one; its q is over
+all such tests that are shown together. A positive `further` means that bias is larger with the person."""
 
 
-def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[ConditionTest]:
+def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[ConditionTest]:
     """Return the tests between the declared condition and every other one that a run has, but for shuffled groups.
 
     A pair that is not tested is returned with the reason. Empty if no run has a task in two conditions. The unit is
     the cluster: both conditions ask about the same samples, and whole clusters are exchanged.
     """
     found = [
-        ConditionTest(one.run.model, test)
-        for one in opened
-        for test in (*_tests(one, n_resamples, seed), *_overall(one, n_resamples, seed))
+        (one.run.model, test) for one in opened for test in (*_tests(one, n_resamples), *_overall(one, n_resamples))
     ]
-    q = with_q([entry.test for entry in found], "models × tasks × measures × conditions")
-    return [replace(entry, test=test) for entry, test in zip(found, q, strict=True)]
+    q = with_q([test for _, test in found], "models × tasks × measures × conditions")
+    return [(model, test) for (model, _), test in zip(found, q, strict=True)]
 
 
-def _tests(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
+def _tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     whole = {(score.task, score.name): score for score in one.run.scores if score.is_whole}
     for (task, name), other in whole.items():
         declared, at, condition = task.partition("@")
@@ -62,10 +53,10 @@ def _tests(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
         if ":" not in declared:
             tasks = [(declared_name(member), member) for member in tasks_of(one, task)]
         pairs = [(a, b, mine, other) for a, b in tasks]
-        yield _tested(one, measure, _between(mine, other, declared), pairs, n_resamples, [seed, task])
+        yield _tested(one, measure, _between(mine, other, declared), pairs, n_resamples, [0, task])
 
 
-def _overall(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
+def _overall(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     """Yield the tests of the mean over all tasks of a family, for the measures that have one."""
     every = averaged_scores(one.run)
     for (family, dimension, name), others in every.items():
@@ -84,7 +75,7 @@ def _overall(one: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest
         if len(pairs) < max(len(mine), len(others)):
             yield replace(test, undefined="the two conditions do not have the same tasks")
         elif measure is not None:
-            yield _tested(one, measure, test, pairs, n_resamples, [seed, family, dimension])
+            yield _tested(one, measure, test, pairs, n_resamples, [0, family, dimension])
 
 
 def _between(mine: Score, other: Score, task: str) -> PairedTest:
@@ -99,16 +90,12 @@ def _tested(
     test: PairedTest,
     pairs: Sequence[tuple[str, str, Score, Score]],
     n_resamples: int,
-    seed: Sequence[Any],
+    named: Sequence[Any],
 ) -> PairedTest:
     if one.unreadable:
         return replace(test, undefined=one.unreadable)
-    tasks = []
-    for a, b, mine, other in pairs:
-        if reason := unscored(((a, mine), (b, other))):
-            return replace(test, undefined=reason)
-        both = aligned(one.asked[a].samples, one.asked[b].samples)
-        if isinstance(both, str):
-            return replace(test, undefined=both.replace("two runs", "two conditions"))
-        tasks.append(PairedTask(one.asked[a].task, *both, mine, other))
-    return paired_result(test, measure, tasks, n_resamples, paired_generator("conditions", *seed, measure.name))
+    if reason := unscored([named_score for a, b, mine, other in pairs for named_score in ((a, mine), (b, other))]):
+        return replace(test, undefined=reason)
+    asked = [(one.asked[a], one.asked[b], mine, other) for a, b, mine, other in pairs]
+    rng = paired_generator("conditions", *named, measure.name)
+    return paired_result(test, measure, asked, n_resamples, rng, what="conditions")

@@ -132,7 +132,6 @@ def gate(
     *,
     overall: bool = False,
     min_coverage: float = MIN_COVERAGE,
-    n_resamples: int = 10_000,
 ) -> Gate:
     """Return the checks of the run in `new` against the one in `baseline`, and against absolute limits.
 
@@ -151,16 +150,17 @@ def gate(
     known = {score.name for run in comparison.runs for score in _checked(run)}
     for name in {*limits.margin, *limits.most} - {""}:
         if name not in known:
-            raise RequestError(f"no checked number is called {name!r}{nearest(name, known)}; known: {_listed(known)}")
+            there = ", ".join(sorted(known)) or "none"
+            raise RequestError(f"no checked number is called {name!r}{nearest(name, known)}; known: {there}")
     checks = _absolute(first, limits, min_coverage) if limits.most and not overall else []
     if baseline is not None and limits.margin:
-        checks += _relative(comparison, limits, overall, min_coverage, n_resamples)
+        checks += _relative(comparison, limits, overall, min_coverage)
     if not checks:
         raise RequestError(
             f"{new} has no number that a limit could hold for"
             + (": a mean over tasks needs two tasks of a family; leave out `--overall`" if overall else "")
         )
-    return Gate(first.model, [*checks, *_losses(comparison, limits, n_resamples)])
+    return Gate(first.model, [*checks, *_losses(comparison, limits)])
 
 
 def _refuse_no_limits(limits: Limits, baseline: Path | None) -> None:
@@ -171,10 +171,6 @@ def _refuse_no_limits(limits: Limits, baseline: Path | None) -> None:
     for name, limit in (*limits.margin.items(), *limits.most.items()):
         if not math.isfinite(limit) or limit < 0:
             raise RequestError(f"a limit must be 0 or more, got {limit:g}{f' for {name}' if name else ''}")
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "none"
 
 
 def _checked(run: ComparedRun) -> list[Score]:
@@ -239,12 +235,10 @@ def _decided(low: float, high: float, limit: float) -> Outcome:
     return "worse" if low > limit else "inconclusive"
 
 
-def _relative(
-    comparison: Comparison, limits: Limits, overall: bool, min_coverage: float, n_resamples: int
-) -> list[Check]:
+def _relative(comparison: Comparison, limits: Limits, overall: bool, min_coverage: float) -> list[Check]:
     new, old = comparison.runs
     unlike = unlike_settings(new.folder, old.folder)
-    tests = {(test.task, test.metric): test for test in paired_tests(open_runs(comparison), n_resamples=n_resamples)}
+    tests = {(test.task, test.metric): test for test in paired_tests(open_runs(comparison))}
     lacking: dict[tuple[str, str], str] = {}
     wanted: dict[tuple[str, str], Score] = {}
     for run, other in ((old, new), (new, old)):
@@ -316,7 +310,7 @@ def _distance(known: float, value: float, measure: Measure | None) -> float:
     return abs(value - measure.no_bias)
 
 
-def _losses(comparison: Comparison, limits: Limits, n_resamples: int) -> list[Check]:
+def _losses(comparison: Comparison, limits: Limits) -> list[Check]:
     """Return the checks of refusals, failures and unannotated answers: against a limit, and against the baseline."""
     new = comparison.runs[0]
     found = []
@@ -325,7 +319,7 @@ def _losses(comparison: Comparison, limits: Limits, n_resamples: int) -> list[Ch
         if most is not None and score.role in ("refusal", "loss") and not score.subset and score.defined:
             found.append(_absolute_loss(score, most))
     if len(comparison.runs) > 1 and limits.margin:
-        changes = loss_changes(*open_runs(comparison), n_resamples=n_resamples)
+        changes = loss_changes(*open_runs(comparison))
         found += [_changed_loss(change, comparison.runs[1].model) for change in changes]
     return found
 

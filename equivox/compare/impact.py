@@ -92,7 +92,6 @@ def impact(
     by: Sequence[str] = (),
     favourable: Mapping[str, Sequence[str]] | None = None,
     annotator: str | None = None,
-    min_known: float = 0.8,
 ) -> Impact:
     """Return the impact ratios of the run in `folder`.
 
@@ -107,8 +106,6 @@ def impact(
         Attribute → favourable values, in place of those that the tasks declare.
     annotator
         The annotator whose annotations count; the run's own by default.
-    min_known
-        The share of answers that must be known in every group.
 
     Raises
     ------
@@ -142,7 +139,7 @@ def impact(
         left_out=manifest.get("samples_without_group", {}),
         marks=ComparedRun(model, folder, reader, (), audits=stored_audits(folder, reader)).marks,
         tables=tuple(
-            _table(task, samples[task.name], attribute, columns, min_known)
+            _table(task, samples[task.name], attribute, columns)
             for task in used
             for attribute in asked[task.name]
             if attribute.favourable
@@ -151,19 +148,11 @@ def impact(
     )
 
 
-@dataclass(frozen=True)
-class Impacts:
-    """The impact ratios of several runs, by the values that their tasks declare as favourable.
+def impacts(runs: Sequence[ComparedRun]) -> tuple[list[Impact], list[str]]:
+    """Return the impact ratios of the runs whose tasks declare favourable values, under the runs' names.
 
-    `missing` says of each run without ratios why it has none; a run whose tasks declare no such values is in neither.
+    The second says of each run without ratios why it has none; a run whose tasks declare no such values is in neither.
     """
-
-    found: tuple[Impact, ...]
-    missing: tuple[str, ...]
-
-
-def impacts(runs: Sequence[ComparedRun]) -> Impacts:
-    """Return the impact ratios of the runs whose tasks declare favourable values, under the runs' names."""
     found, missing = [], []
     for run in runs:
         if not any(attribute.favourable for task in run.tasks for attribute in task.attributes):
@@ -172,7 +161,7 @@ def impacts(runs: Sequence[ComparedRun]) -> Impacts:
             found.append(replace(impact(run.folder, annotator=run.annotator), model=run.model))
         except RequestError as error:
             missing.append(f"{run.model} has no impact ratios: {error}")
-    return Impacts(tuple(found), tuple(missing))
+    return found, missing
 
 
 def _with(attribute: Attribute, favourable: Mapping[str, Sequence[str]]) -> Attribute:
@@ -186,7 +175,7 @@ def _groupings(columns: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [*((column,) for column in columns), *([columns] if len(columns) > 1 else [])]
 
 
-def _table(task: Task, samples: Samples, attribute: Attribute, by: tuple[str, ...], min_known: float) -> ImpactTable:
+def _table(task: Task, samples: Samples, attribute: Attribute, by: tuple[str, ...]) -> ImpactTable:
     import numpy as np
 
     from equivox.statistics import impact_ratios
@@ -202,7 +191,6 @@ def _table(task: Task, samples: Samples, attribute: Attribute, by: tuple[str, ..
         verdicts[placed],
         groups=list(groups[placed]),
         clusters=samples.clusters.take(placed),
-        min_known=min_known,
     )
     return ImpactTable(
         task=task.name,

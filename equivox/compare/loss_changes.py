@@ -57,7 +57,7 @@ def _gap(shares: Mover) -> float:
     return shares.high_share - shares.low_share
 
 
-def loss_changes(new: OpenedRun, old: OpenedRun, *, n_resamples: int = 10_000) -> list[LossChange]:
+def loss_changes(new: OpenedRun, old: OpenedRun) -> list[LossChange]:
     """Return the changes of every task that both runs asked alike, and of every way that one of them lost answers.
 
     Each sample of both runs is lost in both, in neither, or in one of them; the test asks whether that depends on the
@@ -73,7 +73,7 @@ def loss_changes(new: OpenedRun, old: OpenedRun, *, n_resamples: int = 10_000) -
         both = aligned(asked.samples, theirs.samples)
         if isinstance(both, str):
             continue
-        changes = [_change(asked, *both, attribute, n_resamples) for attribute in LOST]
+        changes = [_change(asked, *both, attribute) for attribute in LOST]
         found += [change for change in changes if change is not None]
     tests: Mapping[str, float] = {str(place): change.p for place, change in enumerate(found)}
     if not tests or all(map(math.isnan, tests.values())):
@@ -82,7 +82,7 @@ def loss_changes(new: OpenedRun, old: OpenedRun, *, n_resamples: int = 10_000) -
     return [replace(change, q=q[str(place)]) for place, change in enumerate(found)]
 
 
-def _change(asked: Asked, new: Samples, old: Samples, attribute: str, n_resamples: int) -> LossChange | None:
+def _change(asked: Asked, new: Samples, old: Samples, attribute: str) -> LossChange | None:
     from equivox.statistics import distribution_shift
 
     lost, kept = LOST[attribute]
@@ -103,7 +103,7 @@ def _change(asked: Asked, new: Samples, old: Samples, attribute: str, n_resample
             EncodedLabels(change + 1, ("fewer", "same", "more")), groups, clusters=new.clusters.take(used),
             strata=new.strata.take(used) if task.strata else None,
             blocks=new.blocks.take(used) if new.blocks else None,
-            min_count=1, n_resamples=n_resamples, rng=paired_generator(task.name, attribute),
+            min_count=1, n_resamples=10_000, rng=paired_generator(task.name, attribute),
         )  # fmt: skip
     except RequestError as error:
         return replace(found, undefined=str(error))

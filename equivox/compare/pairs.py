@@ -118,16 +118,16 @@ def open_runs(comparison: Comparison) -> list[OpenedRun]:
     return [_open(run) for run in comparison.runs]
 
 
-def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[PairedTest]:
+def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[PairedTest]:
     """Return the tests of every two runs for every number of a whole task that both have; empty for one run.
 
-    A pair that is not tested is returned with the reason. Random numbers depend on `seed` and the names of the tasks,
-    so that the same runs always give the same numbers.
+    A pair that is not tested is returned with the reason. Random numbers depend on the names of the tasks alone, so
+    that the same runs always give the same numbers.
     """
     found = [
         test
         for one, other in combinations(opened, 2)
-        for test in (*_tests(one, other, n_resamples, seed), *_overall(one, other, n_resamples, seed))
+        for test in (*_tests(one, other, n_resamples), *_overall(one, other, n_resamples))
     ]
     return with_q(found, "pairs of models × tasks × measures × conditions")
 
@@ -196,8 +196,8 @@ _NAMED = ("sample_id", "repeat", "metadata.order")
 _ALIKE = ("group", "cluster", "stratum")
 
 
-def aligned(one: Samples, other: Samples) -> tuple[Samples, Samples] | str:
-    """Return the samples of two runs in one order, or the reason why there is none."""
+def aligned(one: Samples, other: Samples, what: str = "runs") -> tuple[Samples, Samples] | str:
+    """Return the samples of two runs, or of two of `what`, in one order, or the reason why there is none."""
     columns = [name for name in _NAMED if name in one.columns and name in other.columns]
     a, b = one.read([*columns, *_ALIKE]), other.read([*columns, *_ALIKE])
     names = [_texts(a, columns), _texts(b, columns)]
@@ -207,7 +207,7 @@ def aligned(one: Samples, other: Samples) -> tuple[Samples, Samples] | str:
     if keys[0] == keys[1]:
         return one, other
     if sorted(keys[0]) != sorted(keys[1]):
-        return "the two runs do not have the same samples"
+        return f"the two {what} do not have the same samples"
     place = {key: number for number, key in enumerate(keys[1])}
     return one, other.take([place[key] for key in keys[0]])
 
@@ -216,20 +216,7 @@ def _texts(table: Any, columns: Sequence[str]) -> list[tuple[Any, ...]]:
     return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
 
 
-def _paired(one: OpenedRun, other: OpenedRun, tasks: Sequence[tuple[str, Score, Score]]) -> list[PairedTask] | str:
-    """Return the tasks with the samples of both runs, or the reason why they cannot be paired."""
-    if reason := refusal(one, other, [task for task, *_ in tasks]):
-        return reason
-    found = []
-    for name, mine, theirs in tasks:
-        both = aligned(one.asked[name].samples, other.asked[name].samples)
-        if isinstance(both, str):
-            return both
-        found.append(PairedTask(one.asked[name].task, *both, mine, theirs))
-    return found
-
-
-def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
+def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     theirs = {(s.task, s.name): s for s in other.run.scores if s.is_whole}
     for mine in one.run.scores:
         score = theirs.get((mine.task, mine.name))
@@ -246,9 +233,7 @@ def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int, seed: int) -> Ite
         if reason is not None or measure is None:
             yield replace(test, undefined=reason)
             continue
-        yield _tested(
-            test, measure, one, other, [(task, mine, score) for task in tasks], n_resamples, [seed, mine.task]
-        )
+        yield _tested(test, measure, one, other, [(task, mine, score) for task in tasks], n_resamples, [0, mine.task])
 
 
 def _tested(
@@ -258,18 +243,33 @@ def _tested(
     other: OpenedRun,
     tasks: Sequence[tuple[str, Score, Score]],
     n_resamples: int,
-    seed: Sequence[object],
+    named: Sequence[object],
 ) -> PairedTest:
-    paired = _paired(one, other, tasks)
-    if isinstance(paired, str):
-        return replace(test, undefined=paired)
-    return paired_result(test, measure, paired, n_resamples, paired_generator(*seed, measure.name))
+    if reason := refusal(one, other, [task for task, *_ in tasks]):
+        return replace(test, undefined=reason)
+    pairs = [(one.asked[name], other.asked[name], mine, theirs) for name, mine, theirs in tasks]
+    return paired_result(test, measure, pairs, n_resamples, paired_generator(*named, measure.name))
 
 
 def paired_result(
-    test: PairedTest, measure: Measure, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator
+    test: PairedTest,
+    measure: Measure,
+    pairs: Sequence[tuple[Asked, Asked, Score, Score]],
+    n_resamples: int,
+    rng: np.random.Generator,
+    what: str = "runs",
 ) -> PairedTest:
-    """Return `test` with the numbers of the measure's paired test of these tasks."""
+    """Return `test` with the numbers of the measure's paired test of tasks, each asked in two runs.
+
+    Two conditions of one run are paired alike; `what` names in refusals what the two sides are.
+    Without numbers, `undefined` has the reason why they cannot be paired.
+    """
+    tasks = []
+    for one, other, mine, theirs in pairs:
+        both = aligned(one.samples, other.samples, what)
+        if isinstance(both, str):
+            return replace(test, undefined=both)
+        tasks.append(PairedTask(one.task, *both, mine, theirs))
     if measure.compare is None:
         return replace(test, undefined=measure.not_compared)
     found: PairedValues = measure.compare(measure.name, tasks, n_resamples, rng)
@@ -313,7 +313,7 @@ def unscored(named: Sequence[tuple[str, Score]]) -> str | None:
     return next((f"{name} has no score: {score.undefined}" for name, score in named if not score.defined), None)
 
 
-def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int, seed: int) -> Iterator[PairedTest]:
+def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     """Yield the tests of the mean over all tasks of a family and dimension, for the measures that have one."""
     for (family, dimension, name), scores in averaged_scores(one.run).items():
         theirs = averaged_scores(other.run).get((family, dimension, name), {})
@@ -332,7 +332,7 @@ def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int, seed: int) -> I
             yield replace(test, undefined=reason)
             continue
         members = [(task, scores[task], theirs[task]) for task in tasks]
-        yield _tested(test, measure, one, other, members, n_resamples, [seed, family, dimension])
+        yield _tested(test, measure, one, other, members, n_resamples, [0, family, dimension])
 
 
 def averaged_scores(run: ComparedRun) -> dict[tuple[str, str, str], dict[str, Score]]:

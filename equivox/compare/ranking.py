@@ -46,7 +46,7 @@ def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
     return Judged(tests, rank_all(comparison, tests), cohort_scores(opened, n_resamples=n_resamples), conditions)
 
 
-def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, seed: int = 0) -> list[CohortScore]:
+def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[CohortScore]:
     """Return the cohort-relative scores of every family in at least two runs whose metric defines them."""
     found: list[CohortScore] = []
     metrics = {family: metric for one in opened for family, metric in one.run.metrics.items()}
@@ -66,7 +66,7 @@ def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000, see
             )
             for one in own
         ]
-        found += metric.cohort.scores(family, members, n_resamples, seed)
+        found += metric.cohort.scores(family, members, n_resamples, 0)
     return found
 
 
@@ -178,12 +178,8 @@ def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
     if missing:
         tasks = "task has" if len(missing) == 1 else "tasks have"
         reason = f"{len(missing)} of {len(scores)} {tasks} no score: {first.task}: {first.undefined}"
-        return _without(own, reason)
+        return replace(own, distance=NAN, undefined=reason)
     return own
-
-
-def _without(rank: Rank, reason: str) -> Rank:
-    return replace(rank, distance=NAN, undefined=reason)
 
 
 def _ranked(column: Mapping[str, Rank], tests: Sequence[PairedTest]) -> Iterator[Rank]:
@@ -239,9 +235,7 @@ def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
         {**{name: value for name, value in vars(score).items() if name not in {"parts", "members"}}, **score.parts}
         for score in judged.cohorts
     ]
-    conditions = [
-        {"model": entry.model, **vars(entry.test), "parts": " ".join(entry.test.parts)} for entry in judged.conditions
-    ]
+    conditions = [{"model": model, **vars(test), "parts": " ".join(test.parts)} for model, test in judged.conditions]
     renamed = {"model_a": "condition_a", "model_b": "condition_b"}
     conditions = [{renamed.get(name, name): value for name, value in row.items()} for row in conditions]
     return {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions}

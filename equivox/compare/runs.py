@@ -8,21 +8,19 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from equivox.annotate import RULES
-from equivox.annotate.rules import FOR_SIMULATED, rules_read
+from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.core.errors import RequestError
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task
 from equivox.engines import model_label
-from equivox.run.annotating import SIMULATED
 from equivox.run.file_hashes import file_hash
 from equivox.run.manifest import MANIFEST_FILE, public_manifest, read_manifest
 from equivox.run.pipeline import run_tasks
@@ -85,20 +83,6 @@ class ComparedRun:
         """Return the measure of a score; None if the run's tasks cannot be read."""
         metric = self.metrics.get(score.family)
         return None if metric is None else metric.by_name.get(score.name)
-
-
-def is_exact(model: str, annotator: str) -> bool:
-    """Return whether an annotator cannot err: rules on the sentences of a simulated model, which they are made for.
-
-    >>> is_exact("simulated:biased", "rules"), is_exact("simulated:biased", "qwen3-8b"), is_exact("vllm:x/y", "rules")
-    (True, False, False)
-    """
-    return annotator == RULES and model.startswith(f"{SIMULATED}:")
-
-
-def misread_by_rules(model: str, annotator: str, tasks: Iterable[Task]) -> bool:
-    """Return whether `rules` reads free answers of a model that is not simulated, in any of `tasks`."""
-    return annotator == RULES and not is_exact(model, annotator) and rules_read(tasks)
 
 
 @dataclass(frozen=True)
@@ -286,11 +270,11 @@ class ValueShares:
         return max(self.by_group.values()) - min(self.by_group.values())
 
 
-def value_shares(run: ComparedRun, *, annotator: str | None = None) -> list[ValueShares]:
+def value_shares(run: ComparedRun) -> list[ValueShares]:
     """Return the shares of every value of every attribute of a run, the most common first if they have no order."""
     found = []
     for task, panel in _tables_of_shares(run).items():
-        if (rows := read_records(run.folder, task, panel.table, annotator)) is None:
+        if (rows := read_records(run.folder, task, panel.table)) is None:
             raise RequestError(f"{run.folder} has no {panel.table}.parquet; make it with `equivox score {run.folder}`")
         shares: dict[tuple[str, str], dict[str, float]] = {}
         counts: Counter[tuple[str, str]] = Counter()

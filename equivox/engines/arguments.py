@@ -24,7 +24,7 @@ _REFUSED_GENERATION = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerationParameters:
+class _GenerationParameters:
     """lighteval's `generation_parameters` that engines know, and vLLM's `stop_token_ids`; None: not given."""
 
     temperature: Temperature | None = None
@@ -94,7 +94,7 @@ def generation_parameters(given: Any, known: Mapping[str, str]) -> dict[str, Any
             raise RequestError(
                 f"unknown generation parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}"
             )
-    checked_fields(GenerationParameters, given, what="generation parameters:")
+    checked_fields(_GenerationParameters, given, what="generation parameters:")
     return {known[name]: value for name, value in given.items() if value is not None}
 
 

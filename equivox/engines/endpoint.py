@@ -86,20 +86,6 @@ class EndpointSettings:
     trust_media: bool = False
 
 
-@dataclass
-class Usage:
-    """Usage of an endpoint by a run; `cost` is in the currency of the prices, 0 if none are given.
-
-    `retries` counts requests that were sent again because the server was busy, failed or did not answer.
-    """
-
-    requests: int = 0
-    retries: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float = 0.0
-
-
 class EndpointEngine(Engine):
     """Answers requests through an OpenAI-compatible server."""
 
@@ -117,7 +103,7 @@ class EndpointEngine(Engine):
                 "trust_media": settings.trust_media,
             },
         )
-        self._used = Usage()
+        self._used = {"requests": 0, "retries": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0}
         self._served_as: set[str] = set()
         self._client: Any = None
         self._text_tokens: dict[str, int | None] = {}
@@ -144,8 +130,11 @@ class EndpointEngine(Engine):
 
     @property
     def usage(self) -> Mapping[str, float]:
-        """What this client used of the server (`Usage`)."""
-        return dict(vars(self._used))
+        """What this client used of the server; `cost` is in the currency of the prices, 0 if none are given.
+
+        `retries` counts requests that were sent again because the server was busy, failed or did not answer.
+        """
+        return dict(self._used)
 
     @property
     def served_as(self) -> Collection[str]:
@@ -205,11 +194,11 @@ class EndpointEngine(Engine):
             ) from None
         count_retry = self._count_retry
 
-        class Counting(openai.OpenAI):
+        class _Counting(openai.OpenAI):
             def _prepare_request(self, request: Any) -> None:
                 count_retry(request)
 
-        self._client = Counting(
+        self._client = _Counting(
             base_url=self.settings.base_url,
             api_key=os.environ.get(self.settings.api_key_env, "none"),
             timeout=self.settings.timeout_s,
@@ -219,8 +208,7 @@ class EndpointEngine(Engine):
     def _count_retry(self, request: Any) -> None:
         """Count a request that the client sends again by itself, which it says in a header."""
         if request.headers.get("x-stainless-retry-count", "0") != "0":
-            with self._lock:
-                self._used.retries += 1
+            self._note(retries=1)
 
     def _greet(self) -> None:
         import openai
@@ -302,8 +290,7 @@ class EndpointEngine(Engine):
         for attempt in range(3):
             self._wait_for_turn()
             if attempt:
-                with self._lock:
-                    self._used.retries += 1
+                self._note(retries=1)
             try:
                 completion = self._client.chat.completions.create(**body, extra_body=extra or None)
                 if completion.choices:
@@ -372,11 +359,12 @@ class EndpointEngine(Engine):
         """Add one answer of the server to the usage; answers that only count a text's tokens are included."""
         prompt, completion = (_count(usage.prompt_tokens), _count(usage.completion_tokens)) if usage else (0, 0)
         price = prompt * self.settings.prompt_price + completion * self.settings.completion_price
+        self._note(requests=1, prompt_tokens=prompt, completion_tokens=completion, cost=price / 1e6)
+
+    def _note(self, **more: float) -> None:
         with self._lock:
-            self._used.requests += 1
-            self._used.prompt_tokens += prompt
-            self._used.completion_tokens += completion
-            self._used.cost += price / 1e6
+            for name, amount in more.items():
+                self._used[name] += amount
 
 
 def _said(content: Any) -> str:

@@ -1,4 +1,4 @@
-"""Engine that calls a Python function: for a custom API, or as a stand-in in a test."""
+"""Engines that call a Python function: for a custom API, for answers that exist already, as a stand-in in a test."""
 
 from __future__ import annotations
 
@@ -64,6 +64,20 @@ class FunctionEngine(Engine):
                 yield Response(
                     key=request.key, text=None, error=f"the function returned {type(text).__name__}, not text"
                 )
+
+
+class RecordedEngine(Engine):
+    """Engine of answers that exist already: `answer` finds the response to a request, and nothing is sent."""
+
+    modalities = frozenset({"text", "audio", "image"})
+
+    def __init__(self, identity: EngineIdentity, answer: Callable[[Request], Response]) -> None:
+        self.identity = identity
+        self._answer = answer
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Yield the response to each request, in order."""
+        return map(self._answer, requests)
 
 
 def _noting(part: MediaPart, number: int, read: set[int]) -> MediaPart:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError
@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 _SETTABLE = tuple(field.name for field in fields(Patch) if field.name != "source_span")
 
 
-@dataclass(frozen=True)
-class Graft:
-    """Hidden states for one row of a batch, shape (tokens, hidden size), and the token positions that they replace."""
-
-    states: Any
-    places: Sequence[int]
+Graft = tuple[Any, Sequence[int]]
+"""Hidden states for one row of a batch, shape (tokens, hidden size), and the token positions that they replace."""
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
@@ -128,8 +124,8 @@ def grafted(model: Any, layer: int, grafts: Sequence[Graft], width: int) -> Iter
         if hidden.shape[1] != width:
             return output
         hidden = hidden.clone()
-        for row, graft in enumerate(grafts):
-            hidden[row, list(graft.places)] = graft.states.to(hidden.dtype).to(hidden.device)
+        for row, (states, places) in enumerate(grafts):
+            hidden[row, list(places)] = states.to(hidden.dtype).to(hidden.device)
         return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
 
     handle = layers_of(model)[layer].register_forward_hook(replace_states)

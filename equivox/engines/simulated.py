@@ -152,7 +152,7 @@ class SimulatedEngine(Engine):
             for attribute in task.attributes if task and task.simulate is None else ():
                 if attribute.role != "refusal":
                     values, labels = self._vocabulary.of(attribute).values, request.labels
-                    self._own_probability(attribute, values, labels, own_values(values, labels, attribute.count))
+                    self._own_probability(attribute, values, labels, own_values(values, labels))
 
     def answer(self, request: Request, rng: random.Random) -> str:
         """Return one answer to `request` as its labels say, drawn by `rng`; `equivox.calibration` teaches from it."""
@@ -207,22 +207,25 @@ class SimulatedEngine(Engine):
         values = self._vocabulary.of(attribute).values
         wanted = min(attribute.count, len(values))
         if self.model in {"biased", "planted"}:
-            own = own_values(values, labels, attribute.count)
+            own = own_values(values, labels)
             if self.model == "biased":
-                return rng.sample(own.all, min(wanted, len(own.all)))
+                return rng.sample(own, min(wanted, len(own)))
             if rng.random() < self._own_probability(attribute, values, labels, own):
-                return list(own.signature)
+                return list(own[: attribute.count])
         if rng.random() < self.settings.speaker:
             return _consecutive(values, _hashed(self.settings.seed, labels.cluster, attribute.name), wanted)
         if self.model == "oracle":
             return _consecutive(values, _hashed(self.settings.seed, labels.stratum, attribute.name), wanted)
         return rng.sample(values, wanted)
 
-    def _own_probability(self, attribute: Attribute, values: Sequence[str], labels: Labels, own: OwnValues) -> float:
+    def _own_probability(
+        self, attribute: Attribute, values: Sequence[str], labels: Labels, own: Sequence[str]
+    ) -> float:
         """Return the probability of the group's fixed answer that makes the population nTVD 100 × shift.
 
-        With fewer values than groups the fixed answers overlap, and their distance is the attainable maximum; if a
-        fixed answer has fewer values than an ordinary one, its values have less weight among all values.
+        The fixed answer is the first of the group's `own` values. With fewer values than groups the fixed answers
+        overlap, and their distance is the attainable maximum; if a fixed answer has fewer values than an ordinary one,
+        its values have less weight among all values.
         """
         share = self.settings.shift * 100 / attainable_shift(len(values), len(labels.groups))
         if share > 1:
@@ -230,28 +233,19 @@ class SimulatedEngine(Engine):
                 f"`model` shift {self.settings.shift:g} cannot be planted on {attribute.name}: {len(values)} values "
                 f"keep {len(labels.groups)} groups at most {self.settings.shift / share:.2g} apart; shift less"
             )
-        ordinary, short = min(attribute.count, len(values)), len(own.signature)
+        ordinary, short = min(attribute.count, len(values)), len(own[: attribute.count])
         return share * ordinary / (short * (1 - share) + share * ordinary)
 
 
-@dataclass(frozen=True)
-class OwnValues:
-    """The values that only one group answers, and the fixed answer that plants a shift."""
-
-    all: tuple[str, ...]
-    signature: tuple[str, ...]
-
-
-def own_values(values: Sequence[str], labels: Labels, count: int) -> OwnValues:
+def own_values(values: Sequence[str], labels: Labels) -> tuple[str, ...]:
     """Return the values that belong to the group: disjoint between groups, or shared if there are too few values.
 
     >>> groups = ("f", "m")
-    >>> own_values(("a", "b", "c"), Labels(group="f", groups=groups, cluster="s", stratum=""), 1)
-    OwnValues(all=('a', 'c'), signature=('a',))
+    >>> own_values(("a", "b", "c"), Labels(group="f", groups=groups, cluster="s", stratum=""))
+    ('a', 'c')
     """
     index, n_groups = labels.groups.index(labels.group), len(labels.groups)
-    own = tuple(values[index::n_groups]) or (values[index % len(values)],)
-    return OwnValues(own, own[:count])
+    return tuple(values[index::n_groups]) or (values[index % len(values)],)
 
 
 def _consecutive(values: Sequence[str], start: int, count: int) -> list[str]:

@@ -165,12 +165,6 @@ class TransformersEngine(Engine):
             self._loaded = None
             free()
 
-    def __enter__(self) -> TransformersEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _isolated(self, loaded: Loaded, batch: Sequence[Request]) -> Iterator[Response]:
         """Answer a batch; if that fails, answer each request separately, so that only the bad request fails."""
         try:
@@ -283,8 +277,8 @@ class TransformersEngine(Engine):
         inputs = loaded.tokenizer(text=texts, return_tensors="pt", padding=True, add_special_tokens=False)
         # Prompts are padded on the left.
         padding = (inputs["attention_mask"] == 0).sum(dim=1).tolist()
-        grafts = [
-            patching.Graft(state, [place + pad for place in places])
+        grafts: list[patching.Graft] = [
+            (state, [place + pad for place in places])
             for state, places, pad in zip(states, words, padding, strict=True)
         ]
         return inputs, grafts

@@ -194,11 +194,11 @@ def generation(sampling: Mapping[str, Any], tokenizer: Any, prompt: int) -> dict
     if sampling["stop"]:
         arguments |= {"stop_strings": list(sampling["stop"]), "tokenizer": tokenizer}
     if sampling["frequency_penalty"]:
-        arguments["logits_processor"] = [FrequencyPenalty(float(sampling["frequency_penalty"]), prompt)]
+        arguments["logits_processor"] = [_FrequencyPenalty(float(sampling["frequency_penalty"]), prompt)]
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-class FrequencyPenalty:
+class _FrequencyPenalty:
     """Logits processor that lowers a token's logit by `penalty` per occurrence, as OpenAI's API and vLLM do."""
 
     def __init__(self, penalty: float, prompt: int) -> None:

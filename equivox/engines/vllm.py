@@ -198,12 +198,6 @@ class VLLMEngine(Engine):
         if noise is not None:
             noise.close()
 
-    def __enter__(self) -> VLLMEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _window(self) -> int:
         """Return the number of requests inside vLLM at a time; loads the model if necessary."""
         if self._llm is None:

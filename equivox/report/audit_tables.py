@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from equivox.audit.agreement import Audit
-from equivox.audit.kept import CheckedStages
 from equivox.audit.stored import AdjustedScore
 from equivox.report.numbers import DASH, how_many, interval, p_value, percent, score_interval, score_value
 from equivox.report.table import Table
@@ -107,22 +107,22 @@ def _named(score: AdjustedScore) -> str:
     return f"{score.model} {score.task} {score.attribute}"
 
 
-def stage_table(checked: CheckedStages) -> Table:
-    """Return how people judge the annotator's lists, a line per attribute."""
+def stage_table(measures: Sequence[Mapping[str, Any]], left_out: Mapping[str, int]) -> Table:
+    """Return how people judge the annotator's lists, a line per attribute, see `equivox.audit.kept.score_judged`."""
     return Table(
         caption="stages against people",
         columns=("measure", "value", "interval", "labels"),
         align="lrrr",
         rows=[
             [
-                stage.name,
-                f"{stage.value:.4f}" if stage.value == stage.value else DASH,
-                score_interval(stage.low, stage.high, "share"),
-                str(stage.n),
+                one["name"],
+                f"{one['value']:.4f}" if one["value"] == one["value"] else DASH,
+                score_interval(one["low"], one["high"], "share"),
+                str(one["n"]),
             ]
-            for stage in checked.measures
+            for one in measures
         ],
-        remarks=[f"{n} texts of {name} were judged by nobody and are left out" for name, n in checked.left_out.items()],
+        remarks=[f"{n} texts of {name} were judged by nobody and are left out" for name, n in left_out.items()],
         notes=["interval: 95 %, over the labels"],
     )
 

@@ -130,11 +130,10 @@ def paired_tables(tests: Sequence[PairedTest]) -> list[Table]:
 def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
     """Return the tests between conditions of each model, a table per family and pair of conditions."""
     found = []
-    for key, own in split_by(tests, lambda entry: (entry.test.family, entry.test.condition)).items():
-        a, b = own[0].test.model_a, own[0].test.model_b
-        reasons = split_by(
-            [entry for entry in own if entry.test.undefined], lambda entry: (entry.model, entry.test.undefined)
-        )
+    for key, own in split_by(tests, lambda entry: (entry[1].family, entry[1].condition)).items():
+        a, b = own[0][1].model_a, own[0][1].model_b
+        untested = [(model, test) for model, test in own if test.undefined]
+        reasons = split_by(untested, lambda entry: (entry[0], entry[1].undefined))
         found.append(
             Table(
                 caption=f"{key[0]}, {key[1]}: is it the {a}? The same samples in both conditions",
@@ -143,13 +142,13 @@ def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
                 ),
                 align="lllrrrrrrrr",
                 rows=[
-                    [entry.model, *(cell for place, cell in enumerate(_test_row(entry.test)) if place not in (2, 3))]
-                    for entry in own
-                    if entry.test.undefined is None
+                    [model, *(cell for place, cell in enumerate(_test_row(test)) if place not in (2, 3))]
+                    for model, test in own
+                    if test.undefined is None
                 ],
                 grouped=1,
                 remarks=[
-                    f"{DASH} {model}, {', '.join(dict.fromkeys(entry.test.task for entry in members))}: not tested: "
+                    f"{DASH} {model}, {', '.join(dict.fromkeys(test.task for _, test in members))}: not tested: "
                     f"{reason}"
                     for (model, reason), members in reasons.items()
                 ],
@@ -162,9 +161,9 @@ def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
 def conditions_in_words(tests: Sequence[ConditionTest]) -> list[str]:
     """Return a sentence per model and pair of conditions: how many scores differ, and what that says."""
     told = []
-    for (model, _, _), own in split_by(tests, lambda e: (e.model, e.test.family, e.test.condition)).items():
-        first = own[0].test
-        tested = [entry.test for entry in own if entry.test.undefined is None]
+    for (model, _, _), own in split_by(tests, lambda e: (e[0], e[1].family, e[1].condition)).items():
+        first = own[0][1]
+        tested = [test for _, test in own if test.undefined is None]
         larger = sum(test.q < LEVEL and not test.further < 0 for test in tested)
         smaller = sum(test.q < LEVEL and test.further < 0 for test in tested)
         where = f"{model}, {first.family}: with {first.model_a} against {first.model_b}"

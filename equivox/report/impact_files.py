@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from equivox.compare.impact import CROSSED, Impact, Impacts, ImpactTable
+from equivox.compare.impact import CROSSED, Impact, ImpactTable
 from equivox.core.plain import split_by
 from equivox.report.numbers import DASH, percent
 from equivox.report.table import Cell, Content, Table
@@ -78,9 +78,12 @@ def _table(table: ImpactTable) -> Table:
     )
 
 
-def side_by_side_tables(found: Impacts) -> list[Table]:
-    """Return a table per attribute and grouping with the impact ratios of all models, a line per group and model."""
-    every = [(one.model, table) for one in found.found for table in one.tables]
+def side_by_side_tables(found: Sequence[Impact], missing: Sequence[str]) -> list[Table]:
+    """Return a table per attribute and grouping with the impact ratios of all models, a line per group and model.
+
+    `missing` says why runs have none.
+    """
+    every = [(one.model, table) for one in found for table in one.tables]
     tables = []
     for key, own in split_by(every, lambda entry: (entry[1].task, entry[1].attribute, entry[1].by)).items():
         groups = dict.fromkeys(one.group for _, table in own for one in table.ratios.groups)
@@ -104,8 +107,8 @@ def side_by_side_tables(found: Impacts) -> list[Table]:
                 notes=[HOW, *NOT_AN_AUDIT],
             )
         )
-    if found.missing:
-        tables.append(Table(columns=(), align="", rows=(), remarks=[f"{DASH} {reason}" for reason in found.missing]))
+    if missing:
+        tables.append(Table(columns=(), align="", rows=(), remarks=[f"{DASH} {reason}" for reason in missing]))
     return tables
 
 

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from equivox.annotate.rules import is_exact
 from equivox.compare.pairs import PairedTest
 from equivox.compare.ranking import Judged, Rank
-from equivox.compare.runs import ComparedRun, Comparison, is_exact
+from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, Verdict, verdict
 from equivox.dataset_builders.corpus import SAMPLE

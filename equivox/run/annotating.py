@@ -32,8 +32,8 @@ from equivox.core.segments import Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task, digest
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.plan import read_plan
+from equivox.run.speed import add_usage
 from equivox.run.store import Store, annotation_schema, response_schema
-from equivox.run.usage import add_usage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -463,13 +463,3 @@ def stored_texts(folder: Path, keys: Sequence[str] | None = None) -> dict[str, s
     store, columns = Store(folder / "responses", response_schema()), ("key", "text")
     table = store.table(columns) if keys is None else store.where("key", keys, columns)
     return dict(zip(table["key"].to_pylist(), table["text"].to_pylist(), strict=True))
-
-
-def plan_rows(folder: Path) -> list[dict[str, Any]]:
-    """Return the plan of the run in `folder` row by row, its metadata as a dictionary."""
-    rows = []
-    for record in read_plan(folder).to_pylist():
-        metadata = {k.removeprefix("metadata."): v for k, v in record.items() if k.startswith("metadata.")}
-        plain = {k: v for k, v in record.items() if not k.startswith("metadata.")}
-        rows.append({**plain, "metadata": {k: v for k, v in metadata.items() if v is not None}})
-    return rows

@@ -18,8 +18,7 @@ from equivox.engines import REPLICAS, EngineIdentity, engine_of
 from equivox.run.design import published_items
 from equivox.run.plan import make_plan
 from equivox.run.run_files import EstimateFields, RunFile, Setting
-from equivox.run.speed import FEWEST_RESPONSES, read_speed
-from equivox.run.usage import read_usage
+from equivox.run.speed import FEWEST_RESPONSES, read_speed, read_usage
 
 _NOBODY = EngineIdentity(engine="none", model="none", revision="")
 

@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import json
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -197,7 +198,8 @@ def _code(value: Any, modules: Sequence[str], what: str) -> str:
     """Return `module:name` of a global object of equivox, of an installed package or of a task file."""
     for name in modules:
         module = sys.modules.get(name)
-        found = _name_in(module, value) if module is not None else None
+        members = vars(module).items() if module is not None else ()
+        found = next((own for own, member in members if member is value), None)
         if found is None:
             continue
         top = name.partition(".")[0]
@@ -208,10 +210,6 @@ def _code(value: Any, modules: Sequence[str], what: str) -> str:
         f"{what} cannot be found again by another process: give it a name of its own at the top of a Python task file "
         "(my_tasks.py), or of a package with an entry point of equivox"
     )
-
-
-def _name_in(module: ModuleType, value: Any) -> str | None:
-    return next((name for name, member in vars(module).items() if member is value), None)
 
 
 def load_file(path: Path) -> ModuleType:
@@ -238,13 +236,8 @@ def load_file(path: Path) -> ModuleType:
         raise
     except Exception as error:
         del sys.modules[name]
-        line = next((f.lineno for f in reversed(_frames(error)) if f.filename == str(path)), None)
+        frames = reversed(traceback.extract_tb(error.__traceback__))
+        line = next((frame.lineno for frame in frames if frame.filename == str(path)), None)
         where = f"{path}, line {line}" if line else str(path)
         raise RequestError(f"task file {where}: {type(error).__name__}: {error}; correct it") from error
     return module
-
-
-def _frames(error: BaseException) -> list[Any]:
-    import traceback
-
-    return list(traceback.extract_tb(error.__traceback__))

@@ -7,18 +7,19 @@ a failed response, which is counted. Nothing is written before every row has its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.progress import Progress, no_progress
-from equivox.core.requests import Engine, EngineIdentity, Request, Response
+from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, asks_nothing, declared_name
 from equivox.dataset_builders.corpus import Corpus
+from equivox.engines.function import RecordedEngine
 from equivox.run.pipeline import IMPORTED, count_failures, execute, open_corpora
 from equivox.run.plan import samples_of
 from equivox.run.response_table import SAMPLE, Table, described_corpora, lacking
@@ -87,7 +88,7 @@ def import_responses(
     ]
     scores = execute(
         replace(spec, model=f"{IMPORTED}:{spec.model}", tasks=asked),
-        engine=TableEngine(spec.model, slots),
+        engine=_engine(spec.model, slots),
         corpora=dict(corpora),
         progress=progress,
     )
@@ -116,32 +117,22 @@ def _refuse_sparse(
         )
 
 
-class TableEngine(Engine):
-    """Engine that answers each request with a row of a table; the use of media by the model is not known."""
+def _engine(model: str, answers: Mapping[Slot, Answer]) -> RecordedEngine:
+    """Return an engine that answers each request with its row; without one, by a failed response."""
+    if not model:
+        raise RequestError("`model` is empty; say which model gave the responses")
+    # The task determines the presentations, so all its slots have the same columns.
+    columns = {task: tuple(name for name, _ in shown) for task, _, shown, _ in answers}
+    content = sorted([*map(str, slot), text or "", error or ""] for slot, (text, error) in answers.items())
 
-    modalities = frozenset({"text", "audio", "image"})
+    def answer(request: Request) -> Response:
+        task = declared_name(request.task)
+        shown = tuple((name, request.labels.metadata[name]) for name in columns.get(task, ()))
+        text, error = answers.get((task, request.sample_id, shown, request.repeat), (None, NO_ROW))
+        # No medium is known to have arrived when the responses were made, so none is counted.
+        return Response(key=request.key, text=text, error=None if text is not None else error or NO_TEXT)
 
-    def __init__(self, model: str, answers: Mapping[Slot, Answer]) -> None:
-        if not model:
-            raise RequestError("`model` is empty; say which model gave the responses")
-        self._answers = answers
-        # The task determines the presentations, so all its slots have the same columns.
-        self._shown = {task: tuple(name for name, _ in shown) for task, _, shown, _ in answers}
-        content = sorted([*map(str, slot), text or "", error or ""] for slot, (text, error) in answers.items())
-        self.identity = EngineIdentity(engine=IMPORTED, model=model, revision=digest(content))
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield the row of each request, or a failed response if there is none."""
-        for request in requests:
-            task = declared_name(request.task)
-            shown = tuple((name, request.labels.metadata[name]) for name in self._shown.get(task, ()))
-            text, error = self._answers.get((task, request.sample_id, shown, request.repeat), (None, NO_ROW))
-            yield Response(
-                key=request.key,
-                text=text,
-                error=None if text is not None else error or NO_TEXT,
-                media_items=0,  # none is known to have arrived when the responses were made
-            )
+    return RecordedEngine(EngineIdentity(engine=IMPORTED, model=model, revision=digest(content)), answer)
 
 
 def _declared(spec: RunSpec) -> dict[str, Task]:

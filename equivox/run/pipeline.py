@@ -50,9 +50,8 @@ from equivox.run.opening import computing, note_made
 from equivox.run.plan import PLAN_FILE, Plan, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.spec import RunSpec
-from equivox.run.speed import Speed, add_speed
+from equivox.run.speed import Speed, add_speed, add_usage
 from equivox.run.store import Store, response_schema
-from equivox.run.usage import add_usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -320,6 +319,8 @@ def generate(
     engine did not use the media it was given, because such answers say nothing about the person; responses that were
     made elsewhere are not checked for it. Raises RunError too for an outage of the engine (`until_outage`).
     """
+    import pyarrow.compute as pc
+
     pending = pending_rows(folder, plan, retry_failed=retry_failed)
     total = len(plan.distinct)
     finished = total - len(pending)
@@ -327,7 +328,7 @@ def generate(
     progress(engine.event("generate", finished, total, failed=failed))
     unanswered = dict(zip(plan.table["key"].take(pending).to_pylist(), pending.tolist(), strict=True))
     proves_arrival = engine.identity.engine != IMPORTED
-    speed, media_counts = Speed(), _media_counts(plan)
+    speed, media_counts = Speed(), pc.list_value_length(plan.table["media_sha256"]).to_numpy()
     with Store(folder / "responses", response_schema()) as store:
         for response in until_outage(_answers(plan, pending, engine), engine.identity.model, stop_after):
             row = unanswered.pop(response.key, None)
@@ -364,13 +365,6 @@ def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine) -> Iterator
         yield from engine.generate(sendable)
 
 
-def _media_counts(plan: Plan) -> Sequence[int]:
-    import pyarrow.compute as pc
-
-    counts: Sequence[int] = pc.list_value_length(plan.table["media_sha256"]).to_numpy()
-    return counts
-
-
 def _refuse_arrival(request: Request, response: Response, engine: Engine) -> None:
     kinds = " and ".join(sorted({part.kind for part in request.media}))
     raise RunError(
@@ -403,12 +397,9 @@ def check_output(folder: Path) -> None:
     refuse_unusable(folder, "output")
     if folder.exists() and not folder.is_dir():
         raise RequestError(f"`output` {folder} is a file; name a folder")
-    if folder.is_dir() and not (folder / MANIFEST_FILE).exists() and any(_visible(folder)):
+    visible = folder.is_dir() and any(not entry.name.startswith(".") for entry in folder.iterdir())
+    if visible and not (folder / MANIFEST_FILE).exists():
         raise RequestError(f"`output` {folder} holds other files and no run; name a new or empty folder")
-
-
-def _visible(folder: Path) -> Iterator[Path]:
-    return (entry for entry in folder.iterdir() if not entry.name.startswith("."))
 
 
 @contextmanager

@@ -433,7 +433,8 @@ def spread(samples: Sequence[Sample], task: Task, limit: int | None) -> list[Sam
     order = sorted(by_cluster.items(), key=lambda entry: (entry[0] if task.group else digest(entry[0]), entry[0]))
     for cluster, members in order:
         by_group[_label(members[0], task.group) or ""].append(cluster)
-    turns = [cluster for row in _transposed(list(by_group.values())) for cluster in row]
+    rounds = itertools.zip_longest(*by_group.values())
+    turns = [cluster for clusters in rounds for cluster in clusters if cluster is not None]
     taken: list[Sample] = []
     for place in range(max(map(len, by_cluster.values()))):
         for cluster in turns:
@@ -461,11 +462,6 @@ def _whole_units(samples: Sequence[Sample], task: Task, limit: int) -> list[Samp
                 return taken
             taken += here
     return taken
-
-
-def _transposed(rows: list[list[str]]) -> Iterable[list[str]]:
-    for place in range(max(map(len, rows))):
-        yield [row[place] for row in rows if place < len(row)]
 
 
 def _label(sample: Sample, columns: Sequence[str]) -> str | None:

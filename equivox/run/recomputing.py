@@ -46,10 +46,14 @@ def copied(run: Path) -> Iterator[Path]:
 
 @dataclass
 class Replayed(Annotator):
-    """Annotator that repeats what is stored of another annotator, and reads a model's outputs again."""
+    """Annotator that repeats what is stored of another annotator, and reads a model's outputs again.
+
+    A text of which nothing is stored is `missing`.
+    """
 
     identity: AnnotatorIdentity
     records: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    missing: str = "no annotation is stored for this text"
 
     @property
     def is_model(self) -> bool:
@@ -61,7 +65,7 @@ class Replayed(Annotator):
         for job in jobs:
             record = self.records.get(job.key)
             if record is None:
-                yield job.annotated("failed", output="no annotation is stored for this text")
+                yield job.annotated("failed", output=self.missing, attempts=0)
                 continue
             again = read_again(job, record) if self.is_model else None
             yield again or job.annotated(

@@ -49,7 +49,7 @@ Joined = Annotated[str, BeforeValidator(_joined)]
 Annotators = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
 
 
-class SettingFields(BaseModel):
+class _SettingFields(BaseModel):
     """The fields of one setting of a run file; those that are given replace those of the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -93,7 +93,7 @@ class RunFile(BaseModel):
     estimate: EstimateFields = EstimateFields()
     paper: str | None = None
     workers: int = Field(default=1, ge=1)
-    settings: dict[str, SettingFields] = {}
+    settings: dict[str, _SettingFields] = {}
 
 
 _LONGEST_NAME = 80
@@ -187,7 +187,7 @@ def settings_of(
     return found
 
 
-def _of_setting(file: RunFile, fields: SettingFields) -> RunFile:
+def _of_setting(file: RunFile, fields: _SettingFields) -> RunFile:
     given = {name: value for name in type(fields).model_fields if (value := getattr(fields, name)) is not None}
     return file.model_copy(update={**given, "settings": {}})
 

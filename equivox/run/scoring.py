@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,34 +87,9 @@ def score(
 ) -> list[Score]:
     """Compute, store and return all scores of the run in `folder`, from the annotations of `annotator`.
 
-    `others` names further annotators whose annotations metrics can use too. The manifest states the hashes of the run's
-    files afterwards.
+    `others` names further annotators whose annotations metrics can use too. Nothing is written before everything is
+    computed. The manifest states the hashes of the run's files afterwards.
     """
-    computed = compute(folder, tasks, annotator, options, others=others, progress=progress)
-    store_scores(folder, annotator, computed)
-    state_hashes(folder)
-    return computed.scores
-
-
-@dataclass(frozen=True)
-class Computed:
-    """The scores of a run, the document that stores them, and the tables behind them by task or family."""
-
-    scores: list[Score]
-    document: Mapping[str, Any]
-    tables: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
-
-
-def compute(
-    folder: Path,
-    tasks: Sequence[Task],
-    annotator: str,
-    options: ScoringOptions,
-    *,
-    others: Sequence[str] = (),
-    progress: Progress = no_progress,
-) -> Computed:
-    """Return all scores of the run in `folder`, from the annotations of `annotator`; nothing is written."""
     samples, merged = scoring_samples(folder, tasks, annotator, options, others=others)
     scores: list[Score] = []
     kept: dict[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {}
@@ -144,7 +119,9 @@ def compute(
     }
     if merged:
         kept[""] = {"open_values": [vars(value) for value in merged]}
-    return Computed(scores, document, kept)
+    _store_scores(scores_path(folder, annotator), document, kept)
+    state_hashes(folder)
+    return scores
 
 
 def _quoting(folder: Path, scored: Scored) -> Mapping[str, Sequence[Mapping[str, Any]]]:
@@ -157,18 +134,19 @@ def _quoting(folder: Path, scored: Scored) -> Mapping[str, Sequence[Mapping[str,
     return tables
 
 
-def store_scores(folder: Path, annotator: str, computed: Computed) -> None:
-    """Write scores and their tables into the run in `folder`, in place of earlier ones by `annotator`."""
-    path = scores_path(folder, annotator)
+def _store_scores(
+    path: Path, document: Mapping[str, Any], tables: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
+) -> None:
+    """Write a document of scores to `path`, and the tables behind them by task or family, in place of earlier ones."""
     written = set()
-    for name, members in computed.tables.items():
+    for name, members in tables.items():
         for table, records in members.items():
             written |= _write_table(tables_folder(path) / file_name(name), table, records)
     # Tables that only an earlier scoring wrote are removed, so that they are not taken for results of this one.
     for left in tables_folder(path).rglob("*.*"):
         if left.suffix in {".parquet", ".csv"} and left not in written:
             left.unlink()
-    write_document(path, computed.document)
+    write_document(path, document)
 
 
 def _looking_for(shift: float, score: Score) -> Score:

@@ -1,15 +1,17 @@
-"""Speed of a run: tokens per second of one worker with its model, measured while it answered."""
+"""What a run took: tokens per second of a worker with its model, measured while it answered, and its use of servers."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from equivox.core.files import read_document, write_document
 
-SPEED_FILE = "speed.json"
+SPEED_FILE, USAGE_FILE = "speed.json", "usage.json"
 
 FEWEST_RESPONSES = 20
 """A speed from fewer responses is not used: the first ones wait for the engine to warm up."""
@@ -70,3 +72,26 @@ def add_speed(folder: Path, speed: Speed) -> None:
         names = ("responses", "tokens", "seconds", "worker_seconds")
         document = {name: getattr(speed, name) + getattr(before, name) for name in names}
         write_document(folder / SPEED_FILE, document)
+
+
+def read_usage(folder: Path) -> dict[str, float]:
+    """Return what was used of a server over all starts: requests, tokens, cost; empty if none was.
+
+    `folder` is that of a run, or that of the annotations by one annotator.
+    """
+    try:
+        return read_document(folder / USAGE_FILE)
+    except FileNotFoundError:
+        return {}
+
+
+def add_usage(folder: Path, used: Mapping[str, float], before: Mapping[str, float] = MappingProxyType({})) -> None:
+    """Add what an engine has `used` of a server, if anything, to that of earlier starts.
+
+    `before` is what it had used when this work began; nothing by default.
+    """
+    since = {name: value - before.get(name, 0) for name, value in used.items()}
+    if since.get("requests"):
+        total = read_usage(folder)
+        document = {name: value + total.get(name, 0) for name, value in since.items()}
+        write_document(folder / USAGE_FILE, document)

@@ -38,7 +38,7 @@ from equivox.run.manifest import MANIFEST_FILE, library_versions, read_manifest
 from equivox.run.pipeline import open_corpora
 from equivox.run.plan import make_plan, read_plan, request_seed
 from equivox.run.recomputing import annotate_again, copied, is_panel
-from equivox.run.scoring import compute, scores_path, store_scores, tables_folder
+from equivox.run.scoring import score, scores_path, tables_folder
 from equivox.run.store import Store, response_schema
 
 Outcome = Literal["verified", "verified in part", "differs"]
@@ -421,8 +421,7 @@ def _score_again(
         found.remarks.append(f"the scores by {name} do not say which other annotators they used; none is assumed")
     if absent := [other for other in others if other not in annotated]:
         raise RequestError(f"they use annotations by {absent[0]}, not recomputed")
-    computed = compute(folder, tasks, name, annotated[name], others=others, progress=progress)
-    store_scores(folder, name, computed)
+    score(folder, tasks, name, annotated[name], others=others, progress=progress)
 
 
 def _recomputed(folder: Path, name: str) -> list[Path]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plan_rows import plan_rows
 from scipy import stats
 
 from equivox import cli
@@ -23,7 +24,7 @@ from equivox.audit.drawing import draw
 from equivox.audit.kept import score_audit
 from equivox.audit.sheet import sheet_csv
 from equivox.core.samples import Row
-from equivox.run.annotating import plan_rows, stored_annotations
+from equivox.run.annotating import stored_annotations
 from equivox.statistics import krippendorff_alpha
 from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS

@@ -218,11 +218,11 @@ def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivo
                lambda row, own=own: next(own) if row["attribute"] == "character_1 precision" else "")  # type: ignore[misc]
         for name, own in said.items()
     ]  # fmt: skip
-    checked = score_judged(sheet, read_key(sheet), files)
+    measures, left_out = score_judged(sheet, read_key(sheet), files)
     # (1 + 0.5) / 2 and (0.5 + 0.5) / 2 are 0.75 and 0.5; their mean is 0.625. 12 were asked, 2 are judged.
-    (measure,) = checked.measures
-    assert (measure.name, measure.value, measure.n) == ("refine: character_1 precision", 0.625, 2)
-    assert checked.left_out == {"sheet": 10}
+    (measure,) = measures
+    assert (measure["name"], measure["value"], measure["n"]) == ("refine: character_1 precision", 0.625, 2)
+    assert left_out == {"sheet": 10}
     code, out, err = equivox("audit", "score", sheet, *files)
     assert code == 0 and "0.6250" in out and "10 texts of sheet" in out, err
     filled(files[0], rows, lambda row: "1.5")

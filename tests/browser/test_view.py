@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plan_rows import plan_rows
 from serving import Served
 
 from equivox.core.progress import Event, no_progress
 from equivox.core.scores import ScoringOptions
 from equivox.report.view.server import Explorer, application
 from equivox.report.view.static import write_static
-from equivox.run.annotating import plan_rows
 from equivox.run.live import noting
 from equivox.run.pipeline import annotate_run, execute
 from equivox.run.spec import RunSpec

@@ -38,7 +38,6 @@ def torch_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["vllm", "--task", "vibe_gender"], "is 5 tasks"),
         (["vllm", "--task", "vibe_gender:candidates"], "candidate"),
         (["vllm", "--shift", "0,much"], "`shift`"),
-        (["vllm", "--device", "cpu"], "`device`"),
         (["transformers", "--task", "badf_openbox:gender"], "hidden states"),
         (["vllm", "--conditions", "loud"], "unknown condition"),
     ],

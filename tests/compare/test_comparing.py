@@ -100,17 +100,17 @@ def test_what_cannot_be_correlated_says_why() -> None:
     assert lost.n_models == 4
 
 
-def run(equivox: Cli, model: str, folder: Path, *more: object) -> Path:
+def run(equivox: Cli, model: str, folder: Path, *more: object, scoring: str = "n_resamples=499") -> Path:
     tasks = "vibe_gender:candidate,vibe_gender:advisory"
-    code, _, err = equivox(
-        "run", model, tasks, "--data", "sample", "--output", folder, "--scoring", "n_resamples=499", *more
-    )
+    code, _, err = equivox("run", model, tasks, "--data", "sample", "--output", folder, "--scoring", scoring, *more)
     assert code == 0, err
     return folder
 
 
 def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -> None:
-    biased = run(equivox, "simulated:biased?refusal_gap=0.5", tmp_path / "biased", "--scoring", "min_coverage=0.2")
+    biased = run(
+        equivox, "simulated:biased?refusal_gap=0.5", tmp_path / "biased", scoring="min_coverage=0.2,n_resamples=499"
+    )
     oracle = run(equivox, "simulated:oracle", tmp_path / "oracle")
     code, out, err = equivox("compare", biased, oracle, "--csv", tmp_path / "csv")
     assert code == 0, err

@@ -68,7 +68,7 @@ def shown(folder: Path) -> list[ConditionTest]:
 
 
 def test_a_bias_that_needs_the_voice(runs: dict[str, Path]) -> None:
-    found = {(e.test.task, e.test.metric, e.test.model_b): e.test for e in shown(runs["random"])}
+    found = {(test.task, test.metric, test.model_b): test for _, test in shown(runs["random"])}
     for other in ("text_only", "silence"):
         for task in ("vibe_gender:candidate", "vibe_gender:advisory", "vibe_gender: all tasks"):
             test = found[task, "nTVD", other]
@@ -85,13 +85,13 @@ def test_a_bias_that_needs_the_voice(runs: dict[str, Path]) -> None:
 
 
 def test_a_bias_that_does_not_need_the_voice(runs: dict[str, Path]) -> None:
-    found = [e.test for e in shown(runs["planted?shift=0.6"]) if e.test.metric in ("nTVD", "slbs")]
+    found = [test for _, test in shown(runs["planted?shift=0.6"]) if test.metric in ("nTVD", "slbs")]
     assert found and all(test.q > 0.05 and test.undefined is None for test in found)
     assert all("none of" in line for line in conditions_in_words(shown(runs["planted?shift=0.6"])))
 
 
 def test_a_score_that_is_undefined_in_one_condition_is_told(tmp_path: Path) -> None:
-    found = [e.test for e in shown(made(tmp_path / "run", "random?fail=0.6")) if e.test.metric == "nTVD"]
+    found = [test for _, test in shown(made(tmp_path / "run", "random?fail=0.6")) if test.metric == "nTVD"]
     # Without the voice too many requests fail for a score.
     assert found and all("has no score" in (test.undefined or "") for test in found)
     assert all(test.p != test.p and test.q != test.q for test in found)

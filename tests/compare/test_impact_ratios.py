@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from equivox.api import measure
-from equivox.compare.impact import Impacts, impact, impacts
+from equivox.compare.impact import impact, impacts
 from equivox.compare.runs import open_comparison
 from equivox.core.attributes import Attribute
 from equivox.core.errors import RequestError
@@ -110,7 +110,7 @@ def test_all_output_begins_with_what_it_is_not(runs: dict[str, Path], equivox: C
 def test_models_side_by_side_and_a_failing_one_never_reads_as_fair(
     runs: dict[str, Path], equivox: Cli, tmp_path: Path
 ) -> None:
-    (table, *_) = side_by_side_tables(impacts(open_comparison([runs["biased"], runs["failing"]]).runs))
+    (table, *_) = side_by_side_tables(*impacts(open_comparison([runs["biased"], runs["failing"]]).runs))
     assert [str(cell) for cell in table.columns[:2]] == ["gender", "model"]
     lines = {(str(row[0]), str(row[1])): [str(cell) for cell in row[2:]] for row in table.rows}
     # Columns: responses, unknown, favourable, share, impact ratio, interval, with unknowns, four fifths.
@@ -132,10 +132,10 @@ def test_a_run_without_annotations_says_so_and_one_without_favourable_values_is_
     runs: dict[str, Path], tmp_path: Path
 ) -> None:
     (run,) = open_comparison([runs["fair"]]).runs
-    found = impacts([replace(run, annotator="nobody")])
-    assert found.found == () and found.missing[0].startswith("simulated:oracle has no impact ratios: ")
-    assert [str(remark)[:2] for table in side_by_side_tables(found) for remark in table.remarks] == ["— "]
-    assert impacts([replace(run, tasks=())]) == Impacts((), ())
+    found, missing = impacts([replace(run, annotator="nobody")])
+    assert found == [] and missing[0].startswith("simulated:oracle has no impact ratios: ")
+    assert [str(remark)[:2] for table in side_by_side_tables(found, missing) for remark in table.remarks] == ["— "]
+    assert impacts([replace(run, tasks=())]) == ([], [])
 
 
 def test_wrong_requests_are_one_line(runs: dict[str, Path], equivox: Cli) -> None:

@@ -137,7 +137,9 @@ def rewritten(source: Path, target: Path, file: str, change: Callable[[dict[str,
 
 
 def test_a_run_opened_task_by_task_is_the_run(runs: Sequence[Path]) -> None:
-    from equivox.run.annotating import plan_rows, stored_annotations, stored_texts, values_by_attribute
+    from plan_rows import plan_rows
+
+    from equivox.run.annotating import stored_annotations, stored_texts, values_by_attribute
     from equivox.run.pipeline import run_tasks
     from equivox.run.scoring import sample_rows
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equivox.core.errors import RequestError
+from equivox.core.progress import no_progress
 from equivox.dataset_builders import SpokenStereoSet
-from equivox.dataset_builders.continuations import domain_statistics, rouge_l_diversity
+from equivox.dataset_builders.continuations import corpus_facts, domain_statistics, rouge_l_diversity
 
 Cli = Callable[..., tuple[int, str, str]]
 WORDS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=6).map(" ".join)
@@ -33,14 +34,13 @@ def test_averages_are_those_of_the_definition(texts: list[str]) -> None:
     for text in texts:
         others = [other for other in texts if other != text]
         scores = [2 * common(text.split(), o.split()) / (len(text.split()) + len(o.split())) for o in others]
-        assert found.averages[text] == pytest.approx(sum(scores) / len(scores))
+        assert found[text] == pytest.approx(sum(scores) / len(scores))
 
 
 def test_case_and_punctuation_do_not_matter_and_repetitions_count_once() -> None:
     found = rouge_l_diversity(["The sea, the sea!", "the sea the sea", "The sea, the sea!"])
-    assert found.averages == {"The sea, the sea!": 1.0, "the sea the sea": 1.0}
-    assert math.isnan(rouge_l_diversity(["alone", "alone"]).mean)
-    assert math.isnan(rouge_l_diversity([]).largest)
+    assert found == {"The sea, the sea!": 1.0, "the sea the sea": 1.0}
+    assert rouge_l_diversity(["alone", "alone"]) == {} == rouge_l_diversity([])
 
 
 def test_without_rouge_score_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,6 +70,10 @@ def test_domains_are_described_apart_and_unknown_is_nan() -> None:
     assert described.groups == {"female": 2}
     assert math.isnan(found["accent"].mean_seconds) and math.isnan(found["accent"].agreement)
     assert found["accent"].groups == {}
+    alone = {**accent, "anti_stereotypical": None}
+    (line,), _ = corpus_facts([alone], [None], True, no_progress)
+    # One continuation has no other to be like.
+    assert (line["mean ROUGE-L"], line["largest"], line["agreement"]) == ("—", "—", "—")
 
 
 @pytest.mark.paper
@@ -83,7 +87,7 @@ def test_the_real_instances_are_described(reference_data: Path) -> None:
     # The ten lengths in the manifest add up to 17.6125 seconds.
     assert found["gender"].mean_seconds == pytest.approx(1.76125, abs=0.0001)
     # The whole corpus stays below 0.14; a handful of texts shares more.
-    assert 0 < rouge_l_diversity(found["gender"].continuations).largest < 0.5
+    assert 0 < max(rouge_l_diversity(found["gender"].continuations).values()) < 0.5
 
 
 def test_the_command_describes_the_sample(equivox: Cli, tmp_path: Path) -> None:

@@ -85,15 +85,15 @@ def test_descriptions_become_the_prompts_of_images(source: Path) -> None:
     assert (report.rows, report.left_out, report.notes) == (2, {}, ())
     # The people and their age are said once, by the full prompt; one word of each list of quality follows.
     first, second, _, cup = wanted_images(Genres(source))[0]
-    assert first.prompt.split(", ")[:4] == ["a photo of a male and a female", "in old age", "on quay 0", "in coats"]
-    assert second.prompt.split(", ")[2] == "on quay 1"
+    assert first[1].split(", ")[:4] == ["a photo of a male and a female", "in old age", "on quay 0", "in coats"]
+    assert second[1].split(", ")[2] == "on quay 1"
     quality = protocol()["image_quality"]
-    *_, realistic, clarity = first.prompt.split(", ")
+    *_, realistic, clarity = first[1].split(", ")
     assert realistic in quality["realistic"] and clarity in quality["clarity"]
-    assert wanted_images(Genres(source))[0][0].prompt == first.prompt
+    assert wanted_images(Genres(source))[0][0][1] == first[1]
     # Prompts that an element brings along count first.
     (source / "elements.yaml").write_text(ELEMENTS.replace("[c_1.png]", '[c_1.png], image_prompts: ["on a field"]'))
-    assert wanted_images(Genres(source))[0][3].prompt != cup.prompt
+    assert wanted_images(Genres(source))[0][3][1] != cup[1]
 
 
 def test_what_names_a_gender_or_a_role_is_refused_and_asked_again(source: Path) -> None:
@@ -156,7 +156,7 @@ def test_an_edited_file_is_left_alone(source: Path) -> None:
     output = source / "image_prompts.yaml"
     describe(Genres(source), Model().engine, output)
     output.write_text(output.read_text().replace("on quay 0", "on a pier"))
-    assert "on a pier" in wanted_images(Genres(source))[0][0].prompt
+    assert "on a pier" in wanted_images(Genres(source))[0][0][1]
     with pytest.raises(RequestError, match="edited by hand"):
         describe(Genres(source), Model().engine, output)
 
@@ -201,7 +201,7 @@ def test_the_released_elements_are_asked_once_each(reference_data: Path, tmp_pat
     model = Model(mf_ar_young_group0_scenario0=[FIVE.replace("in old age", "at a young age")])
     report = describe(Genres(tmp_path), model.engine, tmp_path / "image_prompts.yaml")
     assert (report.rows, report.notes) == (2, ()) and len(model.asked) == 2
-    prompts = [want.prompt for want in wanted_images(Genres(tmp_path))[0]]
+    prompts = [prompt for _, prompt in wanted_images(Genres(tmp_path))[0]]
     assert len(prompts) == 10
     assert prompts[4].startswith("a photo of a male and a female, at a young age, on quay 4, in coats, ")
 
@@ -234,7 +234,7 @@ def test_the_command(equivox: Cli, source: Path, server: tuple[str, list[str]], 
     code, out, err = equivox(*command, *model, "--seed", 1)
     assert code == 0 and "2 of 2 elements" in out, err
     assert written(source / "image_prompts.yaml")["made_by"]["seed"] == 1
-    assert "on quay 0" in wanted_images(Genres(source))[0][0].prompt
+    assert "on quay 0" in wanted_images(Genres(source))[0][0][1]
     for wrong, reason in (
         (["--model", "simulated:oracle"], "simulated model"),
         (["--model", "gpt-nonsense"], "unknown model"),

@@ -313,7 +313,9 @@ def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Pa
     assert read_manifest(tmp_path / "run")["served_as"] == ["m-mini"]
 
 
-def run_of(server: Server, output: Path, arguments: str = "", *more: object) -> list[object]:
+def run_of(
+    server: Server, output: Path, arguments: str = "", *more: object, annotator: object = "rules"
+) -> list[object]:
     model = (
         f"model_name=m,base_url={server.url},max_retries=0,timeout_s=5,max_concurrency=4,trust_media=true{arguments}"
     )
@@ -327,7 +329,7 @@ def run_of(server: Server, output: Path, arguments: str = "", *more: object) -> 
         "--scoring",
         "n_resamples=99",
         "--annotator",
-        "rules",
+        annotator,
     ]
     return ["run", f"endpoint:{model}", "vibe_gender:advisory", *options, *more]
 
@@ -395,16 +397,16 @@ def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, eq
         "engine: endpoint\nattempts: 1\n"
         f"model_parameters: {{model_name: judge, base_url: '{server.url}', max_retries: 0}}\n"
     )
-    code, out, err = equivox(*run_of(server, tmp_path / "run", "", "--annotator", judge))
+    code, out, err = equivox(*run_of(server, tmp_path / "run", annotator=judge))
     assert code == 1, err
     assert "failed 60 times" in out and "fault 500" in out
     assert "96 requested → 96 generated → 36 answered" in out
     code, out, _ = equivox("status", tmp_path / "run")
     assert code == 1 and "judge failed 60 times" in out
     bodies = len(server.bodies)
-    code, out, _ = equivox(*run_of(server, tmp_path / "run", "", "--annotator", judge))
+    code, out, _ = equivox(*run_of(server, tmp_path / "run", annotator=judge))
     assert "judge failed 60 times" in out and len(server.bodies) == bodies  # not without being told
-    code, out, _ = equivox(*run_of(server, tmp_path / "run", "", "--annotator", judge, "--retry-failed"))
+    code, out, _ = equivox(*run_of(server, tmp_path / "run", "", "--retry-failed", annotator=judge))
     assert "failed" not in out and len(server.bodies) <= bodies + 60 + 1
 
 

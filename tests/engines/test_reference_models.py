@@ -81,11 +81,11 @@ def test_the_planted_population_shift_is_exact(n_groups: int, name: str, shift: 
     rows = []
     for group in groups:
         labels = Labels(group=group, groups=groups, cluster="s", stratum="t")
-        own = own_values(values, labels, attribute.count)
+        own = own_values(values, labels)
         probability = engine._own_probability(attribute, values, labels, own)
         # An ordinary answer names `count` different values, each equally likely; a signature names its own.
         counts = [(1 - probability) * attribute.count / len(values)] * len(values)
-        for value in own.signature:
+        for value in own[: attribute.count]:
             counts[values.index(value)] += probability
         rows.append(counts)
     assert ntvd(rows) == pytest.approx(100 * shift, abs=1e-9)

@@ -23,7 +23,7 @@ from equivox.report.view.live import LiveRun
 from equivox.report.view.server import PAGE, POLICY, Explorer, application
 from equivox.run.file_hashes import hashes_of
 from equivox.run.live import noting
-from equivox.run.usage import add_usage
+from equivox.run.speed import add_usage
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -220,7 +220,7 @@ def test_what_an_annotator_used_is_stored_beside_its_annotations(run: Path, tmp_
     from equivox.annotate import Annotator, open_annotator
     from equivox.run.annotating import annotate
     from equivox.run.pipeline import run_tasks
-    from equivox.run.usage import read_usage
+    from equivox.run.speed import read_usage
 
     folder = shutil.copytree(run, tmp_path / "run")
     rules = open_annotator("rules")

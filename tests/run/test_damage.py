@@ -21,8 +21,8 @@ from equivox.run.pipeline import execute
 from equivox.run.plan import read_plan
 from equivox.run.scoring import read_records, read_scores
 from equivox.run.spec import RunSpec
+from equivox.run.speed import read_usage
 from equivox.run.store import Store, response_schema
-from equivox.run.usage import read_usage
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -18,7 +18,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import write_text
 from equivox.core.redact import refuse_secrets
 from equivox.integrations.every_eval_ever.responses import MEANING, SCHEMA, response_rows
-from equivox.integrations.every_eval_ever.results import UNKNOWN, ScoredRun, left_out_details
+from equivox.integrations.every_eval_ever.results import UNKNOWN, ScoredRun
 from equivox.integrations.hub.run_folder import refuse_private_settings, refuse_unfinished
 
 COLLECTION = "equivox"
@@ -72,7 +72,7 @@ def _document(run: ScoredRun) -> dict[str, Any]:
             "evaluator_relationship": "other",
             "additional_details": {
                 "evaluator_relationship": "not stated: a run does not know who made it",
-                **left_out_details(run.left_out()),
+                **{f"not_a_number:{name}": why for name, why in run.left_out().items()},
             },
         },
         "eval_library": {

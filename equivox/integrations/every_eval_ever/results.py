@@ -13,13 +13,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from equivox.annotate import AnnotatorIdentity
 from equivox.annotate.model import asked_prompts
-from equivox.annotate.rules import FOR_SIMULATED
+from equivox.annotate.rules import FOR_SIMULATED, misread_by_rules
 from equivox.audit.stored import StoredAudit, stored_audits
-from equivox.compare.runs import misread_by_rules
 from equivox.core.files import read_document
 from equivox.core.hashing import digest
 from equivox.core.redact import without_places
@@ -28,8 +28,10 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
 from equivox.integrations.flat import metric_key
-from equivox.integrations.stored_run import StoredRun
 from equivox.run.annotating import stored_annotator
+from equivox.run.manifest import public_manifest, read_manifest
+from equivox.run.pipeline import run_tasks
+from equivox.run.scoring import read_scores
 
 UNKNOWN = "unknown"
 """The schema's word for a fact that is not known."""
@@ -43,8 +45,33 @@ _NOT_PORTABLE = re.compile(r'[<>:"\\|?*\x00-\x1f\s]')
 
 
 @dataclass(frozen=True)
-class ScoredRun(StoredRun):
-    """A scored run, as far as the document needs it; everything in it but `stored` may be published."""
+class ScoredRun:
+    """A scored run in the folder `folder`, as far as the document needs it; its files are read once each.
+
+    Everything in it but `stored` may be published. RequestError, when it is read, for what is missing.
+    """
+
+    folder: Path
+
+    @cached_property
+    def stored(self) -> dict[str, Any]:
+        """The manifest as it is stored, which is not published."""
+        return read_manifest(self.folder)
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest as it may be published."""
+        return public_manifest(self.stored)
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """The run's tasks."""
+        return run_tasks(self.folder)
+
+    @cached_property
+    def annotator(self) -> AnnotatorIdentity:
+        """The annotator whose annotations are scored."""
+        return stored_annotator(self.folder, str(self.manifest["command"]["annotator"]))
 
     @cached_property
     def judges(self) -> list[AnnotatorIdentity]:
@@ -62,9 +89,8 @@ class ScoredRun(StoredRun):
     def scores(self) -> list[Score]:
         """The scores of whole tasks; those over all tasks of a family are left out, as in a submission."""
         names = {task.name for task in self.tasks}
-        return [
-            score for score in self.every_score if score.is_whole and score.role == "outcome" and score.task in names
-        ]
+        scores = read_scores(self.folder)
+        return [score for score in scores if score.is_whole and score.role == "outcome" and score.task in names]
 
     @cached_property
     def options(self) -> dict[str, Any]:
@@ -294,11 +320,6 @@ def details(score: Score) -> dict[str, str]:
         "clusters": str(score.n_clusters),
         **{f"responses_{count}": str(getattr(coverage, count)) for count in counts},
     }
-
-
-def left_out_details(reasons: Mapping[str, str]) -> dict[str, str]:
-    """Return the reasons of `ScoredRun.left_out` as entries of `additional_details`."""
-    return {f"not_a_number:{name}": why for name, why in reasons.items()}
 
 
 def _meaning(score: Score) -> str:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.core.task import Task
 from equivox.dataset_builders.base import CorpusFacts
 from equivox.dataset_builders.card import about_corpus, size_category
-from equivox.integrations.hub.dataset_folder import RowSet, config_name, is_restricted
-from equivox.integrations.hub.measures import submitted_metrics
+from equivox.integrations.hub.dataset_folder import RowSet, config_name, is_restricted, submitted_metrics
 
 if TYPE_CHECKING:
     import datasets

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.core.errors import RequestError, RunError, StorageError, nearest
 from equivox.core.media import sha256
 from equivox.core.progress import Event, Progress, no_progress
+from equivox.core.scores import NAN, Score
 from equivox.core.task import Task, digest
 from equivox.core.version import __version__
 from equivox.dataset_builders.base import CorpusFacts
@@ -60,22 +61,6 @@ class RowSet:
     samples: tuple[Sample, ...]
 
 
-@dataclass(frozen=True)
-class DatasetFolder:
-    """A written data set: the folder, its configurations by task, and the facts about the corpus."""
-
-    folder: Path
-    configs: Mapping[str, str]
-    rows: Mapping[str, int]
-    content_hash: str
-    facts: CorpusFacts
-
-    @property
-    def restricted(self) -> bool:
-        """Whether users must agree to terms first."""
-        return is_restricted(self.facts)
-
-
 def config_name(task: str) -> str:
     """Return the name of a task without `:`, for configurations and file names.
 
@@ -83,6 +68,26 @@ def config_name(task: str) -> str:
     'vibe_gender-story'
     """
     return task.replace(":", "-").replace("@", "-at-")
+
+
+def scalar(task: Task, score: Score) -> float:
+    """Return the number that is submitted for a score; NaN if the score is undefined."""
+    measure = task.metric.by_name[score.name]
+    if not score.defined or measure.published is None:
+        return NAN
+    return measure.published(score) + 0.0  # no -0.0
+
+
+def submitted_metrics(task: Task) -> dict[str, str]:
+    """Return the id of a task's submitted scalar for each metric; a single one has the task's name.
+
+    >>> from equivox.tasks.registry import builtin_tasks
+    >>> submitted_metrics(builtin_tasks()["vibe_gender:story"])
+    {'nTVD': 'vibe_gender-story'}
+    """
+    name = config_name(task.name)
+    metrics = [measure.name for measure in task.metric.measures if measure.published is not None]
+    return {metric: name if len(metrics) == 1 else f"{name}-{metric}" for metric in metrics}
 
 
 def is_restricted(facts: CorpusFacts) -> bool:
@@ -126,10 +131,11 @@ def source_corpus(task: Task) -> str:
 
 def write_dataset(
     name: str, data: str | Path | None, output: Path, *, repo: str, progress: Progress = no_progress
-) -> DatasetFolder:
+) -> tuple[dict[str, int], CorpusFacts]:
     """Write the corpus `name`, found through `data`, to the folder `output`, whole or not at all.
 
-    Raises RequestError if `output` contains anything that was not written by this function.
+    Returns the number of rows of each configuration, and the facts about the corpus. Raises RequestError if `output`
+    contains anything that was not written by this function.
     """
     refuse_passing_on(name)
     tasks = corpus_tasks(name)
@@ -177,13 +183,7 @@ def write_dataset(
         (partial / EVAL).write_text(eval_file(facts.title, tasks), "utf-8")
         (partial / CROISSANT).write_text(croissant(repo, facts, sets, record), "utf-8")
         put_in_place(partial, output)
-    return DatasetFolder(
-        folder=output,
-        configs={config_name(task.name): task.name for rows in sets for task in rows.tasks},
-        rows={config_name(task.name): len(rows.samples) for rows in sets for task in rows.tasks},
-        content_hash=record["content_hash"],
-        facts=facts,
-    )
+    return {config_name(task.name): len(rows.samples) for rows in sets for task in rows.tasks}, facts
 
 
 def row_sets(corpus: Corpus, tasks: Sequence[Task]) -> list[RowSet]:

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -18,13 +17,6 @@ HUB = "hf://datasets/"
 """The beginning of the address of a data set on the Hub: hf://datasets/OWNER/NAME, with @REVISION if need be."""
 
 RepoType = Literal["model", "dataset"]
-
-
-@dataclass(frozen=True)
-class Uploaded:
-    """The address of an upload: the repository, or the pull request."""
-
-    url: str
 
 
 def check_repo(repo: str) -> None:
@@ -56,8 +48,8 @@ def upload(
     pull_request: bool = False,
     path_in_repo: str | None = None,
     replaces: Sequence[str] = (),
-) -> Uploaded:
-    """Upload the files in `folder`, as a pull request if requested; a repeated call resumes.
+) -> str:
+    """Upload the files in `folder`, as a pull request if requested, and return its address; a repeated call resumes.
 
     Files that the Hub already has are not sent again. Files there that match `replaces` and are not in `folder` are
     deleted in the same commit, because a shard of an earlier version would be read as rows of this one. With `gated`,
@@ -91,7 +83,7 @@ def upload(
             create_pr=pull_request,
             delete_patterns=list(replaces) or None,
         )
-    return Uploaded(str(done.pr_url if pull_request and done.pr_url else done.commit_url))
+    return str(done.pr_url if pull_request and done.pr_url else done.commit_url)
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
     scores = read_scores(run)
     refuse_unfinished(run)
     with folder_being_written(output, apart_from=run) as partial:
-        for path in _run_files(run):
+        for path in sorted(path for pattern in _FILES for path in run.glob(pattern) if path.is_file()):
             copy = partial / path.relative_to(run)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
@@ -99,10 +99,6 @@ def refuse_unfinished(run: Path) -> None:
             f"{run} has {answered} answers, and scores of {scored}: it went on and was stopped; give the command that "
             f"made it again, or `equivox score {run}`"
         )
-
-
-def _run_files(run: Path) -> list[Path]:
-    return sorted(path for pattern in _FILES for path in run.glob(pattern) if path.is_file())
 
 
 def _redact_files(folder: Path) -> None:

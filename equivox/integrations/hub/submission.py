@@ -14,9 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equivox.annotate.rules import FOR_SIMULATED
+from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
-from equivox.compare.runs import is_exact, misread_by_rules
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import read_document
 from equivox.core.redact import redacted_text
@@ -31,10 +30,11 @@ from equivox.integrations.hub.dataset_folder import (
     config_name,
     folder_being_written,
     put_in_place,
+    scalar,
     source_corpus,
+    submitted_metrics,
 )
 from equivox.integrations.hub.lighteval_layout import write_lighteval_results
-from equivox.integrations.hub.measures import scalar, submitted_metrics
 from equivox.integrations.hub.run_folder import refuse_unfinished
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.run.asked_of import moved_tasks
@@ -97,27 +97,10 @@ class Wish:
         return None if self.source_url is None else "responses and annotations"
 
 
-@dataclass(frozen=True)
-class Benchmark:
-    """The data set of one corpus: its repository, and the fingerprints in its record (None: no record was found)."""
-
-    repo: str
-    fingerprints: Mapping[str, str] | None
-
-
-@dataclass(frozen=True)
-class Submission:
-    """A written submission: scalars by task id, and the marks of the results."""
-
-    folder: Path
-    values: Mapping[str, float]
-    left_out: Mapping[str, str]
-    marked: Mapping[str, str]
-
-
-def write_submission(wish: Wish) -> Submission:
+def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict[str, str]]:
     """Write all files of a submission to a folder, whole or not at all.
 
+    Returns the scalars by task id, why others were left out, and the marks of the results with their reasons.
     RequestError if the run must not be submitted as it is, with the mark that would allow it.
     """
     from equivox.integrations.hub.remote import check_repo
@@ -147,7 +130,8 @@ def write_submission(wish: Wish) -> Submission:
         for task_id, score in scores.items()
         if not math.isfinite(values[task_id])
     }
-    left_out |= dict.fromkeys(_unscored(tasks, scores), "it was not scored")
+    every = [task_id for task in tasks.values() for task_id in submitted_metrics(task).values()]
+    left_out |= {task_id: "it was not scored" for task_id in every if task_id not in scores}
     marked = _judge(wish, manifest, tasks, scores, benchmarks, left_out)
     values = {task_id: value for task_id, value in values.items() if task_id not in left_out}
     if not values:
@@ -168,16 +152,11 @@ def write_submission(wish: Wish) -> Submission:
         record = {"model": wish.model_repo, "values": values, "left_out": left_out, "marked": marked}
         (partial / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
         put_in_place(partial, wish.output)
-    return Submission(wish.output, values, left_out, marked)
+    return values, left_out, marked
 
 
-def _unscored(tasks: Mapping[str, Task], scores: Mapping[str, Score]) -> list[str]:
-    """Return the ids of the scores that a run's tasks should have but do not have."""
-    return [found for task in tasks.values() for found in submitted_metrics(task).values() if found not in scores]
-
-
-def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, Benchmark]:
-    """Return the benchmark of each source corpus."""
+def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, str]:
+    """Return the benchmark of each source corpus: the repository of its data set."""
     from equivox.integrations.hub.remote import check_repo
 
     corpora = list(dict.fromkeys(source_corpus(task) for task in tasks))
@@ -189,7 +168,7 @@ def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, Benchmark]:
     repos = {corpus: wish.benchmark.replace("{corpus}", corpus) for corpus in corpora}
     for repo in repos.values():
         check_repo(repo)
-    return {corpus: Benchmark(repo, _published(wish, repo)) for corpus, repo in repos.items()}
+    return repos
 
 
 def _refuse_old_hub() -> None:
@@ -219,7 +198,7 @@ def _judge(
     manifest: Mapping[str, Any],
     tasks: Mapping[str, Task],
     scores: Mapping[str, Score],
-    benchmarks: Mapping[str, Benchmark],
+    benchmarks: Mapping[str, str],
     left_out: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the reason for each mark; RequestError for the first reason that was not allowed."""
@@ -248,7 +227,7 @@ def _judge(
 
 
 def departures(
-    manifest: Mapping[str, Any], tasks: Mapping[str, Task], wish: Wish, benchmarks: Mapping[str, Benchmark]
+    manifest: Mapping[str, Any], tasks: Mapping[str, Task], wish: Wish, benchmarks: Mapping[str, str]
 ) -> list[str]:
     """Return the differences of the run's data and requests from the benchmark; empty if there are none."""
     command, identity = manifest["command"], manifest["identity"]
@@ -270,9 +249,8 @@ def departures(
     if conditions:
         found.append(f"control conditions are in the run ({', '.join(conditions)})")
     found += _other_options(wish.run)
-    for corpus, benchmark in benchmarks.items():
-        repo, published = benchmark.repo, benchmark.fingerprints
-        if published is None:
+    for corpus, repo in benchmarks.items():
+        if (published := _published(wish, repo)) is None:
             continue
         for name in sorted({task.data.corpus for task in tasks.values() if source_corpus(task) == corpus}):
             if name not in published:
@@ -311,30 +289,28 @@ def _write_entries(
     tasks: Mapping[str, Task],
     scores: Mapping[str, Score],
     values: Mapping[str, float],
-    benchmarks: Mapping[str, Benchmark],
+    benchmarks: Mapping[str, str],
     marked: Mapping[str, str],
 ) -> None:
     import yaml
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     audits = stored_audits(wish.run, str(manifest["command"]["annotator"]))
+    compared = {corpus: _published(wish, repo) is not None for corpus, repo in benchmarks.items()}
     by_corpus: dict[str, list[EvalResultEntry]] = {}
     for task_id, score in scores.items():
         task = tasks[score.task]
         corpus = source_corpus(task)
-        benchmark = benchmarks[corpus]
         by_corpus.setdefault(corpus, []).append(
             EvalResultEntry(
-                dataset_id=benchmark.repo,
+                dataset_id=benchmarks[corpus],
                 task_id=task_id,
                 value=round(values[task_id], 6),
                 dataset_revision=wish.revision,
                 date=manifest["created"],
                 source_url=wish.source_url,
                 source_name=wish.source_name,
-                notes=notes_of(
-                    score, task, manifest, marked, compared=benchmark.fingerprints is not None, audits=audits
-                ),
+                notes=notes_of(score, task, manifest, marked, compared=compared[corpus], audits=audits),
             )
         )
     for corpus, entries in by_corpus.items():
@@ -401,7 +377,7 @@ def _write_model_index(
     scores: Mapping[str, Score],
     values: Mapping[str, float],
     tasks: Mapping[str, Task],
-    benchmarks: Mapping[str, Benchmark],
+    benchmarks: Mapping[str, str],
 ) -> None:
     """Write the results in the older format, for the header of the model's README."""
     import yaml
@@ -411,7 +387,7 @@ def _write_model_index(
     results = [
         EvalResult(
             task_type="text-generation",
-            dataset_type=benchmarks[source_corpus(tasks[score.task])].repo,
+            dataset_type=benchmarks[source_corpus(tasks[score.task])],
             dataset_name=f"equivox {score.task}",
             dataset_config=config_name(score.task),
             dataset_split=SPLIT,
@@ -428,7 +404,7 @@ def _write_model_index(
     path.write_text(yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=110), "utf-8")
 
 
-def _write_eval_files(folder: Path, tasks: Mapping[str, Task], benchmarks: Mapping[str, Benchmark]) -> None:
+def _write_eval_files(folder: Path, tasks: Mapping[str, Task], benchmarks: Mapping[str, str]) -> None:
     from equivox.integrations.hub.dataset_card import eval_file
 
     for corpus in benchmarks:

@@ -37,7 +37,7 @@ def annotator_of(task: Task, named: str | None) -> Annotator:
         raise RequestError(f"the role {GRADER} has {len(grader)} models; give one of them")
     if grader is not None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(grader)).strip("-.")[:100]
-        annotator: Annotator = ModelAnnotator(name, GraderEngine(grader), sampling=Sampling())
+        annotator: Annotator = ModelAnnotator(name, _GraderEngine(grader), sampling=Sampling())
     elif named is None and rules_read([task]):
         raise RequestError(
             f"{task.name}: who reads the free answers? Give a model by `--model-role {GRADER}=MODEL`; "
@@ -49,7 +49,7 @@ def annotator_of(task: Task, named: str | None) -> Annotator:
     return annotator
 
 
-class GraderEngine(Engine):
+class _GraderEngine(Engine):
     """Engine that asks a model of inspect_ai; used in a thread that inspect_ai's event loop started.
 
     An error of the model is raised: inspect_ai decides what an error of a sample means.

@@ -6,19 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value, annotation_key
+from equivox.annotate import Annotation, AnnotatorIdentity, Job, Value, annotation_key
 from equivox.core.annotation import grouped
 from equivox.core.hashing import digest
 from equivox.core.progress import no_progress
-from equivox.core.requests import Engine, EngineIdentity, Request, Response
+from equivox.core.requests import EngineIdentity, Response
 from equivox.core.samples import UNANNOTATED
 from equivox.core.scores import Score
 from equivox.core.segments import Segment, SegmentAnnotation
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus
+from equivox.engines.function import RecordedEngine
 from equivox.integrations.inspect.asking import sample_id
 from equivox.run.annotating import TOOLS, annotations_folder
 from equivox.run.pipeline import IMPORTED, PreparedRun, annotate_and_score, prepared
+from equivox.run.recomputing import Replayed
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
 
@@ -75,8 +77,15 @@ def score_recorded(
 
     `annotator` is the one whose recorded annotations count. A request without an answer is a failed one.
     """
-    reader = _Recorded(annotator)
-    engine = _Answers(spec.model.removeprefix(f"{IMPORTED}:"), answers)
+    reader = Replayed(annotator, {}, NOT_THERE)
+    content = sorted([name, key, answer.text or "", answer.error or ""] for (name, key), answer in answers.items())
+    model = spec.model.removeprefix(f"{IMPORTED}:")
+    # Tasks that ask the same share the response, so one of them is enough.
+    by_id = {key: answer for (_, key), answer in answers.items()}
+    engine = RecordedEngine(
+        EngineIdentity(engine=IMPORTED, model=model, revision=digest(content)),
+        lambda request: by_id.get(sample_id(request), Answer(text=None)).response(request.key),
+    )
     with prepared(spec, reader, engine, dict(corpora)) as run:
         run.answer(no_progress)
         _store_annotations(run, answers, annotator)
@@ -90,15 +99,13 @@ def annotate_response(
     response_key: str,
     identity: AnnotatorIdentity,
     read: Read,
-    *,
-    change: Callable[[Segment], Segment] = lambda segment: segment,
 ) -> dict[str, tuple[Segment, Annotation]]:
     """Annotate one response, round by round, until its scheme returns no new segment; return them by name."""
     found: dict[str, tuple[Segment, Annotation]] = {}
     while True:
         done = {name: _short(annotation) for name, (_, annotation) in found.items()}
         jobs: dict[str, Job] = {}
-        for segment in map(change, task.annotation.segments(task, metadata, text, done)):
+        for segment in task.annotation.segments(task, metadata, text, done):
             if segment.name not in found:
                 key = annotation_key(identity, segment, response_key)
                 jobs[key] = Job(key=key, response_key=response_key, task=task.name, segment=segment)
@@ -135,35 +142,6 @@ def as_segments(found: Mapping[str, tuple[Segment, Annotation]]) -> dict[str, di
 def _short(annotation: Annotation) -> SegmentAnnotation:
     values = grouped((value.attribute, value.value) for value in annotation.values)
     return SegmentAnnotation(annotation.status, values)
-
-
-class _Answers(Engine):
-    """Engine that answers each request as a log does."""
-
-    modalities = frozenset({"text", "audio", "image"})
-
-    def __init__(self, model: str, answers: Answers) -> None:
-        content = sorted([name, key, answer.text or "", answer.error or ""] for (name, key), answer in answers.items())
-        self.identity = EngineIdentity(engine=IMPORTED, model=model, revision=digest(content))
-        # Tasks that ask the same share the response, so one of them is enough.
-        self._by_id = {key: answer for (_, key), answer in answers.items()}
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield the answer to each request, or a failed response if there is none."""
-        for request in requests:
-            yield self._by_id.get(sample_id(request), Answer(text=None)).response(request.key)
-
-
-class _Recorded(Annotator):
-    """Annotator whose annotations are all recorded; it makes none."""
-
-    def __init__(self, identity: AnnotatorIdentity) -> None:
-        self.identity = identity
-
-    def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
-        """Yield a failed annotation for each job, because it is not recorded."""
-        for job in jobs:
-            yield job.annotated("failed", output=NOT_THERE, attempts=0)
 
 
 def _store_annotations(run: PreparedRun, answers: Answers, identity: AnnotatorIdentity) -> None:

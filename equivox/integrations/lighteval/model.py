@@ -62,15 +62,15 @@ class EquivoxModel(LightevalModel):  # type: ignore[misc]
                 found = self._runs.ask(self._model, tasks, wanted, progress=progress)
         responses = []
         for doc in docs:
-            delivered = found[_task_name(doc), doc.specific["position"]]
+            run, response = found[_task_name(doc), doc.specific["position"]]
             if isinstance(doc, MediaDoc):
                 doc.arrived = True
             responses.append(
                 ModelResponse(
-                    input=[delivery(doc.query, delivered.run, delivered.response)],
+                    input=[delivery(doc.query, run, response)],
                     # An empty list would assign every later answer to another document.
-                    text=[delivered.response.text or ""],
-                    reasonings=[delivered.response.thinking],
+                    text=[response.text or ""],
+                    reasonings=[response.thinking],
                 )
             )
         return responses

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
+from importlib import metadata
 from pathlib import Path
 
 from equivox.annotate import open_annotator
@@ -23,6 +25,7 @@ from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, GREEDILY
 from equivox.dataset_builders.corpus import Corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine, public_name
+from equivox.engines.function import RecordedEngine
 from equivox.engines.messages import split_thinking
 from equivox.integrations.lighteval.rows import document_row
 from equivox.integrations.lighteval.settings import DATA, Settings
@@ -40,7 +43,7 @@ from equivox.run.pipeline import (
 from equivox.run.plan import Plan, make_plan
 from equivox.run.run_files import folder_name
 from equivox.run.spec import RunSpec
-from equivox.run.usage import add_usage
+from equivox.run.speed import add_usage
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,30 +53,14 @@ Positions = Mapping[str, Collection[int]]
 _NOBODY = EngineIdentity(engine="lighteval", model="any", revision="")
 
 
-@dataclass(frozen=True)
-class Delivered:
-    """The response to one request that an equivox engine received; `run` is the run that stores it."""
-
-    run: Path
-    response: Response
-
-
-class _Given(Engine):
-    """Engine of answers that another program already has; it sends no request and no media."""
-
-    def __init__(self, identity: EngineIdentity, texts: Mapping[str, str]) -> None:
-        self.identity = identity
-        self._texts = texts
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        for request in requests:
-            raw = self._texts[request.key]
-            if raw.strip():
-                text, thinking = split_thinking(raw)
-                yield Response(key=request.key, text=text, thinking=thinking)
-            else:
-                # lighteval's backends do not mark failed requests in any other way.
-                yield Response(key=request.key, text=None, error="the backend returned no text")
+def _response(texts: Mapping[str, str], request: Request) -> Response:
+    """Return the answer of another program, one of `texts` by key, as the response to a request."""
+    raw = texts[request.key]
+    if not raw.strip():
+        # lighteval's backends do not mark failed requests in any other way.
+        return Response(key=request.key, text=None, error="the backend returned no text")
+    text, thinking = split_thinking(raw)
+    return Response(key=request.key, text=text, thinking=thinking)
 
 
 class Runs:
@@ -105,16 +92,19 @@ class Runs:
 
     def ask(
         self, model: str, tasks: Sequence[Task], wanted: Positions, *, progress: Progress = no_progress
-    ) -> dict[tuple[str, int], Delivered]:
-        """Have `model` answer the `wanted` requests that are not stored yet; return them by task and position."""
-        found: dict[tuple[str, int], Delivered] = {}
+    ) -> dict[tuple[str, int], tuple[Path, Response]]:
+        """Have `model` answer the `wanted` requests that are not stored yet.
+
+        Returns the run that stores each response, and the response, by task and position.
+        """
+        found: dict[tuple[str, int], tuple[Path, Response]] = {}
         for sampling, members in _by_sampling(tasks).items():
             with closing(open_engine(model, members)) as engine:
                 refuse_patches(members, engine)
                 plan, places = self._part(members, engine.identity, wanted)
                 folder = self._stored(model, engine, members, plan, sampling, progress)
             stored = stored_responses(folder)
-            found |= {place: Delivered(folder, Response(**stored[key])) for place, key in places.items()}
+            found |= {place: (folder, Response(**stored[key])) for place, key in places.items()}
         return found
 
     def keep(self, answers: Mapping[str, Mapping[int, str]], tasks: Sequence[Task]) -> dict[str, Path]:
@@ -126,20 +116,23 @@ class Runs:
         found: dict[str, Path] = {}
         for sampling, members in _by_sampling(tasks).items():
             own = {task.name: dict(sorted(answers[task.name].items())) for task in members}
-            identity = replace(_NOBODY, model=f"answers-{digest(list(own.items()))[:8]}", revision=_version())
+            identity = replace(
+                _NOBODY, model=f"answers-{digest(list(own.items()))[:8]}", revision=metadata.version("lighteval")
+            )
             wanted = {
                 task.name: _once_if_greedy(task, self._plan([task], identity), own[task.name]) for task in members
             }
             plan, places = self._part(members, identity, wanted)
-            engine = _Given(identity, {key: own[name][place] for (name, place), key in places.items()})
+            texts = {key: own[name][place] for (name, place), key in places.items()}
+            engine = RecordedEngine(identity, partial(_response, texts))
             folder = self._stored(f"lighteval:{identity.model}", engine, members, plan, sampling, no_progress)
             found |= {task.name: folder for task in members}
         return found
 
-    def scores(self, folder: Path, tasks: Sequence[Task], *, progress: Progress = no_progress) -> list[Score]:
+    def scores(self, folder: Path, tasks: Sequence[Task]) -> list[Score]:
         """Annotate and score the run in `folder` exactly as `equivox run` does, and return its scores."""
         with closing(open_annotator(self.settings.annotator)) as annotator, writing(folder):
-            return annotate_and_score(folder, tasks, annotator, DEFAULT_OPTIONS, progress=progress)
+            return annotate_and_score(folder, tasks, annotator, DEFAULT_OPTIONS)
 
     def _plan(self, tasks: Sequence[Task], identity: EngineIdentity) -> Plan:
         try:
@@ -201,12 +194,6 @@ class Runs:
             finally:
                 add_usage(spec.output, engine.usage)
         return spec.output
-
-
-def _version() -> str:
-    from importlib import metadata
-
-    return metadata.version("lighteval")
 
 
 def _by_sampling(tasks: Sequence[Task]) -> dict[str, list[Task]]:

@@ -114,7 +114,7 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
     judged = judge(comparison)
     favourable = [
         {"caption": table.caption or "Without impact ratios", "html": as_html(replace(table, notes=()))}
-        for table in side_by_side_tables(impacts(comparison.runs))
+        for table in side_by_side_tables(*impacts(comparison.runs))
     ]
     source = resources.files(__name__)
     shown = list(_examples(comparison, examples, data)) if examples else []

@@ -16,9 +16,9 @@ from equivox.run.annotating import annotations_folder
 from equivox.run.live import SILENT_S, Live, read_live
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
+from equivox.run.speed import read_usage
 from equivox.run.status import RequestCounts, count_requests
 from equivox.run.store import Store, annotation_schema, response_schema
-from equivox.run.usage import read_usage
 
 COUNT_EVERY_S = 5.0
 """Seconds between two counts of the stored records, or ten times what the last count took, whichever is more."""

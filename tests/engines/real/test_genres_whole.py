@@ -15,12 +15,13 @@ import pytest
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
 from asking import SMALL, need_torchvision
+from plan_rows import plan_rows
 
 from equivox.annotate.schema import response_form
 from equivox.core.errors import RequestError
 from equivox.metrics.genres.annotation.scheme import PROFILE, narrative_attributes
 from equivox.metrics.genres.annotation.sentiment import TransformersClassifier
-from equivox.run.annotating import plan_rows, stored_annotations
+from equivox.run.annotating import stored_annotations
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks

@@ -16,10 +16,11 @@ import pytest
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
 from asking import SMALL
+from plan_rows import plan_rows
 from test_vllm_run import name, responses
 
 from equivox.annotate.schema import response_form
-from equivox.run.annotating import plan_rows, stored_annotations
+from equivox.run.annotating import stored_annotations
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks

@@ -17,10 +17,10 @@ import pytest
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
 from asking import SMALL
+from plan_rows import plan_rows
 
 from equivox.core.errors import RequestError, RunError
 from equivox.engines import open_engine
-from equivox.run.annotating import plan_rows
 from equivox.run.pipeline import execute, generate
 from equivox.run.plan import make_plan
 from equivox.run.spec import RunSpec

@@ -481,7 +481,7 @@ def test_columns_of_ones_own_replace_none_of_ours(clip_corpus: Callable[..., Pat
     head, *rows = table.read_text("utf-8").splitlines()
     table.write_text("\n".join([f"{head},sample_id,audio", *(f"{row},mine,„ä“" for row in rows)]), "utf-8")
     written = write_dataset(str(task_file), None, tmp_path / "out", repo="org/mine")
-    config = next(iter(written.configs))
+    config = next(iter(written[0]))
     rows_back = datasets.load_dataset(str(tmp_path / "out"), config, split="test", cache_dir=str(tmp_path / "cache"))
     (task, *_) = corpus_tasks(str(task_file))
     assert rows_back["sample_id"][:] == [item.sample_id for item in samples_of(open_corpus(task.data, None), task)]

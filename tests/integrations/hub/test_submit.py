@@ -17,7 +17,7 @@ import equivox as package
 from equivox.core.coverage import Coverage
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import Score
-from equivox.integrations.hub.measures import scalar, submitted_metrics
+from equivox.integrations.hub.dataset_folder import scalar, submitted_metrics
 from equivox.run.scoring import read_scores
 from equivox.tasks.registry import builtin_tasks
 
@@ -42,7 +42,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def submit(run: Path, tmp_path: Path, equivox: Command) -> Command:
     def call(*arguments: object, of: Path = run) -> tuple[int, str, str]:
-        return equivox("submit", of, *REPOS, "-o", tmp_path / "out", *arguments)
+        usual = {**dict(zip(REPOS[::2], REPOS[1::2], strict=True)), "-o": tmp_path / "out"}
+        left = [part for option in usual.items() if option[0] not in arguments for part in option]
+        return equivox("submit", of, *left, *arguments)
 
     return call
 
@@ -129,7 +131,7 @@ def test_an_unmarked_sample_is_refused(submit: Command, tmp_path: Path) -> None:
     ("changed", "said"),
     [
         ({"limit": 50}, "only 50 samples per task were used"),
-        ({"group": ["race"]}, "another column is compared (race)"),
+        ({"compare": [["race"]]}, "other columns are compared than the tasks declare (race)"),
         ({"sampling": "greedy"}, "sampling is greedy"),
     ],
 )

@@ -15,13 +15,14 @@ import pytest
 from inspect_ai import eval as inspect_eval
 from inspect_ai._util.registry import registry_lookup
 from inspect_ai.model import get_model
+from plan_rows import plan_rows
 from planted import TOLERATED, assert_same, evaluated, metrics, planted_model
 
 from equivox.core.errors import EquivoxError
 from equivox.core.scores import Score
 from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines.messages import media_content
-from equivox.run.annotating import plan_rows, stored_responses
+from equivox.run.annotating import stored_responses
 from equivox.run.importing import import_responses
 from equivox.run.pipeline import execute
 from equivox.run.plan import make_plan
