@@ -232,7 +232,7 @@ def about_findings(run: ComparedRun, told: Sequence[TaskVerdict]) -> list[str]:
     known = [entry for entry in found if math.isfinite(entry[1].distance)]
     one, most = max(known or found, key=lambda entry: entry[1].distance if known else entry[1].headline)
     what = f"{'It is' if len(found) == 1 else 'Largest:'} {one.name}, by" if len(told) > 1 else "By"
-    size = f"{what} {_named(run, most)} {in_unit(most.headline, most.unit)}{_evidence(run, most)}"
+    size = f"{what} {_named(run, most)} {_size(run, most)}"
     return [f"{size}{_favour(_side(run, most))}.", *words_moved(run, most)]
 
 
@@ -249,6 +249,15 @@ def _measures(run: ComparedRun, found: Sequence[tuple[TaskVerdict, Score]], *, s
 def _named(run: ComparedRun, score: Score) -> str:
     measure = run.measure(score)
     return f"{score.name} ({measure.title})" if measure is not None and measure.title else score.name
+
+
+def _size(run: ComparedRun, score: Score) -> str:
+    """Return how large a difference is with its interval; the interval comes first where noise is larger."""
+    if score.null_mean > score.headline and math.isfinite(score.estimate) and math.isfinite(score.ci_high):
+        noise = f"noise, which is taken out, would give {short_value(score.null_mean, score.unit)}"
+        between = f"between {short_value(score.ci_low, score.unit)} and {in_unit(score.ci_high, score.unit)}"
+        return f"{between} (95 % interval; the estimate is {short_value(score.headline, score.unit)}; {noise})"
+    return f"{in_unit(score.headline, score.unit)}{_evidence(run, score)}"
 
 
 def _evidence(run: ComparedRun, score: Score) -> str:

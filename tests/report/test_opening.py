@@ -342,3 +342,12 @@ def test_only_complete_tests_without_a_finding_ever_read_as_not_shown(states: li
     assert not found.answer.startswith("No,")
     assert any(BAD[5:] in text for text in found.sentences) == ("undefined" in states)
     assert any(FEW in text for text in found.sentences) == ("cannot tell" in states)
+
+
+def test_where_noise_is_larger_than_the_number_the_interval_comes_first() -> None:
+    small = score("a", 0.001, estimate=8.0, ci_low=1.5, ci_high=16.0, null_mean=12.0)
+    (first, *_) = one(small, metrics={"talk": metric(measures=(Measure(name="nTVD", null_mean=True),))}).sentences
+    assert first.startswith("By nTVD between 1.5 and 16 %")
+    assert "the estimate is 8.0; noise, which is taken out, would give 12" in first
+    (first, *_) = one(replace(small, estimate=20.0)).sentences
+    assert first.startswith("By nTVD 20 %")
