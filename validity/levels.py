@@ -347,8 +347,9 @@ effect it counts every answer of a speaker as new evidence about the group. In t
 differently and hold the groups in unequal numbers; permutations within strata are valid, permutations over
 everything are not.
 
-In the last row the smallest group also has the smallest clusters (a quarter of the largest). Its noise is of
-another size, so speakers are not exchangeable even without a group effect, and permutations alone reject far too often.
+In the last row the smallest group is one speaker, who also gave the fewest answers (a quarter of the largest number).
+Its noise is not known, as a note says, so that only permutations are left; and speakers whose noise is of another size
+are not exchangeable, even without a group effect. Give every group two speakers or more.
 
 ### Groups whose speakers differ unlike
 
@@ -538,7 +539,7 @@ def tables(runs: int, interval_runs: int, pair_runs: int, seed: int, processes: 
                 ("ranks", comparison.ranks_table, pair_runs),
                 ("nulls", null_table, runs),
                 ("totals", comparison.totals_table, 3 * pair_runs),
-                ("unlike", designs.unlike_table, interval_runs),
+                ("unlike", designs.unlike_table, 4 * interval_runs),
                 ("told", designs.told_table, interval_runs),
                 ("held", designs.held_table, interval_runs),
                 ("crossed", designs.crossed_table, interval_runs),

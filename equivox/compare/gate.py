@@ -84,7 +84,7 @@ class Check:
 
         An interval narrows with the root of the number of clusters:
 
-        >>> Check(task="t", condition="text", dimension="g", metric="nTVD", unit="percent", against="", limit=10.0,
+        >>> Check(task="t", condition="text", dimension="g", metric="M", unit="percent", against="", limit=10.0,
         ...       outcome="inconclusive", difference=4.0, low=0.0, high=16.0).would_do
         '4 times as many clusters would do'
         """

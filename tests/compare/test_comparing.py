@@ -117,10 +117,10 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
     lines = out.splitlines()
     start = lines.index(next(line for line in lines if line.startswith("gender, condition audio: nTVD")))
     assert lines[start + 1].split() == ["model", "candidate", "advisory"]
-    # Estimates of 100: those of the many values of the advisory are a little less.
+    # Estimates of 100, a little less for the many values of the advisory; one group declines more often (†).
     model, *estimates = lines[start + 2].split()
     assert model == "simulated:biased?refusal_gap=0.5"
-    assert all(text.endswith("*") and float(text.rstrip("*")) > 99 for text in estimates)
+    assert all(text.endswith("*†") and float(text.rstrip("*†")) > 99 for text in estimates)
     assert [text.rstrip("?") for text in lines[start + 3].split()] == ["simulated:oracle", "0.00", "0.00"]
     assert "refusal nTVD" in out
     with (tmp_path / "csv" / "scores.csv").open(newline="") as file:
