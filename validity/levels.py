@@ -355,6 +355,7 @@ are not exchangeable, even without a group effect. Give every group two speakers
 
 Permutations suppose that the speakers of all groups differ alike, and lost as many answers. The groups' own noise does
 not. `p_cluster` is the larger of both p-values. The last two columns show what that costs where there is a shift of 15.
+This table has four times as many runs per row.
 
 {unlike}
 
