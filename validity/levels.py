@@ -348,8 +348,8 @@ differently and hold the groups in unequal numbers; permutations within strata a
 everything are not.
 
 In the last row the smallest group is one speaker, who also gave the fewest answers (a quarter of the largest number).
-Its noise is not known, as a note says, so that only permutations are left; and speakers whose noise is of another size
-are not exchangeable, even without a group effect. Give every group two speakers or more.
+Its noise is of another size, so speakers are not exchangeable even without a group effect; it is taken to be correlated
+as that of the other groups' speakers is, and a note says so.
 
 ### Groups whose speakers differ unlike
 
@@ -521,7 +521,7 @@ With few clusters hardly any pair is told apart. When all models are equally far
 
 - Fewer than four clusters per group were not simulated. The cluster-level test stays exact (permutations are
   enumerated) but cannot reach small p. The interval rests on a covariance that is estimated from very few clusters.
-- With one cluster per group, or without clusters, the interval treats answers as independent and is too narrow
+- With one cluster in every group, or without clusters, the interval treats answers as independent and is too narrow
   whenever speakers differ. The result's notes say so.
 - Values removed by `min_count` are removed from the truth, too: the interval is about the distribution over
   kept values.

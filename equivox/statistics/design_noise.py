@@ -9,7 +9,15 @@ import numpy as np
 
 from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.encode import Design, cross_count
-from equivox.statistics.noise import N_DEALT, Noise, noise_over_clusters, noise_over_responses, of_covariance
+from equivox.statistics.noise import (
+    LENT,
+    N_DEALT,
+    ONE_CLUSTER,
+    Noise,
+    noise_over_clusters,
+    noise_over_responses,
+    of_covariance,
+)
 
 
 def noise_of(
@@ -29,7 +37,7 @@ def noise_of(
     factor on the noise of each group, None for 1. Where every stratum holds a single cluster of each group, such as an
     item that was given to all of them, strata are the units.
     """
-    if design.paired and enough_clusters(rows, design):
+    if design.paired and _clusters_of_groups(rows, design).min() >= 2:
         return noise_over_pairs(rows, columns, design, slices, rng, weights=weights, scale=scale)
     found = _noise_within_groups(rows, columns, design, slices, rng, weights)
     if scale is None:
@@ -68,11 +76,23 @@ def _noise_within_groups(
 
 
 def enough_clusters(rows: Ints, design: Design) -> bool:
-    """Return whether every group has two clusters or more among the responses `rows`; one cluster shows no noise."""
+    """Return whether some group has two clusters or more among the responses `rows`; one cluster shows no noise."""
+    return bool(_clusters_of_groups(rows, design).max() >= 2)
+
+
+def on_few_clusters(rows: Ints, design: Design) -> str | None:
+    """Return a note on the noise where a group has one cluster; None if each has two or more, or without clusters."""
+    if design.cluster_of_row is None or _clusters_of_groups(rows, design).min() >= 2:
+        return None
+    return LENT if enough_clusters(rows, design) else ONE_CLUSTER
+
+
+def _clusters_of_groups(rows: Ints, design: Design) -> Ints:
+    """Return the number of clusters of each group among the responses `rows`; zeros without clusters."""
     if design.cluster_of_row is None or design.group_of_cluster is None:
-        return False
+        return np.zeros(len(design.groups), dtype=np.int64)
     heard = np.unique(design.cluster_of_row[rows])
-    return bool(np.bincount(design.group_of_cluster[heard], minlength=len(design.groups)).min() >= 2)
+    return np.bincount(design.group_of_cluster[heard], minlength=len(design.groups))
 
 
 def noise_over_pairs(

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from equivox.statistics.arrays import Bools, Floats, Ints
-from equivox.statistics.design_noise import noise_of, noise_of_items, noise_within_units
+from equivox.statistics.design_noise import noise_of, noise_of_items, noise_within_units, on_few_clusters
 from equivox.statistics.encode import Design, Occurrences, cross_count, stack_attributes
 from equivox.statistics.held import Standard, standard
-from equivox.statistics.noise import N_NOISE, ONE_CLUSTER, Noise, of_deviations
+from equivox.statistics.noise import N_NOISE, Noise, of_deviations
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 from equivox.statistics.permutation import p_value
 
@@ -108,8 +108,8 @@ def draw_evidence(
         if n_labellings == 1:
             notes.append("the clusters have one permutation only: the cluster-level test cannot reject")
         per_group = np.bincount(group, minlength=n_groups)
-        if per_group.min() < 2:
-            notes.append(ONE_CLUSTER)
+        if (note := on_few_clusters(rows, design)) is not None:
+            notes.append(note)
         for name, part in slices.items():
             heard_in = np.bincount(group[own[:, part].any(axis=1)], minlength=n_groups)
             if heard_in.min() < 2 <= per_group.min():

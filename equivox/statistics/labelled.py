@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from equivox.core.errors import RequestError
 from equivox.statistics import checks, inputs
 from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.design_noise import enough_clusters, noise_of
+from equivox.statistics.design_noise import noise_of, on_few_clusters
 from equivox.statistics.distance import attainable_shift
 from equivox.statistics.encode import Design, cross_count, encode_design
 from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.held import standard
 from equivox.statistics.inputs import LabelColumn, ValueCodes, ValueColumn
 from equivox.statistics.intervals import invert
-from equivox.statistics.noise import N_NOISE, ONE_CLUSTER, Noise, supposed_pulls
+from equivox.statistics.noise import N_NOISE, Noise, supposed_pulls
 
 ENOUGH_LABELS = 50
 """From this number of labels in every group on, no note says how wide the interval is."""
@@ -390,8 +390,8 @@ def _measured(
     scale = np.array([part.weight for part in parts])
     own = noise_of(table.rows, table.columns, design, slices, rng, weights=weights, scale=scale)
     notes = list(design.notes)
-    if design.clusters is not None and not enough_clusters(table.rows, design):
-        notes.append(ONE_CLUSTER)
+    if (note := on_few_clusters(table.rows, design)) is not None:
+        notes.append(note)
     labels, unseen = [], []
     estimated = np.stack([part.shares * part.size for part in parts])
     for code, part in enumerate(parts):

@@ -32,8 +32,9 @@ MANY_CLUSTERS = 500
 MAX_NOISE_CELLS = 4_000_000
 """Cells of noise in memory at a time (32 MiB as doubles); with very many values, fewer draws are made."""
 
-ONE_CLUSTER = "a group has one cluster: the interval treats responses as independent, too narrow"
-"""The note on an interval where clusters were given but not `enough_clusters`."""
+ONE_CLUSTER = "every group has one cluster: the interval treats responses as independent, too narrow"
+LENT = "a group has one cluster: its noise is taken to be like that of the others"
+"""The notes on an interval where clusters show no noise in any group, or in some."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +123,15 @@ def noise_over_clusters(
     stratum_of_cluster: Ints | None = None,
     weights: Floats | None = None,
 ) -> Noise:
-    """Return the noise of the groups' distributions when clusters, two or more in each group, are the units.
+    """Return the noise of the groups' distributions when clusters, two or more in some group, are the units.
 
     Group g's distribution is a ratio of sums over its m clusters; a cluster's pull is its residual
     (x_c - N_c P_g) / N_g, over √(1 - N_c/N_g), so that Σ_c pull pullᵀ is an unbiased estimate of the covariance of P_g
     (Bell & McCaffrey 2002, Survey Methodology 28:169-181); with clusters of one size that is √(m/(m-1)). With strata,
     residuals are taken within a group's stratum, so that a difference between strata is no noise. A cluster that is
     alone in its group's stratum shows no noise; the group's other strata lend it theirs.
+
+    A group with a single cluster shows none either; it gets the correlation within clusters that the others have.
 
     A few clusters estimate a large covariance badly. It is therefore shrunk to a simpler one, with weights m - 1 and
     `PRIOR_DEGREES`: the covariance that independent responses would have, times the design effect of the group and
@@ -170,6 +173,9 @@ def noise_over_clusters(
     variances = np.array([[(pulls[:, part] ** 2).sum() for part in slices] for pulls, _ in each])
     independent = np.array([[(own[:, part] ** 2).sum() for part in slices] for own in of_group])
     effects = np.where(independent > 0, variances / np.maximum(independent, TINY), 1.0)
+    freedoms = np.array([freedom for _, freedom in each])
+    if (freedoms == 0).any():
+        effects = _lent(effects, freedoms, _cluster_sizes(counts, group_of_cluster, slices, n_groups))
     sizes = np.stack([tables[:, part].sum(axis=1) for part in slices], axis=1)
     known = sizes / np.maximum(effects, TINY)
     alike = [_alikeness(shares[:, part], known[:, place]) for place, part in enumerate(slices)]
@@ -180,7 +186,7 @@ def noise_over_clusters(
         simple = np.zeros(n_columns)
         further = [np.empty((0, n_columns))]
         for place, part in enumerate(slices):
-            if variances[code, place] <= ALIKE:
+            if variances[code, place] <= ALIKE and freedom:
                 n_own = int((heard & (group_of_cluster == code)).sum())
                 further.append(supposed_pulls(shares[:, part], code, tables[:, part], n_own, part, n_columns))
                 continue
@@ -216,6 +222,26 @@ def _alikeness(shares: Floats, known: Floats) -> float:
     scale = float(known.sum() - (known**2).sum() / known.sum())
     spread = (between - groups * within) / max(scale * within, TINY)
     return float(np.clip(1.0 / max(spread, 1e-6) - 1.0, 1.0, MOST_BORROWED))
+
+
+def _cluster_sizes(counts: Floats, group: Ints, slices: Sequence[slice], n_groups: int) -> Floats:
+    """Return how many values a value's cluster has on average in each group and attribute, G x A."""
+    sizes = np.stack([counts[:, part].sum(axis=1) for part in slices], axis=1)
+    both = [np.stack([own[group == code].sum(axis=0) for code in range(n_groups)]) for own in (sizes**2, sizes)]
+    return np.asarray(both[0] / np.maximum(both[1], TINY), dtype=np.float64)
+
+
+def _lent(effects: Floats, freedoms: Floats, sizes: Floats) -> Floats:
+    """Return design effects in which groups without any degree of freedom have the correlation of the others.
+
+    The effect of clusters of n values with a correlation r is 1 + (n - 1)r; r is the mean over the other groups,
+    weighted by their degrees of freedom, and not below 0.
+    """
+    known = (freedoms > 0)[:, None] & (sizes > 1)
+    weights = np.where(known, freedoms[:, None], 0.0)
+    each = np.where(known, (effects - 1) / np.maximum(sizes - 1, TINY), 0.0)
+    correlation = np.maximum((weights * each).sum(axis=0) / np.maximum(weights.sum(axis=0), TINY), 0.0)
+    return np.where(freedoms[:, None] > 0, effects, 1 + (sizes - 1) * correlation)
 
 
 def _summed(targets: Sequence[Floats]) -> list[Floats]:

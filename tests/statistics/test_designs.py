@@ -236,3 +236,21 @@ def test_the_interval_for_the_same_units_holds_their_own_difference():
     # 95 % of 60 and three standard errors: at least 52.
     assert held >= 52
     assert narrower == 60
+
+
+def test_a_group_of_one_speaker_borrows_the_noise_of_the_others():
+    """Thirteen speakers of one kind, one of them a group alone: 80 samples without an effect, 5 % and two errors."""
+    draw = generator(9)
+    group, speaker = np.repeat([0] + [1] * 12, 50), np.repeat(np.arange(13), 50)
+    rejected, held = 0, 0
+    for _ in range(80):
+        own = draw.dirichlet(np.full(4, 0.25 * 9), size=13)  # Two answers of one speaker are correlated by .1.
+        codes, _ = answers(own, 50, draw)
+        found = distribution_shift(codes, group, clusters=speaker, min_count=1, n_resamples=39, rng=draw)
+        assert "a group has one cluster: its noise is taken to be like that of the others" in found.notes
+        rejected += found.p_noise <= 0.05
+        held += found.ci_low == 0.0
+    assert rejected <= 8
+    assert held >= 72
+    alone = distribution_shift(codes[:100], group[:100], clusters=speaker[:100], min_count=1, n_resamples=39, rng=draw)
+    assert any("treats responses as independent" in note for note in alone.notes)
