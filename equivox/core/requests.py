@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from equivox.core.hashing import KEY_LENGTH, digest
 from equivox.core.progress import Event
@@ -163,6 +163,13 @@ class Engine:
 
     def close(self) -> None:
         """Free the engine's memory and connections; the next request may load the model again."""
+
+    def __enter__(self) -> Self:
+        """Return the engine, which is closed at the end of the `with` block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def usage(self) -> Mapping[str, float]:

