@@ -278,11 +278,7 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
 
 def _new_items(rows: Rows) -> str:
     """Return in words how much wider the intervals are for other items; empty if that is not known."""
-    wider = [
-        (score.new_items_high - score.new_items_low) - (score.ci_high - score.ci_low)
-        for _, score in rows
-        if math.isfinite(score.new_items_high)
-    ]
+    wider = _widened([(score, score.new_items_low, score.new_items_high) for _, score in rows])
     if not wider:
         return ""
     return f" For other items of the same kind the intervals are up to {percent(max(wider))} points wider."
@@ -290,17 +286,18 @@ def _new_items(rows: Rows) -> str:
 
 def _same_units(rows: Rows) -> str:
     """Return in words how much narrower the intervals are for exactly these units; empty if that is not known."""
-    narrower = [
-        (score.ci_high - score.ci_low) - (score.same_units_high - score.same_units_low)
-        for _, score in rows
-        if math.isfinite(score.same_units_high)
-    ]
-    if not narrower:
+    wider = _widened([(score, score.same_units_low, score.same_units_high) for _, score in rows])
+    if not wider:
         return ""
     return (
         " Every unit is in every group, so that they speak of other units of the same kind too; for these alone the "
-        f"intervals are up to {percent(max(narrower))} points narrower."
+        f"intervals are up to {percent(-min(wider))} points narrower."
     )
+
+
+def _widened(others: Iterable[tuple[Score, float, float]]) -> list[float]:
+    """Return how much wider a second interval is than that of its score, where there is one; below 0 if narrower."""
+    return [(high - low) - (score.ci_high - score.ci_low) for score, low, high in others if math.isfinite(high)]
 
 
 def _range(numbers: Iterable[int]) -> str:
