@@ -222,9 +222,12 @@ REPLICAS = "data_parallel_size"
 def engine_from_args(scheme: str, arguments: Mapping[str, Any], workers: Workers | None = None) -> Engine:
     """Return the engine of `scheme` (vllm, endpoint, transformers) with these model arguments.
 
-    With several `workers` it is a pool of such engines; the model argument `data_parallel_size` means the same.
+    With several `workers` it is a pool of such engines; the model argument `data_parallel_size` means the same. Models
+    behind servers have one engine, whose limits hold for all requests: its own arguments say how many at a time.
     """
     remember_secrets(arguments)
+    if scheme == "endpoint":
+        return _one_engine(scheme, arguments)
     if scheme == "vllm" and arguments.get(REPLICAS) not in (None, 1):
         workers = _replicas(arguments[REPLICAS], workers)
         arguments = {name: value for name, value in arguments.items() if name != REPLICAS}
