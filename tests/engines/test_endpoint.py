@@ -20,12 +20,15 @@ import pytest
 from made_requests import made_request
 
 from equivox import open_run
+from equivox.compare.runs import open_comparison
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.task import Sampling
 from equivox.dataset_builders import sample_source
 from equivox.engines import MediaPart, Request
 from equivox.engines.endpoint import EndpointEngine
+from equivox.report.board import board_rows
+from equivox.report.page import build_report
 from equivox.run.manifest import read_manifest
 from equivox.run.store import Store, response_schema
 from equivox.tasks.vibe import PROMPTS
@@ -392,7 +395,14 @@ def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Pa
     server.completion = lambda body: original(body) | {"model": "m-mini"}  # type: ignore[method-assign]
     _, out, _ = equivox(*run_of(server, tmp_path / "run"))
     assert "the server answered as m-mini" in out
+    assert "m-mini answered, not the model that was asked" in out
     assert read_manifest(tmp_path / "run")["served_as"] == ["m-mini"]
+    (compared,) = open_comparison([tmp_path / "run"]).runs
+    assert compared.model == "endpoint:m, answered by m-mini"
+    (row, *_) = board_rows([tmp_path / "run"], below=tmp_path)
+    assert row.model == compared.model
+    page = build_report([tmp_path / "run"])
+    assert "answered by m-mini" in page
 
 
 def run_of(
