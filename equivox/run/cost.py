@@ -283,7 +283,7 @@ def _requests(file: RunFile, tasks: Sequence[Task], corpora: dict[str, Corpus]) 
     sources = []
     for task in tasks:
         name = task.data.corpus
-        asked = len([segment for segment in task.annotation.asks(task) if not segment.alone])
+        asked = len(task.annotation.most_calls(task))
         if file.data is None and task.data.table is None and published_items(task) is not None:
             items = min(published_items(task) or 0, file.limit or 10**9)
             n = 0 if asks_nothing(task) else items * task.sampling.repeats * _ways(task)

@@ -303,7 +303,9 @@ def test_a_paper_in_one_command_ends_in_its_tables(equivox: Cli, tmp_path: Path)
     assert (desta["published"], desta["measured"]) == ("20.17", "") and "no run" in desta["undefined"]
     assert "not the published corpus" in out
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "table_1.csv", "table_1.tex", "table_2.csv", "table_2.tex",
+        "figure_3.csv",
+            "figure_3.svg",
+            "table_1.csv", "table_1.tex", "table_2.csv", "table_2.tex",
     ]  # fmt: skip
     code, _, err = equivox("reproduce", "demo", "--output", tmp_path / "demo", "--tables", tmp_path / "out")
     assert (code, err.count("\n")) == (2, 1) and "`paper`" in err
