@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +14,6 @@ from serving import Served
 from equivox.core.progress import Event, no_progress
 from equivox.core.scores import ScoringOptions
 from equivox.report.view.server import Explorer, application
-from equivox.report.view.static import write_static
 from equivox.run.live import noting
 from equivox.run.pipeline import annotate_run, execute
 from equivox.run.spec import RunSpec
@@ -272,27 +268,6 @@ def test_screen_readers_and_contrast(chromium: Any, opened: Opened, scheme: str)
         found = Axe().run(page).response["violations"]
         assert [(v["id"], v["nodes"][0]["html"]) for v in found if v["impact"] in {"serious", "critical"}] == [], screen
     within.close()
-
-
-def test_a_folder_on_any_web_server(opened: Opened, two: list[Path], tmp_path: Path) -> None:
-    write_static(two, tmp_path / "page", media=2)
-    handler = functools.partial(Quiet, directory=str(tmp_path / "page"))
-    # It answers no parts of files, as some servers do.
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        page = opened("answers?task=vibe_gender:advisory", address=f"http://127.0.0.1:{server.server_address[1]}/")
-        assert tally(page) == "96 of 96 answers"
-        assert "Progress" not in page.inner_text("#screens")
-        page.wait_for_selector(".play")
-        page.locator(".play").first.click()
-        until(page, "document.getElementById('audio').currentTime > 0.1")
-        page.close()
-        server.shutdown()
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
 
 
 def test_a_run_under_way_until_it_is_scored(opened: Opened, two: list[Path], tmp_path: Path) -> None:

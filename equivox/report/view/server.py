@@ -92,7 +92,7 @@ class Explorer:
             state = tuple(_state(folder) for folder in self.folders)
             if state != self._built:
                 self._number += 1
-                build(self.folders, self._folder, live=True)
+                build(self.folders, self._folder)
                 self._built, self._media, self._pair = state, None, None
             return self._folder
 

@@ -45,7 +45,7 @@ const app = () => {
   const { screen: named, state } = parsed();
   const number = Math.min(doc.runs.length - 1, Math.max(0, Number(state.get("run")) || 0));
   const run = doc.runs[number];
-  const screen = offered().includes(named) ? named : !run.scored && doc.live ? "live" : run.scored ? "verdict" : "answers";
+  const screen = offered().includes(named) ? named : run.scored ? "verdict" : "live";
   const task = run.tasks.find((one) => one.name === state.get("task")) ?? run.tasks[0] ?? null;
   return {
     doc, number, run, screen, state, task,

@@ -2,7 +2,6 @@
 import { count, el, many, say, table } from "../dom.js";
 
 export const title = "Progress";
-export const offered = (doc) => doc.live;
 const EVERY = 2000;
 
 const STATES = {
