@@ -19,7 +19,7 @@ def view(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> int:
-    """Show answers in a browser: side by side by group, unreadable ones, two runs, and a run that is under way."""
+    """Show answers in a browser: side by side by group, unreadable ones, and two runs."""
     from equivox.cli import EXIT_DONE
     from equivox.cli.output import opens
     from equivox.core.files import refuse_unusable
