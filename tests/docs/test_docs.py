@@ -42,7 +42,7 @@ QUICKLY = {
 
 def serves(words: list[str]) -> bool:
     """Return whether a command answers until it is interrupted; it has tests of its own."""
-    return (words[0] == "view" and "--static" not in words) or words[:2] == ["audit", "label"]
+    return words[0] == "view" or words[:2] == ["audit", "label"]
 
 
 def name_of(page: Path) -> str:
