@@ -27,9 +27,9 @@ def test_a_paper_in_miniature(paper: str, equivox: Cli, tmp_path: Path) -> None:
     settings = [folder.parent.name if folder.parents[1] == tmp_path / "runs" else "" for folder in folders]
     runs = [TableRun(folder, "simulated:biased", setting) for folder, setting in zip(folders, settings, strict=True)]
     for table in reproduced(paper, runs):
-        # Two thirds of the evaluators cannot agree where there is one.
-        if table.name != "figure_6":
-            assert any(math.isfinite(cell.measured) for cell in table.cells), table.name
+        if table.name == "figure_6":  # two thirds of the evaluators cannot agree where there is one
+            continue
+        assert any(math.isfinite(cell.measured) for cell in table.cells), table.name
         remarks = " ".join(table.remarks)
         assert "the embedded sample" in remarks and "annotated by rules" in remarks
         assert ("stand-ins, comparable with nothing else" in remarks) is (paper == "genres")
