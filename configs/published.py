@@ -21,11 +21,11 @@ class Source(BaseModel):
 
     `model`, `setting` and `annotator` choose the run and whose annotations count. `family`, `task` and `condition` name
     the task; without `task` the whole family is meant. The number is then a score (`score`, with its `subset`), or an
-    entry of a stored table (`table`, the row for which `where` holds, and its `column`), or a total over the scores of
-    the row relative to the block's models (`cohort_total`; `cohort` names the published models). `places` is the number
-    of printed decimals. `with_p` says that the paper prints a p-value beside. `sides` names whom a positive and a
-    negative number favour, where the paper prints magnitudes. `marks` says what the paper marks in a column of a block:
-    both ends, or the lowest (bold) and the second lowest (underlined) number.
+    entry of a stored table (`table`, the row for which `where` holds, and its `column`; with `add_up` the sum over all
+    such rows), or a total over the scores of the row relative to the block's models (`cohort_total`; `cohort` names the
+    published models). `places` is the number of printed decimals. `with_p` says that the paper prints a p-value beside.
+    `sides` names whom a positive and a negative number favour, where the paper prints magnitudes. `marks` says what the
+    paper marks in a column of a block: both ends, or the lowest (bold) and the second lowest (underlined) number.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -41,6 +41,7 @@ class Source(BaseModel):
     table: str = ""
     where: dict[str, str] = {}
     column: str = ""
+    add_up: bool = False
     cohort_total: bool = False
     cohort: str = ""
     places: int = Field(default=2, ge=0, le=6)

@@ -32,7 +32,10 @@ def label(
     output: Annotated[Path | None, output_option("The label folder; RUN-labels beside the run by default.")] = None,
     n: CountOption = 10,
     per: Annotated[
-        str, typer.Option(help="Spread over any of model, task, condition, group. Scores need all but condition.")
+        str,
+        typer.Option(
+            help="Spread over any of model, task, condition, group and metadata. Scores need model, task, group."
+        ),
     ] = "model,task,group",
     seed: DrawOption = 0,
     annotator: AuditedOption = None,
@@ -58,6 +61,7 @@ def label(
     """Label answers in the browser, one a screen: saved at once, by several people without sight of each other."""
     from equivox.audit.drawing import draw_sheet, drawn_counts
     from equivox.audit.folder import SHEET_FILE, LabelFolder
+    from equivox.audit.merged import draw_merged, is_unify
     from equivox.audit.sheet import refuse_used, write_sheet
     from equivox.report.label.server import Desk
     from equivox.report.label.server import serve as serve_desk
@@ -65,7 +69,10 @@ def label(
     folder = _folder(places, output, stage)
     if not (folder / SHEET_FILE).is_file():
         refuse_used(folder)
-        drawn = draw_sheet(places, stage, n=n, per=names_in(per), seed=seed, annotator=annotator, judge=judge)
+        if is_unify(stage, places):
+            drawn = draw_merged(places, n=n, seed=seed, annotator=annotator)
+        else:
+            drawn = draw_sheet(places, stage, n=n, per=names_in(per), seed=seed, annotator=annotator, judge=judge)
         write_sheet(drawn, folder, data=data, media=media, studio=studio)
         for (model, group), count in sorted(drawn_counts(drawn).items()):
             echo(f"{model}  {group or 'all'}: {count} answers")

@@ -190,7 +190,7 @@ StageOption = Annotated[
     str | None, typer.Option(help="One stage of an annotation in stages, such as narrative; see the benchmark.")
 ]
 JudgeOption = Annotated[
-    bool, typer.Option("--judge", help="With --stage: show the annotator's lists, and ask for precision and recall.")
+    bool, typer.Option("--judge", help="Show what the annotator gave, and ask which share of it is right.")
 ]
 RecordingsOption = Annotated[str | None, data_option("Where the recordings are now.")]
 AuditedOption = Annotated[str | None, typer.Option(help="The annotator to check; the run's annotator by default.")]

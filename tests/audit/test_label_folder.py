@@ -422,7 +422,6 @@ def test_labelling_is_begun_and_gone_on_with(
         ([folder, "--output", tmp_path / "x"], "leave it out"),
         ([tmp_path / "nothing"], "nothing"),
         ([run, "--per", "speaker"], "got 'speaker'"),
-        ([run, "--judge"], "--stage"),
     ):
         shutil.rmtree(tmp_path / "new", ignore_errors=True)
         code, _, err = equivox(
