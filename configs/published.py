@@ -137,6 +137,43 @@ class PublishedTable(BaseModel):
         return self.columns[column].within(self.rows[row], block.select, self.select)
 
 
+class ListBlock(BaseModel):
+    """Lists that stand together: their label, and their entries by column, the first one first."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    label: str
+    select: Source = Source()
+    published: dict[str, list[str]]
+
+
+class PublishedList(BaseModel):
+    """One table of a paper whose cells are lists of findings, such as the strongest associations.
+
+    `table` is the stored table of a family that has the findings, by their rank.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[a-z0-9_.]+$")
+    caption: str
+    table: str
+    select: Source = Source()
+    columns: dict[str, Source] = Field(min_length=1)
+    blocks: list[ListBlock] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> PublishedList:
+        for block in self.blocks:
+            if list(block.published) != list(self.columns):
+                raise ValueError(f"block {block.label!r} has lists of {list(block.published)}, not of the columns")
+        return self
+
+    def source(self, block: ListBlock, column: str) -> Source:
+        """Return where the findings of a cell come from."""
+        return self.columns[column].within(block.select, self.select)
+
+
 class PublishedPaper(BaseModel):
     """The tables of a paper; `annotator` read its responses, unless a cell names another one."""
 
@@ -145,6 +182,7 @@ class PublishedPaper(BaseModel):
     source: str
     annotator: str = ""
     tables: list[PublishedTable] = Field(min_length=1)
+    lists: list[PublishedList] = []
 
 
 def published_names() -> list[str]:

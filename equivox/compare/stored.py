@@ -228,6 +228,15 @@ class StoredRun:
             return Number(undefined=f"{what} has no {source.column}")
         return Number(measured=math.fsum(values), evaluations=1)
 
+    def findings(self, source: Source, table: str, annotator: str) -> list[Mapping[str, Any]] | None:
+        """Return the rows of a family's table for the source's task, by rank; None where the run has no such table."""
+        records = read_records(self.folder, source.family, table, annotator)
+        if records is None:
+            return None
+        wanted = {"task": f"{source.family}:{source.task}", **source.where}
+        rows = [row for row in records if all(row.get(name) == value for name, value in wanted.items())]
+        return sorted(rows, key=lambda row: int(row["rank"]))
+
     def departures(self, tasks: Collection[str]) -> list[str]:
         """Return in what the samples of the run are not those of the paper, for the run's tasks among `tasks`."""
         found = []
