@@ -13,7 +13,6 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.plugins import DATASET_BUILDERS, Plugin, a_function, added
 from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts
 from equivox.dataset_builders.clip_folder import ClipFolder
-from equivox.dataset_builders.common_voice import CommonVoice
 from equivox.dataset_builders.crema_d import CremaD
 from equivox.dataset_builders.embedded import sample_source
 from equivox.dataset_builders.fairface import FairFace
@@ -21,7 +20,6 @@ from equivox.dataset_builders.genres import Genres
 from equivox.dataset_builders.l2_arctic import L2Arctic
 from equivox.dataset_builders.parquet import BuildReport, build
 from equivox.dataset_builders.schema import read_clip, rows
-from equivox.dataset_builders.speech_accent_archive import SpeechAccentArchive
 from equivox.dataset_builders.spoken_stereoset import SpokenStereoSet
 from equivox.dataset_builders.vctk import Vctk
 
@@ -32,13 +30,11 @@ __all__ = [
     "Clip",
     "ClipFolder",
     "Column",
-    "CommonVoice",
     "CorpusFacts",
     "CremaD",
     "FairFace",
     "Genres",
     "L2Arctic",
-    "SpeechAccentArchive",
     "SpokenStereoSet",
     "Vctk",
     "build",
@@ -53,8 +49,6 @@ BUILDERS: dict[str, type[Builder]] = {
     "crema_d": CremaD,
     "l2_arctic": L2Arctic,
     "vctk": Vctk,
-    "common_voice": CommonVoice,
-    "speech_accent_archive": SpeechAccentArchive,
     "fairface": FairFace,
     "spoken_stereoset": SpokenStereoSet,
     "genres": Genres,

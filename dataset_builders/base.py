@@ -14,7 +14,7 @@ import io
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -159,14 +159,10 @@ class Scan:
 
 
 class Builder(ABC):
-    """Builder that turns one corpus as distributed into clips; subclasses check and scan the source.
-
-    `NOT_PASSED_ON` says why nobody may publish the corpus, whatever its licence; empty if the licence decides.
-    """
+    """Builder that turns one corpus as distributed into clips; subclasses check and scan the source."""
 
     FACTS: ClassVar[CorpusFacts]
     MEDIA: ClassVar[Literal["audio", "image"]] = "audio"
-    NOT_PASSED_ON: ClassVar[str] = ""
     facts: CorpusFacts
 
     def __init__(self, source: Path | str) -> None:
@@ -340,30 +336,6 @@ def _without_empty_end(header: list[str]) -> list[str]:
     """Return the names of a header up to the last that is not empty."""
     named = len(header) - next((n for n, name in enumerate(reversed(header)) if name), len(header))
     return header[:named]
-
-
-def read_tab_separated(path: Path, required: Sequence[str], broken: list[str]) -> Iterator[dict[str, str]]:
-    """Yield the rows of a table in which tabs separate the cells and quotes mean nothing; it may be larger than memory.
-
-    A line that is not UTF-8, or has more or fewer cells than the header, is named in `broken` and not yielded. Raises
-    RequestError, naming the file, for a table that is missing and for a required column that it lacks.
-    """
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise RequestError(f"cannot read {shortened(str(path))}: {error.strerror or error}; check the path") from error
-    with file:
-        names = file.readline().decode("utf-8-sig", errors="replace").rstrip("\r\n").split("\t")
-        header = _checked_header(path, names, required)
-        for number, line in enumerate(file, start=2):
-            try:
-                cells = line.decode("utf-8").rstrip("\r\n").split("\t")
-            except UnicodeDecodeError:
-                cells = []
-            if len(cells) == len(header):
-                yield dict(zip(header, map(str.strip, cells), strict=True))
-            else:
-                broken.append(f"line {number}")
 
 
 def _csv_text(path: Path) -> list[str]:

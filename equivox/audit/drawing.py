@@ -15,7 +15,7 @@ from equivox.audit.stored import ANSWERS
 from equivox.core.errors import RequestError, nearest
 from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.segments import WHOLE, Segment
-from equivox.core.task import Attribute, Task, digest
+from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
 from equivox.core.variants import asks_nothing
 from equivox.run.annotating import stored_texts
 from equivox.run.manifest import read_manifest
@@ -301,3 +301,10 @@ def _questions(
 def drawn_counts(drawn: Sequence[Drawn]) -> Counter[tuple[str, str]]:
     """Count the responses on a sheet by model and group."""
     return Counter((one.model, one.row.group) for one in drawn)
+
+
+def choices_of(attribute: Attribute) -> tuple[str, ...]:
+    """Return the values that people choose from; none where they write."""
+    if attribute.role == "refusal" or not attribute.options:
+        return attribute.options
+    return (*attribute.options, OTHER, UNSTATED)

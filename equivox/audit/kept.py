@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -12,13 +14,13 @@ from typing import Any
 
 from equivox.audit.agreement import Audit, attribute_audit, by_place, with_lists
 from equivox.audit.correction import corrected_scores
-from equivox.audit.folder import label_files, labels_csv
 from equivox.audit.labels import (
     ADJUDICATED,
     KEY_FILE,
     Key,
     asked_of,
     by_person,
+    label_files,
     people_labels,
     read_key,
     units_of,
@@ -167,5 +169,14 @@ def _replace(place: Path, folder: Path, key: Key, labels: Mapping[str, Rows], do
     for number, (name, rows) in enumerate(labels.items(), 1):
         # The names of those who labelled stay where they did.
         file = f"{ADJUDICATED}.csv" if name == ADJUDICATED else f"labels-person-{number}.csv"
-        write_text(place / file, labels_csv(rows))
+        write_text(place / file, _labels_csv(rows))
     write_document(place / AUDIT_FILE, document)
+
+
+def _labels_csv(rows: Rows) -> str:
+    """Return a file of labels: item, attribute and label of each row."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(["item", "attribute", "label"])
+    writer.writerows(rows)
+    return buffer.getvalue()

@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from equivox.audit.folder import Asked, Item
+from equivox.audit.drawing import Drawn, choices_of
 from equivox.core.errors import RequestError
+from equivox.core.task import Attribute
 
 
-def tasks_of(items: Sequence[Item], media: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return items as Label Studio's tasks; `media` holds the address or data URI of each item that has a recording."""
+def tasks_of(drawn: Sequence[Drawn], media: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return what was drawn as Label Studio's tasks; `media` holds the data URI of each item with a recording."""
     return [
-        {"data": {"item": one.item, "prompt": one.prompt, "response": one.response, "media": media.get(one.item, "")}}
-        for one in items
+        {"data": {"item": one.item, "prompt": one.prompt, "response": one.text, "media": media.get(one.item, "")}}
+        for one in drawn
     ]
 
 
-def labelling_page(asked: Sequence[Asked], kind: str) -> str:
+def labelling_page(attributes: Sequence[Attribute], kind: str) -> str:
     """Return the page, in Label Studio's XML, that shows an item and asks about it; `kind` is audio, image or text."""
     view = ElementTree.Element("View")
     if kind in {"audio", "image"}:
@@ -31,12 +32,12 @@ def labelling_page(asked: Sequence[Asked], kind: str) -> str:
     ElementTree.SubElement(view, "Collapse").append(panel := ElementTree.Element("Panel", value="What was asked"))
     ElementTree.SubElement(panel, "Text", name="prompt", value="$prompt")
     ElementTree.SubElement(view, "Text", name="response", value="$response")
-    for one in asked:
+    for one in attributes:
         ElementTree.SubElement(view, "Header", value=one.asks)
-        if one.options:
-            several = "multiple" if one.count > 1 or one.many else "single"
+        if options := choices_of(one):
+            several = "multiple" if one.is_list else "single"
             choices = ElementTree.SubElement(view, "Choices", name=one.name, toName="response", choice=several)
-            for option in one.options:
+            for option in options:
                 ElementTree.SubElement(choices, "Choice", value=option)
         else:
             ElementTree.SubElement(view, "TextArea", name=one.name, toName="response", editable="true")

@@ -76,6 +76,13 @@ def read_key(folder: Path) -> Key:
         raise RequestError(f"{folder} has no readable {KEY_FILE}; name the folder that `audit label` wrote") from None
 
 
+def label_files(folder: Path) -> list[Path]:
+    """Return the files of labels in `folder`: those of every person, and the adjudicated ones last."""
+    found = sorted(folder.glob("labels-*.csv"))
+    decided = folder / f"{ADJUDICATED}.csv"
+    return [*found, decided] if decided.is_file() else found
+
+
 def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | None) -> tuple[list[Unit], Counter[str]]:
     """Return every labelled attribute of every item beside what the annotator found, and how many lack a label.
 

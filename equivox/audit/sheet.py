@@ -1,4 +1,7 @@
-"""A new label folder: what was drawn becomes the items that people label, and the key that says what each item is."""
+"""A label folder: what was drawn as a table for people, its recordings, and the key that says what each item is.
+
+Nothing but the key tells group, model or annotation.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +10,40 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from equivox.audit.drawing import Drawn
-from equivox.audit.folder import Asked, Item, write_label_folder
+from equivox.audit.drawing import Drawn, choices_of
 from equivox.audit.label_studio import labelling_page, tasks_of
+from equivox.audit.labels import KEY_FILE
 from equivox.audit.media import ENDINGS, data_uri, media_of
 from equivox.core.errors import RequestError
-from equivox.core.files import write_text
+from equivox.core.files import write_text, write_whole
 from equivox.core.plain import split_by
-from equivox.core.task import OTHER, UNSTATED, Attribute
 from equivox.core.text import inert
 
 CSV_FILE = "sheet.csv"
-"""The items as a table, for people who label without a browser."""
+"""The items as a table; each person fills in a copy."""
+MEDIA_FOLDER = "media"
 
 
 def write_sheet(
     drawn: Sequence[Drawn], folder: Path, *, data: str | None = None, media: bool = True, studio: bool = False
 ) -> None:
-    """Write the label folder of what was drawn: items, key, recordings, and the same items as a table.
+    """Write the label folder of what was drawn: the items as a table, recordings, and the key last.
 
     `media` False leaves the recordings out, `data` is where they are now if that has changed. With `studio` it holds
     Label Studio's tasks and its labelling page too, a pair for each set of attributes.
     """
     sent = media_of(drawn, data) if media else {}
-    names = {item: f"{item}{ENDINGS.get(mime, '')}" for item, (mime, _) in sent.items()}
-    items = [_item(one, names.get(one.item, "")) for one in drawn]
     if studio:
-        _write_label_studio(items, folder, sent)
+        _write_label_studio(drawn, folder, sent)
     write_text(folder / CSV_FILE, sheet_csv(drawn))
-    write_label_folder(folder, items, key_of(drawn), {names[item]: content for item, (_, content) in sent.items()})
+    for item, (mime, content) in sent.items():
+        place = folder / MEDIA_FOLDER / f"{item}{ENDINGS.get(mime, '')}"
+        write_whole(place, partial(Path.write_bytes, data=content))
+    write_text(folder / KEY_FILE, json.dumps(key_of(drawn), indent=1, ensure_ascii=False) + "\n")
 
 
 def refuse_used(output: Path) -> None:
@@ -47,13 +52,13 @@ def refuse_used(output: Path) -> None:
         raise RequestError(f"`output` {output} is not an empty folder; name a new one, so that no labels are lost")
 
 
-def _write_label_studio(items: Sequence[Item], folder: Path, sent: Mapping[str, tuple[str, bytes]]) -> None:
+def _write_label_studio(drawn: Sequence[Drawn], folder: Path, sent: Mapping[str, tuple[str, bytes]]) -> None:
     """Write tasks and pages; recordings are data URIs in the tasks."""
-    for number, own in enumerate(split_by(items, lambda one: one.asked).values(), 1):
+    for number, own in enumerate(split_by(drawn, lambda one: one.attributes).values(), 1):
         kinds = {sent[one.item][0].partition("/")[0] for one in own if one.item in sent}
         addresses = {one.item: data_uri(*sent[one.item]) for one in own if one.item in sent}
         write_text(folder / f"tasks-{number}.json", json.dumps(tasks_of(own, addresses), ensure_ascii=False))
-        write_text(folder / f"page-{number}.xml", labelling_page(own[0].asked, min(kinds, default="text")))
+        write_text(folder / f"page-{number}.xml", labelling_page(own[0].attributes, min(kinds, default="text")))
 
 
 def key_of(drawn: Sequence[Drawn]) -> dict[str, dict[str, Any]]:
@@ -87,27 +92,6 @@ def _stage_of(one: Drawn) -> dict[str, Any]:
     }
 
 
-def _item(one: Drawn, media: str) -> Item:
-    """Return what was drawn as people see it; `media` is the file name of its recording."""
-    return Item(
-        item=one.item,
-        prompt=one.prompt,
-        response=one.text,
-        media=media,
-        asked=tuple(
-            Asked(
-                name=attribute.name,
-                asks=attribute.asks,
-                options=_choices(attribute),
-                count=attribute.count if attribute.at_least is None else 1,
-                many=attribute.at_least is not None,
-                share=one.judged,
-            )
-            for attribute in one.attributes
-        ),
-    )
-
-
 def sheet_csv(drawn: Sequence[Drawn]) -> str:
     """Return the items as CSV: a row per item and attribute; the third column is empty, for the label."""
     buffer = io.StringIO()
@@ -118,15 +102,9 @@ def sheet_csv(drawn: Sequence[Drawn]) -> str:
             most = str(attribute.count) if attribute.at_least is None else f"up to {attribute.count}"
             many = f" ({most} values, separated by ;)" if attribute.is_list else ""
             anything = "a number from 0 to 1" if one.judged else "a few words, or unstated"
-            choices = " / ".join(_choices(attribute)) or anything
+            choices = " / ".join(choices_of(attribute)) or anything
             writer.writerow(
                 [one.item, attribute.name, "", attribute.asks + many, choices]
                 + [inert(text) for text in (str(one.text), one.prompt)]
             )
     return buffer.getvalue()
-
-
-def _choices(attribute: Attribute) -> tuple[str, ...]:
-    if attribute.role == "refusal" or not attribute.options:
-        return attribute.options
-    return (*attribute.options, OTHER, UNSTATED)

@@ -38,9 +38,8 @@ def score_sheet(
     ] = True,
 ) -> None:
     """Compare the annotator with people: agreement, κ, α, its errors, and their effect on each interval."""
-    from equivox.audit.folder import label_files
     from equivox.audit.kept import annotators_of, is_judged, score_audit, score_judged, store_audit
-    from equivox.audit.labels import read_key
+    from equivox.audit.labels import label_files, read_key
     from equivox.audit.merged import is_merged, score_merged
     from equivox.audit.sheet import CSV_FILE
     from equivox.audit.stored import AUDIT_FILE

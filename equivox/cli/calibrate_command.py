@@ -52,10 +52,9 @@ def calibrate(
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.output import echo
     from equivox.cli.show import console, progress_bars
-    from equivox.core.files import write_text
     from equivox.core.variants import parse_conditions
     from equivox.engines.workers import Workers
-    from equivox.report.calibration_page import PAGE_FILE, calibration_page, calibration_table, verdict_of
+    from equivox.report.calibration_tables import calibration_table, verdict_of
     from equivox.report.table import print_tables
 
     scheme, arguments = _engine(engine)
@@ -86,14 +85,11 @@ def calibrate(
         raise RequestError("an endpoint serves one model at a time; give one `--shift`, and serve its folder")
     with progress_bars(quiet=quiet or json) as progress:
         lines = run(settings, models, progress=progress)
-    page = settings.output / PAGE_FILE
-    write_text(page, calibration_page(settings, models, lines))
     if json:
         echo(dumps(result(settings, models, lines), indent=1))
     else:
         print_tables(console(), [calibration_table(settings, lines)])
         echo(verdict_of(settings, lines))
-        told(f"wrote {page}")
     return EXIT_DONE if lines and all(line.passed for line in lines) else EXIT_INCOMPLETE
 
 

@@ -33,39 +33,30 @@ def gate(
     inconclusive: Annotated[
         str, typer.Option(help="What a check that cannot be decided is: inconclusive (exit 4), pass or fail.")
     ] = "inconclusive",
-    junit: Annotated[Path | None, typer.Option(help="Write the checks as JUnit's XML to this file too.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the checks as JSON to this file too.")] = None,
-    github: Annotated[bool, typer.Option("--github", help="Print annotations for GitHub's workflows too.")] = False,
 ) -> int:
     """Check that a run is not worse than a baseline; exit 0: it is not, 3: it is, 4: undecided, 1: not comparable."""
     from json import dumps
 
-    from equivox.cli.output import console, echo
+    from equivox.cli.output import console
     from equivox.cli.show import believe_all
     from equivox.compare.gate import EXIT_CODES, Limits
     from equivox.compare.gate import gate as checked
     from equivox.core.files import refuse_unusable_file, write_text
-    from equivox.report.gate_files import gate_annotations, gate_document, gate_junit, gate_table
+    from equivox.report.gate_files import gate_document, gate_table
     from equivox.report.table import print_tables
 
     treated = {"inconclusive": None, "pass": "pass", "fail": "worse"}
     if inconclusive not in treated:
         raise RequestError(f"`inconclusive` is one of {', '.join(treated)}, got {inconclusive!r}")
-    for option, path in (("junit", junit), ("json", json)):
-        if path is not None:
-            refuse_unusable_file(path, option)
+    if json is not None:
+        refuse_unusable_file(json, "json")
     believe_all([run, *([baseline] if baseline is not None else [])])
     limits = Limits(margin=_limits(margin, "margin"), most=_limits(most, "max"))
     found = checked(run, baseline, limits, overall=overall, min_coverage=min_coverage)
-    passing = frozenset({"pass", "inconclusive"} if inconclusive == "pass" else {"pass"})
-    if junit is not None:
-        write_text(junit, gate_junit(found, passing=passing))
     if json is not None:
         write_text(json, dumps(gate_document(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     print_tables(console(), [gate_table(found)])
-    if github:
-        for line in gate_annotations(found, passing=passing):
-            echo(line)
     outcome = found.outcome
     if outcome == "inconclusive":
         outcome = treated[inconclusive] or outcome  # type: ignore[assignment]

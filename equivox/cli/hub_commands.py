@@ -86,10 +86,6 @@ def submit(
     min_coverage: Annotated[
         float, typer.Option(help="Share of usable responses that every group needs, 0.8 or more.")
     ] = 0.95,
-    data: Annotated[str | None, data_option("Where the run's corpus is now, if it was moved.")] = None,
-    details: Annotated[
-        bool, typer.Option(help="Write each request in lighteval's layout, too; that takes the run's corpus.")
-    ] = True,
     send: Annotated[
         bool, typer.Option("--push", help="Open a pull request; without it, the files are written here only.")
     ] = False,
@@ -109,8 +105,6 @@ def submit(
         source_url=source_url,
         marks=frozenset(mark or ()),
         min_coverage=min_coverage,
-        data=data,
-        details=details,
     )
     values, left_out, marked = write_submission(wish)
     for task_id, value in values.items():

@@ -25,7 +25,6 @@ def impact(
     ] = None,
     annotator: Annotated[str | None, typer.Option(help="Another annotator of the run.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write every number to this CSV file too.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the tables as one HTML page to this file too.")] = None,
 ) -> int:
     """Show the share of favourable answers by group and the impact ratios; this is not a legal audit."""
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
@@ -34,18 +33,15 @@ def impact(
     from equivox.compare.impact import impact_records
     from equivox.core.files import refuse_unusable_file, write_text
     from equivox.core.variants import parse_group
-    from equivox.report.impact_files import impact_heading, impact_page, impact_tables
+    from equivox.report.impact_files import impact_heading, impact_tables
     from equivox.report.table import as_csv, print_tables
 
-    for option, path in (("csv", csv), ("html", html)):
-        if path is not None:
-            refuse_unusable_file(path, option)
+    if csv is not None:
+        refuse_unusable_file(csv, "csv")
     columns = () if by is None else parse_group(by)
     found = impact_of(run, by=columns, favourable=_favourable(favourable or []), annotator=annotator)
     if csv is not None:
         write_text(csv, as_csv(impact_records(found)))
-    if html is not None:
-        write_text(html, impact_page(found))
     for line in impact_heading(found):
         echo(line)
     print_tables(console(), impact_tables(found))

@@ -184,13 +184,4 @@ RayAddressOption = Annotated[
     typer.Option(metavar="ADDRESS", help="The Ray cluster that the workers run on; this machine by default."),
 ]
 ByAttributeOption = Annotated[bool, typer.Option("--by-attribute", help="Show every attribute too.")]
-CountOption = Annotated[int, typer.Option("--n", min=1, help="Responses of each combination of --per.")]
-DrawOption = Annotated[int, typer.Option(help="Draws other responses.")]
-StageOption = Annotated[
-    str | None, typer.Option(help="One stage of an annotation in stages, such as narrative; see the benchmark.")
-]
-JudgeOption = Annotated[
-    bool, typer.Option("--judge", help="Show what the annotator gave, and ask which share of it is right.")
-]
-RecordingsOption = Annotated[str | None, data_option("Where the recordings are now.")]
 AuditedOption = Annotated[str | None, typer.Option(help="The annotator to check; the run's annotator by default.")]

@@ -34,7 +34,8 @@ class ReproducedList:
 
 def reproduced_lists(paper: str, runs: Sequence[TableRun]) -> list[ReproducedList]:
     """Return the lists of a paper as `runs` fill them. RequestError as `equivox.compare.published.reproduced`."""
-    declared, opened = published_paper(paper), [StoredRun.of(run) for run in runs]
+    declared = published_paper(paper)
+    opened = [StoredRun.of(run, declared.stand_ins) for run in runs]
     found = []
     for table in declared.lists:
         for block in table.blocks:

@@ -21,13 +21,12 @@ Made = tuple[int, str, Request]
 
 
 def requests_of(
-    folder: Path, tasks: Sequence[Task], manifest: Mapping[str, Any], data: str | None, *, otherwise: str = ""
+    folder: Path, tasks: Sequence[Task], manifest: Mapping[str, Any], data: str | None
 ) -> dict[str, list[Made]]:
     """Return the run's requests by task, each with its position in the task's plan and its group.
 
     `manifest` is the stored one of the run in `folder`; `data` says where the corpora are now (None: where the run
-    found them). RequestError if they are not there or are not those of the run; `otherwise` ends its message with
-    what can be done without them.
+    found them). RequestError if they are not there or are not those of the run.
     """
     identity = manifest["identity"]
     tasks = [dataclasses.replace(task, data=table_in(task.data, data)) for task in tasks]
@@ -37,7 +36,7 @@ def requests_of(
     except RequestError as error:
         raise RequestError(
             f"{error}; the text and the media of each request need the corpus: give its folder with `--data` (for a "
-            f"custom task file, the folder of that file){otherwise}"
+            f"custom task file, the folder of that file)"
         ) from error
     for name, corpus in corpora.items():
         if corpus.fingerprint != identity["corpora"][name]:
@@ -58,6 +57,6 @@ def requests_of(
     if {(name, request.key) for name, members in found.items() for _, _, request in members} != stored:
         raise RequestError(
             f"the requests of {folder} cannot be made again: it is a copy without its model's private settings, or was "
-            f"made elsewhere; take the run itself{otherwise}"
+            f"made elsewhere; take the run itself"
         )
     return found

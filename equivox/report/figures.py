@@ -35,7 +35,6 @@ from equivox.run.scoring import read_records
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from equivox.calibration.verdicts import Line
 
 Format = Literal["svg", "png", "pdf"]
 
@@ -158,30 +157,6 @@ def _draw_score(axes: Any, place: int, score: Score) -> None:
     )  # fmt: skip
     if score.untold is not None:
         axes.annotate(UNTOLD, (score.headline, place), xytext=(5, 6), textcoords="offset points", va="center")
-
-
-def draw_calibration(rows: Sequence[tuple[str, Line]]) -> Figure:
-    """Draw what calibration models have and what was measured; the dot is filled if the line passes.
-
-    `rows` holds (label, line). A score that is undefined has a line with a dash.
-    """
-    with drawing(0.9 + 0.26 * len(rows)) as (figure, axes):
-        for place, (_, line) in enumerate(rows):
-            axes.plot([line.planted] * 2, [place - 0.4, place + 0.4], color=INK, linewidth=0.9, linestyle=":", zorder=2)
-            axes.plot([line.own.value] * 2, [place - 0.25, place + 0.25], color=PALETTE[5], linewidth=1.5, zorder=2)
-            measured = line.measured
-            if not math.isfinite(measured.value):
-                axes.text(0.01, place, "—", transform=axes.get_yaxis_transform(), va="center")
-                continue
-            axes.plot([measured.low, measured.high], [place, place], color=PALETTE[0], linewidth=2, zorder=1)
-            axes.plot(
-                [measured.value], [place], marker="o", markersize=6, color=PALETTE[0], zorder=3,
-                markerfacecolor=PALETTE[0] if line.passed else PAPER,
-            )  # fmt: skip
-        axes.set_yticks(range(len(rows)), [_broken(label, _LONGEST) for label, _ in rows])
-        axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_xlabel("score of the task")
-        return figure
 
 
 def draw_shares(

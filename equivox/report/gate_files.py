@@ -1,10 +1,9 @@
-"""The results of a gate as a table, as JSON, as JUnit's XML and as annotations of GitHub's workflows."""
+"""The results of a gate as a table, in sentences and as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
-from xml.etree import ElementTree
 
 from equivox.compare.gate import EXIT_CODES, Check, Gate
 from equivox.core.plain import as_plain
@@ -66,38 +65,3 @@ def gate_document(gate: Gate) -> dict[str, Any]:
     """Return the gate as plain JSON values; a number that is not known is null."""
     checks = [as_plain(asdict(check)) for check in gate.checks]
     return {"model": gate.model, "outcome": gate.outcome, "exit_code": EXIT_CODES[gate.outcome], "checks": checks}
-
-
-def gate_junit(gate: Gate, *, passing: frozenset[str]) -> str:
-    """Return the gate as JUnit's XML, a test case per check; outcomes in `passing` are no failures."""
-    failures = [check for check in gate.checks if check.outcome not in passing]
-    errors = [check for check in failures if check.outcome == "not comparable"]
-    suite = ElementTree.Element(
-        "testsuite", name=f"equivox gate: {gate.model}", tests=str(len(gate.checks)),
-        failures=str(len(failures) - len(errors)), errors=str(len(errors)),
-    )  # fmt: skip
-    for check in gate.checks:
-        case = ElementTree.SubElement(suite, "testcase", classname=f"equivox.{check.task}", name=check.name)
-        if check in failures:
-            kind = "error" if check.outcome == "not comparable" else "failure"
-            ElementTree.SubElement(case, kind, message=sentence(check), type=check.outcome)
-        else:
-            ElementTree.SubElement(case, "system-out").text = sentence(check)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
-
-
-def gate_annotations(gate: Gate, *, passing: frozenset[str]) -> list[str]:
-    """Return a workflow command of GitHub per check: an error, or a notice where it passes."""
-    lines = []
-    for check in gate.checks:
-        kind = "notice" if check.outcome in passing else "error"
-        lines.append(f"::{kind} title={_property(f'equivox: {check.outcome}')}::{_data(sentence(check))}")
-    return lines
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

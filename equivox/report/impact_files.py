@@ -1,4 +1,4 @@
-"""Impact ratios of a run as tables and as one page, headed by what they are not."""
+"""Impact ratios of a run as tables, headed by what they are not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from equivox.compare.impact import CROSSED, Impact, ImpactTable
 from equivox.core.plain import split_by
 from equivox.report.numbers import DASH, percent
 from equivox.report.table import Cell, Content, Table
-from equivox.report.tables_page import tables_page
 from equivox.statistics import GroupImpact
 
 NOT_AN_AUDIT = (
@@ -154,13 +153,3 @@ def _number(value: float) -> str:
 
 def _span(low: float, high: float) -> str:
     return f"{low:.2f} to {high:.2f}" if math.isfinite(low) and math.isfinite(high) else DASH
-
-
-def impact_page(found: Impact) -> str:
-    """Return one self-contained HTML page with the heading and all tables."""
-    return tables_page(
-        title=f"impact ratios: {found.model}",
-        heading="Impact ratios: not a legal audit",
-        warnings=impact_heading(found),
-        tables=impact_tables(found),
-    )

@@ -30,7 +30,7 @@ from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 
 Cli = Callable[..., tuple[int, str, str]]
-LABEL = ("audit", "label", "--no-serve")
+LABEL = ("audit", "label")
 AUDIT = (*LABEL, "--per", "model,group")
 Labeller = Callable[[dict[str, str], dict[str, str]], str]
 CANDIDATE = next(task for task in TASKS if task.name == "vibe_gender:candidate")
@@ -63,7 +63,6 @@ def exported(run: Path) -> Path:
             [
                 "audit",
                 "label",
-                "--no-serve",
                 "--per",
                 "model,group",
                 str(run),
@@ -273,7 +272,7 @@ def test_two_people_and_a_draw(sheet: Path, run: Path) -> None:
 
 
 def test_nothing_on_the_sheet_tells_who_spoke(run: Path, sheet: Path) -> None:
-    texts = (sheet / "sheet.csv").read_text() + (sheet / "sheet.json").read_text()
+    texts = (sheet / "sheet.csv").read_text()
     page = re.sub(r"base64,[A-Za-z0-9+/=]+", "", texts)
     # What the models said and were asked is there and may say anything; the rest may not.
     for response in {one.text for one in draw([run], n=1000, per=["model"])}:
@@ -292,9 +291,10 @@ def test_nothing_on_the_sheet_tells_who_spoke(run: Path, sheet: Path) -> None:
 def test_the_folder_holds_the_recordings(sheet: Path) -> None:
     import soundfile
 
-    items = json.loads((sheet / "sheet.json").read_text())
-    assert len(items) == len({item["media"] for item in items}) == 120
-    samples, rate = soundfile.read(sheet / "media" / items[0]["media"])
+    clips = sorted((sheet / "media").iterdir())
+    assert {clip.stem for clip in clips} == set(json.loads((sheet / "key.json").read_text()))
+    assert len(clips) == 120
+    samples, rate = soundfile.read(clips[0])
     assert rate == 16_000 and np.abs(samples).max() > 0.01
 
 

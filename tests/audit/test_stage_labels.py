@@ -30,7 +30,7 @@ from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
-LABEL = ("audit", "label", "--no-serve")
+LABEL = ("audit", "label")
 AUDIT = (*LABEL, "--per", "model,group")
 
 
@@ -56,7 +56,6 @@ def narratives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [
         "audit",
         "label",
-        "--no-serve",
         "--per",
         "model,group",
         str(folder / "run"),
@@ -110,9 +109,8 @@ def test_the_sheet_shows_what_the_annotator_saw_and_no_more(narratives: Path) ->
     for row in rows:
         assert "You will be given" in row["response"] or "Here are some tasks" in row["response"]
         assert "Profile of" not in row["response"] and row["label"] == "" and row["prompt"] == ""
-    for file in ("sheet.csv", "sheet.json"):
-        text = (narratives / "sheet" / file).read_text("utf-8")
-        assert "simulated" not in text and "planted" not in text and "genres_standin" not in text
+    text = (narratives / "sheet" / "sheet.csv").read_text("utf-8")
+    assert "simulated" not in text and "planted" not in text and "genres_standin" not in text
     assert "(up to 20 values, separated by ;)" in rows[2]["what to say"]
 
 
@@ -154,7 +152,6 @@ def test_lists_have_precision_and_recall(stories: Path, tmp_path: Path, equivox:
     code, _, err = equivox(
         "audit",
         "label",
-        "--no-serve",
         "--per",
         "model,group",
         stories,
@@ -197,7 +194,6 @@ def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivo
     code, _, err = equivox(
         "audit",
         "label",
-        "--no-serve",
         "--per",
         "model,group",
         stories,
@@ -309,7 +305,6 @@ def test_a_profile_is_one_text_for_each_character(narratives: Path, tmp_path: Pa
     code, out, err = equivox(
         "audit",
         "label",
-        "--no-serve",
         "--per",
         "model,group",
         narratives / "run",
@@ -346,7 +341,6 @@ def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytes
     code, _, err = equivox(
         "audit",
         "label",
-        "--no-serve",
         "--per",
         "model,group",
         run,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,11 +11,8 @@ import pytest
 from plan_rows import plan_rows
 from serving import Served
 
-from equivox.core.progress import Event, no_progress
 from equivox.core.scores import ScoringOptions
 from equivox.report.view.server import Explorer, application
-from equivox.report.view.static import write_static
-from equivox.run.live import noting
 from equivox.run.pipeline import annotate_run, execute
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema, response_schema
@@ -242,7 +236,7 @@ def test_a_phone(opened: Opened, chromium: Any) -> None:
         viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, device_scale_factor=2
     )
     page = opened("verdict", within=phone)
-    for screen in ("verdict", "answers", "unreadable", "changes", "live"):
+    for screen in ("verdict", "answers", "unreadable", "changes"):
         page.evaluate(f"location.hash = '#/{screen}'")
         until(page, f"document.querySelector('nav a[aria-current]').hash.includes('{screen}')")
         until(page, "document.querySelector('main .row, main table') !== null")
@@ -265,58 +259,10 @@ def test_screen_readers_and_contrast(chromium: Any, opened: Opened, scheme: str)
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
         "rgb(251, 251, 250)" if scheme == "light" else "rgb(20, 23, 27)"
     )
-    screens = ("verdict", "answers?attribute=hobby&value=yoga", "unreadable", "changes", "live")
+    screens = ("verdict", "answers?attribute=hobby&value=yoga", "unreadable", "changes")
     for screen in screens if scheme == "light" else screens[1:3]:
         page.evaluate(f"location.hash = '#/{screen}'")
         until(page, "document.querySelector('main .row, main table') !== null")
         found = Axe().run(page).response["violations"]
         assert [(v["id"], v["nodes"][0]["html"]) for v in found if v["impact"] in {"serious", "critical"}] == [], screen
     within.close()
-
-
-def test_a_folder_on_any_web_server(opened: Opened, two: list[Path], tmp_path: Path) -> None:
-    write_static(two, tmp_path / "page", media=2)
-    handler = functools.partial(Quiet, directory=str(tmp_path / "page"))
-    # It answers no parts of files, as some servers do.
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        page = opened("answers?task=vibe_gender:advisory", address=f"http://127.0.0.1:{server.server_address[1]}/")
-        assert tally(page) == "96 of 96 answers"
-        assert "Progress" not in page.inner_text("#screens")
-        page.wait_for_selector(".play")
-        page.locator(".play").first.click()
-        until(page, "document.getElementById('audio').currentTime > 0.1")
-        page.close()
-        server.shutdown()
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
-
-def test_a_run_under_way_until_it_is_scored(opened: Opened, two: list[Path], tmp_path: Path) -> None:
-    import shutil
-
-    folder = shutil.copytree(two[1], tmp_path / "run")
-    scores = (folder / "scores.json").read_bytes()
-    (folder / "scores.json").unlink()
-    (tmp_path / "scratch").mkdir()
-    server = Served(application(Explorer([folder], tmp_path / "scratch")))
-    try:
-        with noting(folder, no_progress) as note:
-            note(Event("generate", 0, 192, failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}))
-            time.sleep(0.01)
-            note(Event("generate", 192, 192, failed=3, usage={"requests": 40, "prompt_tokens": 4000, "cost": 0.5}))
-            page = opened(address=server.address)
-            assert page.inner_text("nav a[aria-current]") == "Progress"
-            page.wait_for_selector("progress")
-            said = page.inner_text("main")
-            assert "The run is under way." in said and "192 of 192" in said and "4,000" in said and "0.50" in said
-        (folder / "scores.json").write_bytes(scores)
-        until(page, "document.querySelector('main').textContent.includes('done and scored')")
-        page.click("nav a >> nth=0")
-        assert page.inner_text(".verdict h2").startswith("Does simulated:biased")
-        page.close()
-    finally:
-        server.close()

@@ -31,7 +31,7 @@ NEEDED = {
     "benchmark": "org/data", "repo": "org/data", "annotator": "rules", "most": "50", "n": "1",
 }  # fmt: skip
 """What a command that opens a run needs beside it, by the metavar of an argument or the name of an option."""
-WRITES = ("output", "out", "static", "csv", "latex")
+WRITES = ("output", "out", "csv", "latex")
 
 
 def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

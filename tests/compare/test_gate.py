@@ -6,7 +6,6 @@ import json
 import shlex
 import string
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -15,7 +14,6 @@ from equivox.api import measure
 from equivox.cli import run as command
 from equivox.compare.gate import Check, Gate, Limits, _decided, gate
 from equivox.core.errors import RequestError
-from equivox.report.gate_files import gate_annotations, gate_junit
 from equivox.testing import assert_not_worse
 
 TASKS = "vibe_gender:candidate,vibe_gender:story"
@@ -62,17 +60,12 @@ def test_each_outcome_has_its_exit_code(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    files = [f"--junit={tmp_path / 'gate.xml'}", f"--json={tmp_path / 'gate.json'}", "--github"]
-    assert command(["gate", str(runs[new]), "--baseline", str(runs[baseline]), "--margin", margin, *files]) == code
-    out = capsys.readouterr().out
-    assert f": {outcome}" in out
+    file = f"--json={tmp_path / 'gate.json'}"
+    assert command(["gate", str(runs[new]), "--baseline", str(runs[baseline]), "--margin", margin, file]) == code
+    assert f": {outcome}" in capsys.readouterr().out
     document = json.loads((tmp_path / "gate.json").read_text())
     assert (document["outcome"], document["exit_code"]) == (outcome, code)
-    suite = ElementTree.fromstring((tmp_path / "gate.xml").read_text())
-    troubled = [case for case in suite if case.find("failure") is not None or case.find("error") is not None]
-    assert int(suite.attrib["tests"]) == len(suite) == len(document["checks"])
-    assert len(troubled) == sum(check["outcome"] != "pass" for check in document["checks"])
-    assert out.count("::error") == len(troubled)
+    assert all(check["outcome"] == "pass" for check in document["checks"]) is (outcome == "pass")
 
 
 def test_the_interval_decides() -> None:
@@ -184,12 +177,10 @@ def test_an_absolute_limit_needs_no_baseline(runs: dict[str, Path]) -> None:
     assert outcomes("failing", 100) == outcomes("silent", 100) == {"not comparable"}
 
 
-def test_an_undecided_check_can_be_told_to_pass_or_fail(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_an_undecided_check_can_be_told_to_pass_or_fail(runs: dict[str, Path]) -> None:
     asked = ["gate", str(runs["20 again"]), "--baseline", str(runs["20"]), "--margin", "1", "--inconclusive"]
-    junit = tmp_path / "gate.xml"
     assert command([*asked, "fail"]) == 3
-    assert command([*asked, "pass", "--junit", str(junit)]) == 0
-    assert ElementTree.fromstring(junit.read_text()).attrib["failures"] == "0"
+    assert command([*asked, "pass"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -223,20 +214,6 @@ def test_the_assertion_names_what_is_worse(runs: dict[str, Path]) -> None:
         assert_not_worse(runs["failing"], runs["20"], margin=5, inconclusive=True)
     with pytest.raises(RequestError):
         assert_not_worse(runs["fair"], runs["fair"].parent, margin=5)
-
-
-def test_texts_of_others_cannot_command_a_workflow() -> None:
-    check = Check(
-        task="t\n::stop", condition="", dimension="d", metric="m", unit="percent", against="100%<b>\r\n::error::x",
-        limit=5, outcome="not comparable", reason="a & b",
-    )  # fmt: skip
-    found = Gate("model", [check])
-    (line,) = gate_annotations(found, passing=frozenset({"pass"}))
-    assert "\n" not in line
-    assert "\r" not in line
-    assert "100%25<b>%0D%0A::error::x" in line
-    suite = ElementTree.fromstring(gate_junit(found, passing=frozenset({"pass"})))
-    assert suite.attrib["errors"] == "1"
 
 
 def test_the_workflow_file_runs_on_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

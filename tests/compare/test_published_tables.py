@@ -327,6 +327,23 @@ def test_what_was_not_measured_says_why(runs: dict[str, Path], tmp_path: Path) -
     assert "— gender, Qwen2.5-Omni-7B, Adv., Cast., Shop., Cand.: was not asked" in lines
 
 
+def test_a_row_is_filled_by_its_own_model_alone(runs: dict[str, Path], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(runs["vibe"], run)
+    manifest = read_document(run / "manifest.json")
+    asked = manifest["identity"]["model"]["model"]
+    for served, is_itself in ((f"{asked}-2024-08-06", True), ("gemini-3.5-flash-lite", False)):
+        write_document(run / "manifest.json", manifest | {"served_as": [served]})
+        tables = reproduced("vibe", [TableRun(run, "gemini-2.5-flash")])
+        (own,) = (
+            c for c in tables[0].cells
+            if (c.block, c.column) == ("gender", "Story") and c.model == "gemini-2.5-flash"
+        )  # fmt: skip
+        others = {c.row for c in tables[0].cells if "answered by" in c.row}
+        assert math.isfinite(own.measured) is is_itself
+        assert others == (set() if is_itself else {"gemini-2.5-flash, answered by gemini-3.5-flash-lite"})
+
+
 def test_new_models_have_rows_of_their_own(runs: dict[str, Path]) -> None:
     model = "simulated:planted?shift=0.2"
     tables = reproduced("vibe", [TableRun(runs["vibe"], model)])

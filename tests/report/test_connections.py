@@ -1,8 +1,7 @@
-"""Connections of both servers: odd requests get a 4xx line, and connections that send nothing end."""
+"""Connections of the server: odd requests get a 4xx line, and connections that send nothing end."""
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 import threading
@@ -19,10 +18,6 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from test_view_data import make
 
-from equivox.audit.folder import Asked, Item, LabelFolder, write_label_folder
-from equivox.core.errors import StorageError
-from equivox.report.label.server import Desk
-from equivox.report.label.server import application as labels
 from equivox.report.view import connection
 from equivox.report.view.server import Explorer
 from equivox.report.view.server import application as view
@@ -30,23 +25,11 @@ from equivox.report.view.server import application as view
 HOST = b"host: 127.0.0.1\r\nconnection: close\r\n"
 STAYING = b"host: 127.0.0.1\r\n"
 CHUNKED = HOST + b"transfer-encoding: chunked\r\n\r\n"
-LABEL = {"person": "Ana", "item": "i1", "labels": {"job": "nurse"}}
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    asked = (Asked(name="job", asks="the job", options=("nurse", "other")),)
-    write_label_folder(tmp_path / "labels", [Item(item="i1", prompt="", response="x", media="", asked=asked)], {}, {})
-    return Desk(LabelFolder(tmp_path / "labels"), token="é-token")
-
-
-@pytest.fixture(params=["labels", "view"])
-def served(request: pytest.FixtureRequest, desk: Desk, tmp_path: Path) -> Iterator[Served]:
-    if request.param == "labels":
-        app = labels(desk)
-    else:
-        app = view(Explorer([make(tmp_path / "run", "oracle")], tmp_path / "scratch"))
-    server = Served(app)
+def served(tmp_path: Path) -> Iterator[Served]:
+    server = Served(view(Explorer([make(tmp_path / "run", "oracle")], tmp_path / "scratch")))
     yield server
     server.close()
 
@@ -86,12 +69,6 @@ def answer_to(server: Served, sent: bytes, *, leaves: bool = False) -> bytes:
         return received(client)
 
 
-def posted(desk: Desk, body: bytes, headers: bytes = b"", length: int | None = None) -> bytes:
-    token = b"x-equivox-token: " + desk.token.encode() + b"\r\n"
-    stated = b"content-length: %d\r\n\r\n" % (len(body) if length is None else length)
-    return b"POST /labels HTTP/1.1\r\n" + HOST + token + headers + stated + body
-
-
 @pytest.mark.parametrize(
     "sent",
     [
@@ -115,42 +92,6 @@ def test_a_malformed_request_gets_one_line(served: Served, sent: bytes, logged: 
     assert b" 5" not in found[:13]
     assert b" 4" in answer_to(served, b"GET /nowhere HTTP/1.1\r\n" + HOST + b"\r\n")[:13]
     assert len(logged) <= 1 and all(record.levelno < logging.ERROR for record in logged), logged
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"[" * 99_000, b'{"a":' * 15_000, b'{"person": ' + b"9" * 5000 + b"}", b"\xff\xfe{", b'{"person": NaN}']
-    + [
-        json.dumps(LABEL | changed).encode()
-        for changed in (
-            {"person": "a\ud800"}, {"person": "a\0"}, {"person": "a" * 5000}, {"item": ["i1"]}, {"labels": [["job"]]},
-        )
-    ],
-)  # fmt: skip
-def test_an_odd_label_is_refused_in_one_line(desk: Desk, body: bytes, logged: list[logging.LogRecord]) -> None:
-    server = Served(labels(desk))
-    # The header is in UTF-8, which Starlette reads as Latin-1: the token of this desk cannot be given.
-    assert answer_to(server, posted(desk, json.dumps(LABEL).encode()))[:13] == b"HTTP/1.1 403 "
-    plain = Desk(desk.labels)
-    server.close()
-    server = Served(labels(plain))
-    found = answer_to(server, posted(plain, body))
-    assert found[:13] == b"HTTP/1.1 400 " and b'{"problem":' in found
-    assert answer_to(server, posted(plain, b'{"person"', length=50), leaves=True)[:13] in (b"", b"HTTP/1.1 400 ")
-    server.close()
-    assert logged == []
-    assert plain.labels.people() == []
-
-
-def test_a_label_that_the_disk_refuses_is_sent_again_by_the_page(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: object) -> None:
-        raise StorageError("the disk is full")
-
-    plain = Desk(desk.labels)
-    monkeypatch.setattr(LabelFolder, "save", refuse)
-    server = Served(labels(plain))
-    assert answer_to(server, posted(plain, json.dumps(LABEL).encode()))[:13] == b"HTTP/1.1 503 "
-    server.close()
 
 
 def test_connections_that_never_send_a_request_end(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

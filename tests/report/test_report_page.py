@@ -41,7 +41,6 @@ def test_a_single_task_in_every_condition(equivox: Cli, every_condition: Path, t
     code, _, err = equivox(
         "audit",
         "label",
-        "--no-serve",
         "--per",
         "model,group",
         every_condition,

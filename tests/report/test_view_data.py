@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,7 @@ from equivox.core.scores import ScoringOptions
 from equivox.report.view.answers import RunTables, answers_table, joined_known
 from equivox.report.view.build import build
 from equivox.report.view.pairs import paired
-from equivox.report.view.static import write_static
 from equivox.run.file_hashes import hashes_of
-from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.pipeline import execute, run_tasks
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
@@ -137,7 +134,7 @@ def test_a_run_compared_with_itself_differs_in_nothing(run: Path) -> None:
 
 def test_the_document_counts_each_request_once(run: Path, tmp_path: Path) -> None:
     before = hashes_of(run)
-    document = build([run], tmp_path / "data", live=False)
+    document = build([run], tmp_path / "data")
     (shown,) = document["runs"]
     (task,) = shown["tasks"]
     assert sum(n for _, _, n in task["statuses"]) == task["n"] == 96
@@ -157,68 +154,21 @@ def test_a_run_that_is_not_scored_is_shown_as_far_as_it_is(run: Path, tmp_path: 
     folder = shutil.copytree(run, tmp_path / "run")
     (folder / "scores.json").unlink()
     shutil.rmtree(folder / "annotations")
-    (task,) = build([folder], tmp_path / "data", live=True)["runs"][0]["tasks"]
+    (task,) = build([folder], tmp_path / "data")["runs"][0]["tasks"]
     assert {status for status, _, _ in task["statuses"]} == {"unannotated", "failed"}
     assert "no annotations by 'rules'" in task["reason"] and str(tmp_path) not in task["reason"]
     (folder / "plan.parquet").unlink()
-    assert build([folder], tmp_path / "again", live=True)["runs"][0]["tasks"] == []
+    assert build([folder], tmp_path / "again")["runs"][0]["tasks"] == []
 
 
-def every_byte(folder: Path) -> bytes:
-    parts = []
-    for path in sorted(folder.rglob("*")):
-        if path.suffix == ".parquet":
-            parts.append(json.dumps(pq.read_table(path).to_pylist(), default=str).encode())
-        elif path.is_file():
-            parts.append(path.read_bytes())
-    return b"\n".join(parts)
-
-
-def test_a_folder_for_any_web_server_tells_no_place_of_this_machine(run: Path, tmp_path: Path) -> None:
-    import shutil
-
-    folder = shutil.copytree(run, tmp_path / "run")
-    manifest = read_manifest(folder)
-    manifest["command"] |= {"model": f"vllm:model_name={tmp_path}/weights/tiny,secret=hunter2hunter2"}
-    write_manifest(folder, manifest)
-    written = write_static([folder], tmp_path / "page", media=2)
-    everything = every_byte(tmp_path / "page")
-    assert b"Answers of vllm:tiny" in everything
-    for private in (str(tmp_path), "hunter2", str(Path.home())):
-        assert private.encode() not in everything
-    # Two recordings of each of two groups.
-    assert written.media == len(list((tmp_path / "page" / "media").iterdir())) == 4
-    names = pq.read_table(tmp_path / "page" / "data" / "run0-task0.parquet")["media"].drop_null().to_pylist()
-    assert sorted(names) == sorted(path.name for path in (tmp_path / "page" / "media").iterdir())
-    # A page of ours is replaced; another folder is not.
-    assert write_static([folder], tmp_path / "page", media=0).media == 0
-    assert not (tmp_path / "page" / "media").exists()
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-
-
-def test_wrong_requests_are_one_line_and_leave_nothing(run: Path, tmp_path: Path, equivox: Cli) -> None:
-    taken = tmp_path / "taken"
-    taken.mkdir()
-    (taken / "thesis.txt").write_text("mine")
+def test_wrong_requests_are_one_line(run: Path, tmp_path: Path, equivox: Cli) -> None:
     for arguments, said in (
-        ((run, "--static", taken), "is not empty"),
-        ((run, "--static", run / "page"), "inside of a run"),
-        ((run, "--static", tmp_path / "page", "--media", "some"), "all, none or a number"),
-        ((run, "--media", "all"), "--static"),
-        ((tmp_path / "no run", "--static", tmp_path / "page"), "not a run"),
-        ((run, run, "--static", tmp_path / "page"), "twice"),
+        ((tmp_path / "no run",), "not a run"),
+        ((run, "--port", 0, "--host", "no-such-host"), "no-such-host"),
     ):
-        code, out, err = equivox("view", *arguments)
+        code, out, err = equivox("view", *arguments, "--no-open")
         assert (code, err.count("\n"), out) == (2, 1, ""), (arguments, err)
         assert said in err
-    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
-
-
-def test_a_folder_says_how_large_it_is(run: Path, tmp_path: Path, equivox: Cli) -> None:
-    code, out, err = equivox("view", run, "--static", tmp_path / "page", "--media", 1, "--quiet")
-    assert code == 0, err
-    assert "2 recordings or pictures (0.0 MB); all 96 take about" in out
-    assert "licence" in out
 
 
 def test_a_folder_of_own_clips_with_relative_paths_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

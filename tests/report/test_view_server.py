@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import signal
@@ -18,12 +17,8 @@ import pytest
 from starlette.testclient import TestClient
 from test_view_data import make
 
-from equivox.core.progress import Event, no_progress
-from equivox.report.view.live import LiveRun
 from equivox.report.view.server import PAGE, POLICY, Explorer, application
 from equivox.run.file_hashes import hashes_of
-from equivox.run.live import noting
-from equivox.run.speed import add_usage
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -64,7 +59,7 @@ def test_only_names_of_this_machine_are_answered(client: TestClient) -> None:
     for host in ("127.0.0.1", "localhost:8000", "[::1]:8000"):
         assert client.get("/index.html", headers={"host": host}).status_code == 200
     for host in ("evil.example", "evil.example:8000", "127.0.0.1.evil.example", "10.0.0.1", "", "localhost@evil"):
-        for path in ("/index.html", "/view.json", "/live/0", "/" + a_table(client)):
+        for path in ("/index.html", "/view.json", "/" + a_table(client)):
             answer = client.get(path, headers={"host": host})
             assert (answer.status_code, answer.headers["content-type"][:10]) == (421, "text/plain"), host
 
@@ -75,7 +70,6 @@ def test_every_answer_has_the_headers(client: TestClient) -> None:
         "/index.html",
         "/view.js",
         "/view.json",
-        "/live/0",
         "/media/none",
         "/nowhere",
         "/" + a_table(client),
@@ -144,10 +138,9 @@ def test_nothing_outside_of_the_page_and_its_tables_is_served(client: TestClient
     for path in (
         "/data/../run/manifest.json", f"/data/{built}/..%2f..%2frun%2fmanifest.json", f"/data/{built}/view.json",
         "/../server.py", "/%2e%2e/server.py", "/vendor/../../server.py", "/data/data9/run0-task0.parquet",
-        "/live/1", "/live/-1",
     ):  # fmt: skip
         assert client.get(path).status_code == 404, path
-    for path in ("/view.json", "/live/0", "/index.html"):
+    for path in ("/view.json", "/index.html"):
         assert client.post(path).status_code == 405
 
 
@@ -158,13 +151,11 @@ def test_the_tables_are_built_anew_when_a_run_is_scored(run: Path, tmp_path: Pat
     (tmp_path / "scratch").mkdir()
     with TestClient(application(Explorer([folder], tmp_path / "scratch")), base_url="http://localhost") as client:
         before = client.get("/view.json").json()
-        assert before["live"] and not before["runs"][0]["scored"]
-        assert client.get("/live/0").json()["state"] == "unscored"
+        assert not before["runs"][0]["scored"]
         assert client.get("/view.json").json()["tables"] == before["tables"]
         (folder / "scores.json").write_bytes(scores)
         after = client.get("/view.json").json()
         assert after["runs"][0]["scored"] and after["tables"] != before["tables"]
-        assert client.get("/live/0").json()["state"] == "scored"
         # A page that was open goes on.
         assert client.get(before["tables"] + before["runs"][0]["tasks"][0]["file"]).status_code == 200
 
@@ -181,39 +172,6 @@ def test_a_damaged_run_is_said(run: Path, tmp_path: Path) -> None:
 
 USED = {"requests": 30, "prompt_tokens": 3000, "completion_tokens": 600, "cost": 0.25}
 """What an engine used of a server."""
-
-
-def test_a_run_under_way(run: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(run, tmp_path / "run")
-    add_usage(folder, USED)  # an earlier start
-    time = [1000.0]
-    live = LiveRun(folder, now=lambda: time[0])
-    told: list[dict[str, Any]] = []
-    with noting(folder, no_progress, now=lambda: time[0]) as note:
-        note(Event("generate", 0, 96, 0, usage=USED))
-        time[0] = 1010.0
-        note(Event("generate", 20, 96, 2, usage=USED))
-        told.append(live.document())
-        time[0] = 1080.0
-        told.append(live.document())
-        note(Event("annotate", 5, 94, 1, usage=USED))
-        told.append(live.document())
-    told.append(live.document())
-    json.dumps(told, allow_nan=False)
-    first, _, second, done = told
-    # 20 answers in 10 seconds; 76 are left.
-    assert first["noted"] | {"age": 0} == {
-        **{"stage": "generate", "done": 20, "total": 96, "failed": 2, "per_second": 2.0, "seconds_left": 38.0},
-        **{"standing": None, "age": 0},
-    }
-    assert [found["state"] for found in told] == ["under way", "silent", "under way", "scored"]
-    answers, annotations = first["phases"]
-    assert (answers["requests"], answers["prompt_tokens"], answers["cost"]) == (60, 6000, 0.5)
-    assert annotations["cost"] is None
-    answers, annotations = second["phases"]
-    assert (answers["requests"], annotations["requests"], annotations["cost"]) == (30, 30, 0.25)
-    assert (answers["done"], answers["total"], answers["failed"]) == (96, 96, 0)
-    assert done["noted"] is None
 
 
 def test_what_an_annotator_used_is_stored_beside_its_annotations(run: Path, tmp_path: Path) -> None:
@@ -242,7 +200,7 @@ def test_what_an_annotator_used_is_stored_beside_its_annotations(run: Path, tmp_
 
 def test_a_run_is_not_written_by_looking_at_it(run: Path, tmp_path: Path, client: TestClient) -> None:
     before = hashes_of(run)
-    for path in ("/view.json", "/live/0", "/" + a_table(client)):
+    for path in ("/view.json", "/" + a_table(client)):
         client.get(path)
     assert hashes_of(run) == before
 

@@ -18,12 +18,7 @@ import wave
 from collections.abc import Sequence
 from pathlib import Path
 
-from look_alike_people import (
-    make_common_voice,
-    make_fairface,
-    make_speech_accent_archive,
-    make_vctk,
-)
+from look_alike_people import make_fairface, make_vctk
 
 from equivox.core.media import sha256
 from equivox.dataset_builders.l2_arctic import SPEAKERS, identity_words
@@ -151,8 +146,6 @@ MAKERS = {
     "crema_d": make_crema_d,
     "l2_arctic": make_l2_arctic,
     "vctk": make_vctk,
-    "common_voice": make_common_voice,
-    "speech_accent_archive": make_speech_accent_archive,
     "fairface": make_fairface,
 }
 

@@ -1,4 +1,4 @@
-"""Folders of tiny clips or drawings in the layouts of VCTK, Common Voice, the Speech Accent Archive and FairFace.
+"""Folders of tiny clips or drawings in the layouts of VCTK and FairFace.
 
 Every number, name and label is made up: there is no speech and no face in them. `look_alike.py` writes them by name.
 """
@@ -10,10 +10,7 @@ import io
 import itertools
 from pathlib import Path
 
-from equivox.dataset_builders.common_voice import COLUMNS as VALIDATED
 from equivox.dataset_builders.fairface import CATEGORIES
-from equivox.dataset_builders.speech_accent_archive import COLUMNS as SPEAKERS_ALL
-from equivox.dataset_builders.speech_accent_archive import MISSING
 from equivox.dataset_builders.vctk import SHARED
 
 RATE, SECONDS = 16_000, 0.06
@@ -76,65 +73,6 @@ def make_vctk(folder: Path, *, damage: bool = False) -> dict[str, str]:
         rows = [row.replace("  M  ", "  X  ").replace("  F  ", "  X  ") if row[:4] == "p231" else row for row in rows]
         rows = [f"p232  ?  {row.split(maxsplit=2)[2]}" if row[:4] == "p232" else row for row in rows]
     (folder / "speaker-info.txt").write_text("\n".join(rows) + "\n", "utf-8")
-    return done
-
-
-def make_common_voice(folder: Path, *, damage: bool = False) -> dict[str, str]:
-    """Write a look-alike of a language of Common Voice: 260 speakers with 5 clips each; most state something."""
-    header = (*VALIDATED, "accents", "locale")
-    genders = ("male_masculine", "female_feminine", "male_masculine", "", "non-binary", "do_not_wish_to_say")
-    ages = ("twenties", "thirties", "fourties", "", "teens")
-    rows = ["\t".join(header)]
-    for n, k in itertools.product(range(260), range(5)):
-        client = hashlib.sha512(f"made-up speaker {n}".encode()).hexdigest()
-        path = f"common_voice_en_{n}{k:02d}.mp3"
-        _noise(folder / "clips" / path, path, "MP3")
-        sentence = f'Speaker {_word(n + 1)} says "{_word(k + 1)}" here.'
-        stated = (ages[n % len(ages)], genders[n % len(genders)], STATED[n % 3] if n % 4 else "")
-        rows.append("\t".join((client, path, sentence, "2", "0", *stated, "en")))
-    done = {}
-    if damage:
-        broken, odd = rows[12].split("\t"), rows[22].split("\t")
-        done = {"missing clip": broken[1], "broken line": "line 33", "gender that none offers": odd[0][:16]}
-        (folder / "clips" / broken[1]).unlink()
-        rows[32] = rows[32].rpartition("\t")[0]
-        odd[header.index("gender")] = "masculine"
-        rows[22] = "\t".join(odd)
-    (folder / "validated.tsv").write_text("\n".join(rows) + "\n", "utf-8")
-    return done
-
-
-def make_speech_accent_archive(folder: Path, *, damage: bool = False) -> dict[str, str]:
-    """Write a look-alike of the Speech Accent Archive: 24 speakers of four languages each, and one of a fifth."""
-    header = (*SPEAKERS_ALL, MISSING, "", "", "")
-    rows = [",".join(header)]
-    people = [*itertools.product(LANGUAGES, range(1, 25)), ("manx", 1), ("synthesized", 1)]
-    for n, (language, number) in enumerate(people):
-        name = f"{language}{number}"
-        _noise(folder / "recordings" / "recordings" / f"{name}.mp3", name, "MP3")
-        age = "0" if language == "synthesized" else str(16 + n % 50)
-        rows.append(
-            f'{age},{n % 20},"town, land {n % 7}",{name},{language},{("female", "male")[n % 2]},{n + 1},land,FALSE,,,'
-        )
-    rows.append('30,5,"town, land",polish25,polish,male,200,land,TRUE,,,')
-    (folder / "reading-passage.txt").write_text("One passage is read by everybody here.\n")
-    done = {}
-    if damage:
-        done = {
-            "missing recording": "korean2",
-            "cut recording": "korean3",
-            "row removed": "korean4",
-            "typing error": "korean5",
-        }
-        recordings = folder / "recordings" / "recordings"
-        (recordings / "korean2.mp3").unlink()
-        (recordings / "korean3.mp3").write_bytes(b"ID3")
-        rows = [row for row in rows if ",korean4," not in row]
-        rows = [
-            row.replace("female,", "famale,").replace(",male,", ",famale,") if ",korean5," in row else row
-            for row in rows
-        ]
-    (folder / "speakers_all.csv").write_text("\n".join(rows) + "\n", "utf-8")
     return done
 
 

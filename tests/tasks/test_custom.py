@@ -213,7 +213,7 @@ def test_a_corpus_that_was_moved_is_found_by_data(clip_corpus: Corpus, equivox: 
     for name in ("clips", "clips.csv"):
         (tmp_path / name).rename(home / name)
     report = ("report", run, "--examples", 1, "--output", tmp_path / "report.html")
-    export = ("audit", "label", "--no-serve", "--per", "model,group", run, "--n", 1, "--output", tmp_path / "audit")
+    export = ("audit", "label", "--per", "model,group", run, "--n", 1, "--output", tmp_path / "audit")
     for command in (report, export):
         code, _, err = equivox(*command)
         assert code == 2 and err.count("\n") == 1 and "name the folder of its table with `--data`" in err

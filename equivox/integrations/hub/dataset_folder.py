@@ -95,18 +95,6 @@ def is_restricted(facts: CorpusFacts) -> bool:
     return facts.licence_id not in OPEN_LICENCES
 
 
-def refuse_passing_on(name: str) -> None:
-    """Raise RequestError for a corpus that nobody may publish, whatever its licence."""
-    from equivox.dataset_builders import builders
-
-    builder = builders().get(name)
-    if builder is not None and builder.NOT_PASSED_ON:
-        raise RequestError(
-            f"{name} is not pushed: {builder.NOT_PASSED_ON}; publish the run instead, which holds no recordings, and "
-            "name the release that it was built from"
-        )
-
-
 def corpus_tasks(name: str) -> list[Task]:
     """Return the tasks on the corpus `name` or on its parts, or those of a task file; RequestError for other names."""
     if name.endswith((".yaml", ".yml")):
@@ -137,7 +125,6 @@ def write_dataset(
     Returns the number of rows of each configuration, and the facts about the corpus. Raises RequestError if `output`
     contains anything that was not written by this function.
     """
-    refuse_passing_on(name)
     tasks = corpus_tasks(name)
     corpora = {task.data.corpus: open_corpus(task.data, data) for task in tasks}
     facts = corpus_facts(tasks[0], data)

@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +33,6 @@ from equivox.integrations.hub.dataset_folder import (
     source_corpus,
     submitted_metrics,
 )
-from equivox.integrations.hub.lighteval_layout import write_lighteval_results
 from equivox.integrations.hub.run_folder import refuse_unfinished
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.run.asked_of import moved_tasks
@@ -74,10 +72,6 @@ class Wish:
         The marks that are allowed instead of a refusal, see MARKS.
     min_coverage
         Share of responses that must be used in every group, at least the 80 % that a score needs.
-    data
-        Where the run's corpus is now, for the details in lighteval's layout; None: where the run found it.
-    details
-        Whether these details are written; without them the corpus is not needed.
     """
 
     run: Path
@@ -88,8 +82,6 @@ class Wish:
     source_url: str | None = None
     marks: frozenset[str] = frozenset()
     min_coverage: float = 0.95
-    data: str | None = None
-    details: bool = True
 
     @property
     def source_name(self) -> str | None:
@@ -142,13 +134,6 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
         _write_entries(partial, wish, manifest, tasks, defined, values, benchmarks, marked)
         _write_model_index(partial / "model_index.yaml", wish, defined, values, tasks, benchmarks)
         _write_eval_files(partial / "benchmark", tasks, benchmarks)
-        write_lighteval_results(
-            wish.run,
-            partial,
-            time=datetime.fromisoformat(manifest["created"]),
-            data=wish.data,
-            details=wish.details,
-        )
         record = {"model": wish.model_repo, "values": values, "left_out": left_out, "marked": marked}
         (partial / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
         put_in_place(partial, wish.output)

@@ -2,8 +2,6 @@
 
 `settings`
     Settings without an option on lighteval's command line, read from the environment; errors as one line.
-`rows`
-    The rows of lighteval's files about one request and one task.
 `runs`
     The run directory in which the answers of both kinds of backend are stored and scored.
 `table`

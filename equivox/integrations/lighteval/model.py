@@ -9,6 +9,7 @@ lighteval takes the first subclass of `LightevalModel` in this file, so there mu
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from lighteval.models.abstract_model import LightevalModel
@@ -17,8 +18,7 @@ from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
 
 from equivox.core.errors import RequestError
-from equivox.engines import engine_of
-from equivox.integrations.lighteval.rows import delivery
+from equivox.engines import Response, engine_of
 from equivox.integrations.lighteval.runs import Runs
 from equivox.integrations.lighteval.settings import MODEL, Settings, one_line
 from equivox.integrations.lighteval.table import MediaDoc, lighteval_tasks
@@ -67,7 +67,7 @@ class EquivoxModel(LightevalModel):  # type: ignore[misc]
                 doc.arrived = True
             responses.append(
                 ModelResponse(
-                    input=[delivery(doc.query, run, response)],
+                    input=[_delivery(doc.query, run, response)],
                     # An empty list would assign every later answer to another document.
                     text=[response.text or ""],
                     reasonings=[response.thinking],
@@ -82,6 +82,18 @@ class EquivoxModel(LightevalModel):  # type: ignore[misc]
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
         """Fail: no task of equivox's asks for likelihoods."""
         raise NotImplementedError("equivox's tasks are open-ended: no likelihoods are asked for")
+
+
+def _delivery(prompt: str, run: Path, response: Response) -> dict[str, Any]:
+    """Return the input of a response from an equivox engine: where it is stored and which media it used."""
+    return {
+        "prompt": prompt,
+        "equivox_run": str(run),
+        "key": response.key,
+        "media_items": response.media_items,
+        "media_tokens": response.media_tokens,
+        "error": response.error,
+    }
 
 
 def _task_name(doc: Doc) -> str:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from equivox.annotate import open_annotator
 from equivox.core.errors import RequestError
@@ -27,7 +28,6 @@ from equivox.dataset_builders.corpus import Corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine, public_name
 from equivox.engines.function import RecordedEngine
 from equivox.engines.messages import split_thinking
-from equivox.integrations.lighteval.rows import document_row
 from equivox.integrations.lighteval.settings import DATA, Settings
 from equivox.run.annotating import stored_responses
 from equivox.run.manifest import run_identity
@@ -63,6 +63,25 @@ def _response(texts: Mapping[str, str], request: Request) -> Response:
     return Response(key=request.key, text=text, thinking=thinking)
 
 
+def _document_row(position: int, group: str, request: Request) -> dict[str, Any]:
+    """Return one request as plain values: the prompt, the group and the media that it needs.
+
+    `needs` is empty for text only, else words such as `audio`; media are named by digest, not included.
+    """
+    needs = sorted({part.kind for part in request.media} | ({"hidden states"} if request.patch else set()))
+    return {
+        "position": position,
+        "prompt": request.text,
+        "sample_id": request.sample_id,
+        "repeat": request.repeat,
+        "group": group,
+        "cluster": request.labels.cluster,
+        "stratum": request.labels.stratum,
+        "needs": " and ".join(needs),
+        "media_sha256": " ".join(part.sha256 for part in request.media),
+    }
+
+
 class Runs:
     """The runs of one evaluation: corpora are opened once, and each sampling has its own run."""
 
@@ -80,7 +99,7 @@ class Runs:
             annotator.check([task])
         check_tools([task])
         plan = self._plan([task], _NOBODY)
-        rows = [document_row(n, row["group"], request) for n, (row, request) in enumerate(plan.described())]
+        rows = [_document_row(n, row["group"], request) for n, (row, request) in enumerate(plan.described())]
         name = f"{task.name.replace(':', '-')}-{digest([task.fingerprint, rows])[:16]}"
         folder = cache_folder("lighteval") / name
         file = folder / "test-00000-of-00001.parquet"

@@ -26,12 +26,14 @@ from equivox.core.task import Task
 from equivox.core.variants import GREEDILY, with_sampling
 from equivox.integrations.flat import flat_metrics
 from equivox.integrations.lighteval import MODEL_FILE
-from equivox.integrations.lighteval.rows import METRIC, metric_label
 from equivox.integrations.lighteval.runs import Runs
 from equivox.integrations.lighteval.settings import Settings, Stop, one_line
 from equivox.tasks import ALL_TASKS
 
 _LOG = logging.getLogger(__name__)
+
+METRIC = "equivox"
+"""The name of every task's metric; its numbers have the names of `equivox.integrations.flat`."""
 
 
 def lighteval_tasks() -> dict[str, Task]:
@@ -209,7 +211,7 @@ class _Named:
         self._task = task
 
     def __str__(self) -> str:
-        return metric_label(self._task)
+        return f"{METRIC} {self._task.name} {self._task.fingerprint[:16]}"
 
 
 class _Collect(_Named, SampleLevelComputation):  # type: ignore[misc]

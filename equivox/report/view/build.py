@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from equivox.compare.runs import ComparedRun, compared_run, open_comparison
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text
-from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.task import Task
 from equivox.core.version import __version__
 from equivox.engines import model_label
@@ -41,14 +40,10 @@ class BuiltTask:
 def build(
     folders: Sequence[Path],
     output: Path,
-    *,
-    live: bool,
-    media: Callable[[pa.Table], pa.Table] | None = None,
-    progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """Write what the page reads of the runs in `folders` into `output`, and return the document.
 
-    `live` says whether the page can ask how far the runs are. A run without scores, or without a plan, is shown as far
+    A run without scores, or without a plan, is shown as far
     as it is. Nothing is written into the runs.
     """
     output.mkdir(parents=True, exist_ok=True)
@@ -56,15 +51,12 @@ def build(
     document: dict[str, Any] = {
         "kind": "equivox view",
         "version": __version__,
-        "live": live,
         "tables": "data/",
         "caveats": caveats,
         "runs": [],
         "pair": [],
     }
     built: list[dict[str, BuiltTask]] = []
-    total = sum(len(run_tasks(run.folder)) for run in runs)
-    done = 0
     for number, run in enumerate(runs):
         shares, tasks = Shares.of(run), run_tasks(run.folder)
         own: dict[str, BuiltTask] = {}
@@ -73,18 +65,15 @@ def build(
         except RequestError:  # stopped before it was planned: the page shows how far it is
             tasks = []
         for place, task in enumerate(tasks):
-            progress(Event("view", done, total))
             table, reason = answers_table(tables, task)
             entry = task_document(run, task, table, reason, shares) | {"file": f"run{number}-task{place}.parquet"}
-            write_answers(output / entry["file"], table if media is None else media(table))
+            write_answers(output / entry["file"], table)
             own[task.name] = BuiltTask(task, table if len(runs) > 1 and number < 2 else table.slice(0, 0), entry)
-            done += 1
         built.append(own)
         entry = run_document(run, verdict_of(run))
         document["runs"].append(entry | {"tasks": [one.document for one in own.values()]})
     if len(built) > 1:
         document["pair"] = list(_pairs(built[0], built[1], output))
-    progress(Event("view", total, total))
     write_text(output / DOCUMENT, json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
     return document
 

@@ -85,13 +85,6 @@ class Media:
         except (MediaError, OSError) as error:
             raise RequestError(redacted_text(str(error))) from error
 
-    def compact(self, sha256: str) -> tuple[bytes, str]:
-        """Return a recording as compact ogg, or a picture as it is, with the ending of its file's name."""
-        data, kind = self.read(sha256)
-        if kind.startswith("audio/") and kind != "audio/ogg":
-            data = compact_audio(data, name=sha256)
-        return data, {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}.get(kind, "ogg")
-
     def _samples(self, place: Place) -> Mapping[str, Sample]:
         key = (place.source.corpus, str(place.source.table))
         with self._lock:  # several players ask at once; one of them opens the corpus

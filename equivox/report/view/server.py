@@ -35,7 +35,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from equivox.core.errors import EquivoxError, RequestError
 from equivox.report.view.build import DOCUMENT, build
-from equivox.report.view.live import LiveRun
 from equivox.report.view.media import Media
 from equivox.report.view.verdict import verdict_of_pair
 
@@ -81,10 +80,6 @@ class Explorer:
     _testing: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _number: int = field(default=0, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _live: list[LiveRun] = field(default_factory=list, repr=False)
-
-    def __post_init__(self) -> None:
-        self._live = [LiveRun(folder) for folder in self.folders]
 
     def ready(self) -> Path:
         """Return the folder of what the page reads, built anew if a run has been planned or scored since."""
@@ -92,7 +87,7 @@ class Explorer:
             state = tuple(_state(folder) for folder in self.folders)
             if state != self._built:
                 self._number += 1
-                build(self.folders, self._folder, live=True)
+                build(self.folders, self._folder)
                 self._built, self._media, self._pair = state, None, None
             return self._folder
 
@@ -124,10 +119,6 @@ class Explorer:
             if self._pair is None:
                 self._pair = verdict_of_pair(self.folders)
             return self._pair
-
-    def live(self, number: int) -> dict[str, Any]:
-        """Return how far one run is."""
-        return self._live[number].document()
 
 
 def _state(folder: Path) -> tuple[Any, ...]:
@@ -178,14 +169,6 @@ async def _medium(request: Request) -> Response:
     return FileResponse(path, media_type=kind)
 
 
-async def _live(request: Request) -> Response:
-    explorer: Explorer = request.app.state.explorer
-    number = request.path_params["run"]
-    if number >= len(explorer.folders):
-        return _missing()
-    return JSONResponse(await run_in_threadpool(explorer.live, number))
-
-
 def _missing() -> Response:
     return PlainTextResponse("there is nothing here", status_code=404)
 
@@ -233,7 +216,6 @@ ROUTES: list[BaseRoute] = [
     Route(f"/{PAIR}", _pair),
     Route("/data/{built}/{file}", _table),
     Route("/media/{sha256}", _medium),
-    Route("/live/{run:int}", _live),
     Route("/{path:path}", _file),
 ]
 """The routes, the files of the page last. All of it is read; nothing changes a run."""

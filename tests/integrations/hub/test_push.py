@@ -489,12 +489,3 @@ def test_columns_of_ones_own_replace_none_of_ours(clip_corpus: Callable[..., Pat
     assert {(row["source_sample_id"], row["source_audio"]) for row in rows_back} == {("mine", "„ä“")}
     # Nobody said which language it is in.
     assert "language" not in _card(tmp_path / "out")
-
-
-def test_a_corpus_whose_terms_forbid_it_is_not_pushed(tmp_path: Path, equivox: Command) -> None:
-    code, _, error = equivox(
-        "data", "push", "common_voice", "--repo", "org/cv", "--data", tmp_path, "--output", tmp_path / "out", "--push"
-    )
-    assert (code, len(error.splitlines())) == (2, 1)
-    assert "common_voice is not pushed: the terms of the Mozilla Data Collective forbid" in error
-    assert not (tmp_path / "out").exists()

@@ -112,11 +112,6 @@ def test_everything_else_is_written_too(submit: Command, run: Path, tmp_path: Pa
     assert name == "model"
     values = json.loads((folder / "equivox.json").read_text())["values"]
     assert sorted(result.metric_value for result in results) == pytest.approx(sorted(values.values()), abs=1e-6)
-    (lighteval,) = (folder / "results").rglob("results_*.json")
-    told = json.loads(lighteval.read_text())["results"]
-    story = next(s for s in read_scores(run) if s.task == "vibe_gender:story" and s.is_whole)
-    assert any(found.get("ntvd") == pytest.approx(story.value, abs=1e-12) for found in told.values())
-    assert list((folder / "details").rglob("*.parquet"))
 
 
 def test_an_unmarked_sample_is_refused(submit: Command, tmp_path: Path) -> None:
@@ -357,39 +352,11 @@ def test_who_has_no_recordings_can_submit(tmp_path: Path, equivox: Command) -> N
     shutil.rmtree(tmp_path / "data")
     arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out"]
     code, _, error = equivox(*arguments)
-    assert (code, error.count("\n")) == (2, 1)
-    assert "--no-details" in error
-    assert not (tmp_path / "out").exists()
-    code, _, error = equivox(*arguments, "--no-details")
     assert code == 0, error
-    assert not (tmp_path / "out" / "details").exists()
-    (results,) = (tmp_path / "out" / "results").rglob("*.json")
-    assert "ntvd" in json.loads(results.read_text())["results"]["vibe_gender:story|0"]
     assert _entry(tmp_path / "out", "crema_d", "vibe_gender-story")["value"] < 100
 
 
-def test_a_corpus_of_ones_own_is_named_by_its_folder(
-    clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Command
-) -> None:
-    task_file = clip_corpus(extra="prompts: [story]\n")
-    equivox("run", "simulated:planted?shift=0.3", task_file, "-o", tmp_path / "run", "--scoring", "n_resamples=99")
-    arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
-    moved = tmp_path / "moved"
-    moved.mkdir()
-    for name in ("clips", "clips.csv"):
-        (task_file.parent / name).rename(moved / name)
-    code, _, error = equivox(*arguments)
-    assert (code, error.count("\n")) == (2, 1)
-    assert "the folder of that file" in error
-    code, out, error = equivox(*arguments, "--data", moved)
-    assert code == 0, error
-    assert "tasks that equivox does not come with: voices_gender:story" in out
-    assert len(list((tmp_path / "out" / "details").rglob("*.parquet"))) == 1
-
-
 def test_nothing_private_is_submitted(tmp_path: Path, equivox: Command) -> None:
-    import pyarrow.parquet as pq
-
     asked = iter(range(1000))
 
     def model(request: Any) -> str:
@@ -405,13 +372,7 @@ def test_nothing_private_is_submitted(tmp_path: Path, equivox: Command) -> None:
         "submit", run, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data", "--mark", "low-coverage"
     )
     assert code == 0, error
-    written = "\n".join(
-        str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else path.read_text("utf-8")
-        for path in (tmp_path / "out").rglob("*")
-        if path.is_file()
-    )
-    assert "no such file" in written
-    assert "a.wav" in written
+    written = "\n".join(path.read_text("utf-8") for path in (tmp_path / "out").rglob("*") if path.is_file())
     assert not [secret for secret in ("hunter2", "/home/somebody", str(tmp_path)) if secret in written]
 
 

@@ -238,7 +238,6 @@ def test_who_labels_by_hand_sees_the_options_and_not_which_is_the_stereotype(tmp
     code, _, err = equivox(
         "audit",
         "label",
-        "--no-serve",
         "--per",
         "model,group",
         tmp_path / "run",

@@ -2,15 +2,14 @@
 import { el, say } from "./dom.js";
 import * as answers from "./screens/answers.js";
 import * as changes from "./screens/changes.js";
-import * as live from "./screens/live.js";
 import * as unreadable from "./screens/unreadable.js";
 import * as verdict from "./screens/verdict.js";
 
 // A further screen is a module with `title` and `show(app)`, and `offered(doc)` where it is not for every document.
-const SCREENS = { verdict, answers, unreadable, changes, live };
+const SCREENS = { verdict, answers, unreadable, changes };
 const KEYS = [
   ["j, k", "next, previous row"], ["h, l", "left, right within a row"], ["n, p", "next, previous page"], ["space", "play the recording, or enlarge the picture"],
-  ["o", "unfold what stands behind the answers of a row"], ["/", "search"], ["[, ]", "previous, next task"], ["1 – 5", "screens"],
+  ["o", "unfold what stands behind the answers of a row"], ["/", "search"], ["[, ]", "previous, next task"], ["1 – 4", "screens"],
   ["x", "remove all filters"], ["Esc", "leave the search, close this list"], ["?", "these keys"],
 ];
 
@@ -45,7 +44,7 @@ const app = () => {
   const { screen: named, state } = parsed();
   const number = Math.min(doc.runs.length - 1, Math.max(0, Number(state.get("run")) || 0));
   const run = doc.runs[number];
-  const screen = offered().includes(named) ? named : !run.scored && doc.live ? "live" : run.scored ? "verdict" : "answers";
+  const screen = offered().includes(named) ? named : run.scored ? "verdict" : "answers";
   const task = run.tasks.find((one) => one.name === state.get("task")) ?? run.tasks[0] ?? null;
   return {
     doc, number, run, screen, state, task,
@@ -56,10 +55,6 @@ const app = () => {
       render(keep);
     },
     note: (changes) => history.replaceState(null, "", addressOf(screen, changed(parsed().state, changes))),
-    again: async () => {
-      await load();
-      render();
-    },
   };
 };
 

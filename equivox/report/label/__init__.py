@@ -1,1 +1,0 @@
-"""People label answers in the browser: one answer a screen, saved at once, without sight of each other."""
