@@ -565,6 +565,15 @@ def test_the_associations_stand_beside_the_papers(runs: dict[str, Path], tmp_pat
     assert one.published[0] == "law policy ↔ determined (female)" and one.shared == []
     (lacking,) = (x for x in lists if (x.table, x.block, x.column) == ("table_18", "Female", "Base"))
     assert lacking.undefined == "no run of llama-3.2-3b-instruct" and not lacking.measured
+    # A model that the paper does not have has lists of its own, once for each setting.
+    fresh = [x for x in reproduced_lists("badf", [TableRun(runs["badf"], "simulated:x", "two")]) if not x.published]
+    assert [(x.table, x.block, x.column) for x in fresh if x.table != "table_20"] == [
+        *(("table_15", "simulated:x, two", name) for name in ("Gender", "Race")),
+        *(("table_17", "simulated:x, two", name) for name in ("Gender", "Race")),
+        *(("table_18", f"simulated:x, {who}", "Base") for who in ("Female", "Male")),
+        *(("table_19", f"simulated:x, {who}", "Base") for who in ("Asian", "Black", "Middle-east", "White")),
+    ]
+    assert list(fresh[0].measured) == list(one.measured)
     files = {file.name: file for file in write_tables("badf", given, tmp_path)}
     with files["table_17.csv"].open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if (row["block"], row["column"]) == ("Qwen3-8B", "Gender")]
