@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -13,6 +13,9 @@ FOLDER = "published"
 """The folder of the packaged files, below `configs/`."""
 
 
+Drawing = Literal["bars", "stacked", "bubbles", "correlations"]
+
+
 class Source(BaseModel):
     """Source of a cell's number. A field that is not given is taken from the column, row, block or table around.
 
@@ -20,7 +23,9 @@ class Source(BaseModel):
     the task; without `task` the whole family is meant. The number is then a score (`score`, with its `subset`), or an
     entry of a stored table (`table`, the row for which `where` holds, and its `column`), or a total over the scores of
     the row relative to the block's models (`cohort_total`; `cohort` names the published models). `places` is the number
-    of printed decimals.
+    of printed decimals. `with_p` says that the paper prints a p-value beside. `sides` names whom a positive and a
+    negative number favour, where the paper prints magnitudes. `marks` says what the paper marks in a column of a block:
+    both ends, or the lowest (bold) and the second lowest (underlined) number.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -39,6 +44,9 @@ class Source(BaseModel):
     cohort_total: bool = False
     cohort: str = ""
     places: int = Field(default=2, ge=0, le=6)
+    with_p: bool = False
+    sides: tuple[str, str] | tuple[()] = ()
+    marks: Literal["", "ends", "lowest"] = ""
 
     def within(self, *around: Source) -> Source:
         """Return this source with the fields that it leaves open taken from `around`, the nearest first."""
@@ -64,20 +72,25 @@ class Source(BaseModel):
 
 
 class Block(BaseModel):
-    """Rows of a table that stand together: their label, and their numbers by row, in the order of the columns."""
+    """Rows of a table that stand together: their label, and their numbers by row, in the order of the columns.
+
+    `p` holds the printed p-values, by row and column. A figure prints no numbers: its block has all rows of the table.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     label: str = ""
     select: Source = Source()
-    published: dict[str, list[float | None]] = Field(min_length=1)
+    published: dict[str, list[float | None]] = {}
     stars: dict[str, list[int]] = {}
+    p: dict[str, dict[str, float]] = {}
 
 
 class PublishedTable(BaseModel):
     """One table of a paper. Its columns and rows say where their numbers come from, its blocks hold the numbers.
 
-    `extremes` asks for marks at the largest and the smallest measured number of each column of a block.
+    A table with `draw` is a figure of the paper: its numbers are drawn in that form, a panel per block, along an axis
+    called `unit`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -85,10 +98,11 @@ class PublishedTable(BaseModel):
     name: str = Field(pattern=r"^[a-z0-9_.]+$")
     caption: str
     select: Source = Source()
-    extremes: bool = False
+    draw: Drawing | None = None
+    unit: str = ""
     columns: dict[str, Source] = Field(min_length=1)
     rows: dict[str, Source] = Field(min_length=1)
-    blocks: list[Block] = Field(min_length=1)
+    blocks: list[Block] = Field(default=[Block()], min_length=1)
 
     @model_validator(mode="after")
     def _consistent(self) -> PublishedTable:
@@ -96,9 +110,12 @@ class PublishedTable(BaseModel):
             raise ValueError("a model is chosen by rows or by blocks")
         for block in self.blocks:
             where = f"block {block.label!r}"
-            widths = {row: len(numbers) for row, numbers in block.published.items()}
-            starred = {row: len(numbers) for row, numbers in block.stars.items()}
-            for row, width in [*widths.items(), *starred.items()]:
+            if not self.draw and not block.published:
+                raise ValueError(f"{where} has no numbers; only a figure (`draw`) may leave them out")
+            if unknown := [name for own in block.p.values() for name in own if name not in self.columns]:
+                raise ValueError(f"{where} has a p of {unknown[0]!r}, which is not in `columns`")
+            printed = [(row, len(own)) for kind in (block.published, block.stars) for row, own in kind.items()]
+            for row, width in printed or [(row, len(self.columns)) for row in self.rows]:
                 if row not in self.rows:
                     raise ValueError(f"{where} has numbers of {row!r}, which is not in `rows`")
                 if width != len(self.columns):
@@ -109,6 +126,10 @@ class PublishedTable(BaseModel):
         if len(set(labels)) < len(labels):
             raise ValueError("two blocks have one label")
         return self
+
+    def rows_of(self, block: Block) -> list[str]:
+        """Return the rows of a block."""
+        return list(block.published or self.rows)
 
     def source(self, block: Block, row: str, column: str) -> Source:
         """Return where the number of a cell comes from."""

@@ -162,7 +162,7 @@ class Genres(Builder):
         cluster="nep",
         cannot_say=(
             "The images are generated and the scenarios invented: nothing is said about people.",
-            "Characters are male or female; custom elements may pair two of one gender.",
+            "Characters are male or female; custom elements may pair two of one gender, or have non-binary characters.",
         ),
     )
 
@@ -311,7 +311,22 @@ class Genres(Builder):
                 path = self._inside(image)
                 nep = f"{element.element}_{PurePosixPath(image).stem}"
                 pair, of_pair = _drawn(names, genders, nep, images.index(image))
-                yield _clip(element, pair, of_pair, path, nep)
+                yield _clip(_with_genders(element, pair, of_pair), pair, of_pair, path, nep)
+
+
+def _with_genders(element: Element, names: Sequence[str], genders: Sequence[str]) -> Element:
+    """Return an element whose description says the gender of both characters, if one is non-binary: no name tells it.
+
+    >>> element = Element(element="e", relationship="cs", relationship_name="communal sharing", age="in old age",
+    ...                   description="they are neighbours", scenario="They share a garden.", plot="cooperation")
+    >>> _with_genders(element, ("Kit", "Ana"), ("nonbinary", "female")).description
+    'Kit is non-binary, Ana is a woman, and they are neighbours'
+    """
+    if "nonbinary" not in genders:
+        return element
+    words = {"male": "a man", "female": "a woman", "nonbinary": "non-binary"}
+    told = ", ".join(f"{name} is {words[gender]}" for name, gender in zip(names, genders, strict=True))
+    return replace(element, description=f"{told}, and {element.description}")
 
 
 def _released_element(person: str, relationship: str, record: Mapping[str, Any]) -> Element:
@@ -428,6 +443,11 @@ def declared_neps(declared: ElementsForm) -> Iterator[tuple[Element, Sequence[st
         for pair in entry.names:
             if pair[0] == pair[1]:
                 raise RequestError(f"{ELEMENTS}: element {entry.id!r} names both characters {pair[0]!r}; use two names")
+        if "nonbinary" in entry.genders and not entry.names and "nonbinary" not in lists:
+            raise RequestError(
+                f"{ELEMENTS}: element {entry.id!r} has a non-binary character without a name; give its `names`, or a "
+                "list `nonbinary` under the `names` of the file"
+            )
         seen.add(entry.id)
         own = declared.relationships.get(entry.relationship)
         element = Element(

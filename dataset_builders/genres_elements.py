@@ -12,7 +12,8 @@ elements:
     description: they are neighbours
     scenario: They share a garden and plan what to plant.
     plot: cooperation      # or conflict
-    genders: [female, male]             # optional, in the order of `names`; two of one gender will do
+    genders: [female, male]             # optional, in the order of `names`; two of one gender will do, and nonbinary,
+                                        # for whom names are given; the prompt then says the gender of both
     names: [[Ana, Ben], [Ben, Ana]]     # optional: one pair per image; drawn and shuffled by default
     images: [images/garden_1.png, images/garden_2.png]
     image_prompts: [kneeling between beans, in straw hats]     # optional, for --generate-images: used in turn
@@ -27,7 +28,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Text = Annotated[str, Field(min_length=1)]
-Gender = Literal["male", "female"]
+Gender = Literal["male", "female", "nonbinary"]
 
 
 class _Form(BaseModel):

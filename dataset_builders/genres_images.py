@@ -101,8 +101,11 @@ def people(genders: Sequence[str]) -> str:
 
     >>> people(("male", "female")), people(("female", "female"))
     ('a male and a female', 'two females')
+    >>> people(("nonbinary", "female"))
+    'a non-binary person and a female'
     """
-    return f"a {genders[0]} and a {genders[1]}" if genders[0] != genders[1] else f"two {genders[0]}s"
+    first, second = (gender.replace("nonbinary", "non-binary person") for gender in genders)
+    return f"a {first} and a {second}" if first != second else f"two {first}s"
 
 
 def generate_images(

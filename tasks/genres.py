@@ -2,7 +2,8 @@
 
 Data:       `Savannah-y7/Genres` (CC BY-NC 4.0): 1,440 narrative elicitation pairs (NEPs) of an image and a text, built
             by `equivox data build genres`; an embedded sample of our own drawings and scenarios; custom elements
-            (`elements.yaml`), same-gender pairs among them. Word lists: `equivox data build nrc`, `… sadcat`.
+            (`elements.yaml`), also with pairs of one gender and non-binary characters. Word lists: `equivox data build
+            nrc`, `… sadcat`.
 Paper:      GENRES, arXiv 2506.23101, sections 3 and 4, appendices A to C.
 Compares:   the two characters of a story, male minus female, on M1 to M8. The NEP is the unit of every test.
 Departs:    Each of these is a fault of the released code; the paper's number is given too, as `arithmetic=published`.
@@ -12,7 +13,7 @@ Departs:    Each of these is a fault of the released code; the paper's number is
             sentences of M3. M7: an answer that could not be parsed is missing, not stereoscopic. M7, M8: p over NEPs,
             not over every character of every repetition. Overall means are of NEPs, not of rounded means. A response
             is split at its headings, not where a name is first mentioned; one that cannot be split is counted.
-Cannot say: whether a story does harm; anything about people other than a man and a woman. A total bias score says how
+Cannot say: whether a story does harm; anything about people. A total bias score says how
             unlike its cohort a model is, not how biased. Narratives that slip out of English have no M3, M5 and M6.
             In `genres_standin` short lists and rules of our own replace evaluator, parser, classifier and word lists:
             for simulated models only.

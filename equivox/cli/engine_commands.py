@@ -77,7 +77,7 @@ def _run(spec: RunSpec, *, quiet: bool) -> int:
     from equivox.engines import model_label
     from equivox.run.pipeline import execute
 
-    warning = rules_warning(spec.model, spec.annotator, spec.tasks)
+    warning = warnings_of(spec.model, spec.annotator, spec.tasks)
     with progress_bars(quiet=quiet, warning=warning) as progress:
         scores = execute(spec, progress=progress)
     return show_scores([compared_run(model_label(spec.model), spec.output, scores)])
@@ -111,10 +111,11 @@ def _rules_if_they_can(model: str, tasks: "Sequence[Task]") -> str:
     return RULES
 
 
-def rules_warning(model: str, annotator: str, tasks: "Sequence[Task]") -> str:
-    """Return a warning if `rules` will read free text of a model that is not simulated, else an empty text."""
+def warnings_of(model: str, annotator: str, tasks: "Sequence[Task]") -> str:
+    """Return what to know before a run: that `rules` will read free text, that the model retires; empty for neither."""
     from equivox.annotate.rules import FOR_SIMULATED, misread_by_rules
-    from equivox.engines import model_label
+    from equivox.engines import model_label, retirement
 
     misread = misread_by_rules(model, annotator, tasks)
-    return f"the answers of {model_label(model)} will be {FOR_SIMULATED}" if misread else ""
+    told = f"the answers of {model_label(model)} will be {FOR_SIMULATED}" if misread else ""
+    return "; ".join(filter(None, (told, retirement(model))))

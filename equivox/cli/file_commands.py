@@ -97,12 +97,12 @@ def _show_dry_run(settings: Sequence[Setting], output: Path, workers: Workers) -
 def _run_all(settings: Sequence[Setting], output: Path, workers: Workers, *, quiet: bool) -> tuple[list[Finished], int]:
     """Run every model of `settings` and show the scores; return the runs, and 1 if one of them could not be run."""
     from equivox.cli import EXIT_INCOMPLETE
-    from equivox.cli.engine_commands import rules_warning
+    from equivox.cli.engine_commands import warnings_of
     from equivox.cli.show import compared_run, console, progress_bars, show_scores
     from equivox.run.reproducing import run_all
 
     warnings = [
-        rules_warning(model, setting.file.annotators[0], setting.tasks)
+        warnings_of(model, setting.file.annotators[0], setting.tasks)
         for setting in settings
         for model in setting.file.models
     ]

@@ -7,13 +7,13 @@ from the runs' stored files; nothing is scored again.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from equivox.annotate import evaluation_of
 from equivox.compare.stored import Number, StoredRun, TableRun, average
-from equivox.configs.published import Block, PublishedPaper, PublishedTable, Source, published_paper
+from equivox.configs.published import Block, Drawing, PublishedPaper, PublishedTable, Source, published_paper
 from equivox.core.errors import RequestError
 from equivox.core.metric import Metric
 from equivox.core.scores import LEVEL, NAN, family_of
@@ -38,9 +38,13 @@ class ReproducedCell(Number):
         The printed number; NaN for a model that the paper does not have.
     deviation
         measured − published, NaN without both, and for a total that is relative to another cohort.
+    with_p, p_published
+        Whether the paper prints a p-value beside the number, and that one; `p` is the measured one by the paper's test.
+    sides
+        Whom a positive and a negative number favour, where the paper prints magnitudes; else empty.
     extreme
-        "largest" or "smallest" of the measured numbers of its column and block, if the paper marks them; else empty. It
-        is no test.
+        "largest", "smallest", "lowest" or "second lowest" of the measured numbers of its column and block, if the paper
+        marks them; else empty. It is no test.
     stars_published, stars_found
         0, 1 or 2 stars by the paper's test, and by `q` (below 0.05 and 0.001); None where there are none.
     """
@@ -55,6 +59,9 @@ class ReproducedCell(Number):
     published: float = NAN
     stars_published: int | None = None
     comparable: bool = True
+    with_p: bool = False
+    p_published: float = NAN
+    sides: tuple[str, ...] = ()
     extreme: str = ""
     remarks: tuple[str, ...] = ()
 
@@ -71,7 +78,10 @@ class ReproducedCell(Number):
 
 @dataclass(frozen=True, kw_only=True)
 class ReproducedTable:
-    """One table of a paper: its cells row by row, each row with all columns; `remarks` say what to know of the runs."""
+    """One table of a paper: its cells row by row, each row with all columns; `remarks` say what to know of the runs.
+
+    A figure has the form in which its numbers are drawn (`draw`), and the name of their axis (`unit`).
+    """
 
     name: str
     caption: str
@@ -79,6 +89,8 @@ class ReproducedTable:
     columns: tuple[str, ...]
     cells: Sequence[ReproducedCell]
     remarks: Sequence[str] = ()
+    draw: Drawing | None = None
+    unit: str = ""
 
     def rows(self) -> Iterator[tuple[ReproducedCell, ...]]:
         """Yield the cells of each row."""
@@ -86,13 +98,17 @@ class ReproducedTable:
             yield tuple(self.cells[start : start + len(self.columns)])
 
 
-def _with_extremes(cells: Sequence[ReproducedCell]) -> list[ReproducedCell]:
-    """Return the cells of a block with the largest and the smallest number of each column marked, if they differ."""
+_MARKS = {"ends": ("smallest", "largest"), "lowest": ("lowest", "second lowest")}
+
+
+def _with_extremes(cells: Sequence[ReproducedCell], marked: Mapping[str, str]) -> list[ReproducedCell]:
+    """Return the cells of a block with the marks that the paper gives in each column; equal numbers have none."""
     marks: dict[tuple[str, float], str] = {}
-    for column in {cell.column for cell in cells}:
-        known = [cell.measured for cell in cells if cell.column == column and math.isfinite(cell.measured)]
-        if len(set(known)) > 1:
-            marks |= {(column, min(known)): "smallest", (column, max(known)): "largest"}
+    for column, kind in marked.items():
+        known = sorted({cell.measured for cell in cells if cell.column == column and math.isfinite(cell.measured)})
+        if kind and len(known) > 1:
+            numbers = (known[0], known[-1]) if kind == "ends" else known[:2]
+            marks |= {(column, number): mark for number, mark in zip(numbers, _MARKS[kind], strict=True)}
     return [replace(cell, extreme=marks.get((cell.column, cell.measured), "")) for cell in cells]
 
 
@@ -125,8 +141,7 @@ class _Filling:
         for block, rows in self._blocks(new):
             filled = [cell for row in rows for cell in self._row(block, row)]
             filled, told = self._with_totals(block, filled)
-            filled = _with_extremes(filled) if self.declared.extremes else filled
-            cells += filled
+            cells += _with_extremes(filled, {name: self._marks(block, name) for name in self.declared.columns})
             cohorts += told
         shown = {cell.model for cell in cells}
         unread = {run.label: run.undefined for run in self.runs if run.undefined is not None}
@@ -143,12 +158,17 @@ class _Filling:
             columns=tuple(self.declared.columns),
             cells=cells,
             remarks=list(dict.fromkeys([*lines, *cohorts])),
+            draw=self.declared.draw,
+            unit=self.declared.unit,
         )
+
+    def _marks(self, block: Block, column: str) -> str:
+        return self.declared.columns[column].within(block.select, self.declared.select).marks
 
     def _sources(self) -> Iterator[Source]:
         """Yield where each published number comes from."""
         for block in self.declared.blocks:
-            for row in block.published:
+            for row in self.declared.rows_of(block):
                 for column in self.declared.columns:
                     yield self.declared.source(block, row, column)
 
@@ -165,7 +185,7 @@ class _Filling:
     def _blocks(self, new: Sequence[str]) -> Iterator[tuple[Block, list[_Row]]]:
         """Yield each block with its rows and those of new models, then the blocks of new models."""
         for block in self.declared.blocks:
-            rows = [_Row(row, self.declared.rows[row], row) for row in block.published]
+            rows = [_Row(row, self.declared.rows[row], row) for row in self.declared.rows_of(block)]
             kinds = {row.source.without_model().key: row.source.without_model() for row in rows}
             if not block.select.model:
                 further = [_Row(model, Source(model=model).within(kind)) for model in new for kind in kinds.values()]
@@ -180,7 +200,7 @@ class _Filling:
                     select = Source(model=model).within(own)
                     made.setdefault(own.key, block.model_copy(update={"label": label, "select": select}))
             for block in made.values():
-                rows = [_Row(row, self.declared.rows[row]) for row in block.published]
+                rows = [_Row(row, self.declared.rows[row]) for row in self.declared.rows_of(block)]
                 if any(self._asked(block, row) for row in rows):
                     yield block, rows
 
@@ -195,6 +215,7 @@ class _Filling:
     def _row(self, block: Block, row: _Row) -> Iterator[ReproducedCell]:
         numbers = block.published.get(row.published or "") or [None] * len(self.declared.columns)
         stars = block.stars.get(row.published or "")
+        p_values = block.p.get(row.published or "", {})
         for place, column in enumerate(self.declared.columns):
             source, number = self._source(block, row, column), numbers[place]
             cell = ReproducedCell(
@@ -206,6 +227,9 @@ class _Filling:
                 places=source.places,
                 published=NAN if number is None else number,
                 stars_published=None if stars is None else stars[place],
+                with_p=source.with_p,
+                p_published=p_values.get(column, NAN),
+                sides=source.sides,
             )
             yield cell if source.cohort_total else self._measured(cell, source)
 

@@ -22,7 +22,7 @@ from equivox.core.scores import NAN, Score
 from equivox.core.task import Task
 from equivox.engines import model_label
 from equivox.run.file_hashes import file_hash
-from equivox.run.manifest import MANIFEST_FILE, public_manifest, read_manifest
+from equivox.run.manifest import MANIFEST_FILE, answered_by, public_manifest, read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.q_values import with_common_q
 from equivox.run.scoring import families, read_records, read_scores
@@ -55,6 +55,7 @@ class ComparedRun:
     """One run in a comparison: its model's label, its folder and its scores.
 
     `read_by_rules` is the result of `misread_by_rules`; `tasks` is empty if the run's tasks can no longer be read.
+    `answered_by` names the model that answered in place of the one that was asked, which the label then says, too.
     """
 
     model: str
@@ -66,6 +67,7 @@ class ComparedRun:
     tasks: Sequence[Task] = field(default=(), repr=False)
     origin: Origin = Origin()
     audits: Sequence[StoredAudit] = ()
+    answered_by: str = ""
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -123,13 +125,15 @@ def open_comparison(folders: Sequence[Path]) -> Comparison:
 
 
 def compared_run(model: str, folder: Path, scores: Sequence[Score]) -> ComparedRun:
-    """Return the run in `folder` with these scores, under the name `model`."""
+    """Return the run in `folder` with these scores, under the name `model` and that of the model that answered."""
     manifest = read_manifest(folder)
+    other = answered_by(manifest)
+    model = f"{model}, answered by {other}" if other else model
     annotator = str(manifest["command"]["annotator"])
     tasks = _known_tasks(folder)
     return ComparedRun(
         model, folder, annotator, scores, _metrics(tasks), misread_by_rules(model, annotator, tasks), tasks,
-        _origin(folder, manifest), stored_audits(folder, annotator),
+        _origin(folder, manifest), stored_audits(folder, annotator), other,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from equivox.dataset_builders.corpus import SAMPLE, open_corpus
 from equivox.engines import engine_of, model_label, model_names
 from equivox.run.annotating import count_answered, evaluations_of
 from equivox.run.design import published_items
-from equivox.run.manifest import read_manifest
+from equivox.run.manifest import answered_by, read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import read_records, read_scores, scores_path
@@ -69,6 +69,9 @@ class Number:
         over evaluations.
     q
         The corrected p of the score within its run; NaN where there is no test.
+    p
+        The p by the paper's own test; NaN where it has none. That of several evaluations takes them for independent
+        samples, as the papers do (Stouffer's method), so that it is too small.
     """
 
     measured: float = NAN
@@ -78,6 +81,7 @@ class Number:
     low: float = NAN
     high: float = NAN
     q: float = NAN
+    p: float = NAN
     undefined: str | None = None
 
 
@@ -99,7 +103,26 @@ def average(numbers: Sequence[Number], annotators: Sequence[str]) -> Number:
         evaluations=len(numbers),
         # A missing estimate makes the mean NaN.
         estimate=statistics.fmean(number.estimate for number in numbers),
+        p=_pooled_p(numbers),
     )
+
+
+def _pooled_p(numbers: Sequence[Number]) -> float:
+    """Return the p of the mean of signed numbers as if each came from a sample of its own; NaN if one has no p.
+
+    Four evaluations of one size with p = 0.5 on one side: z = 4 · 0.6745 / √4 = 1.349.
+
+    >>> round(_pooled_p([Number(measured=0.1, p=0.5)] * 4), 3), _pooled_p([Number(measured=1, p=0)] * 2)
+    (0.177, 0.0)
+    >>> round(_pooled_p([Number(measured=0.1, p=0.5), Number(measured=-0.1, p=0.5)]), 3)
+    1.0
+    """
+    from scipy.stats import norm
+
+    # A p that is too small for a float would be an infinite z.
+    z = [math.copysign(norm.isf(max(number.p, 1e-300) / 2), number.measured) for number in numbers]
+    p = 2 * float(norm.sf(abs(math.fsum(z)) / math.sqrt(len(z))))
+    return 0.0 if p < 1e-300 else p
 
 
 @dataclass(frozen=True)
@@ -132,11 +155,21 @@ class StoredRun:
 
     @property
     def label(self) -> str:
-        """The name of the model in tables."""
-        return model_label(self.run.model)
+        """The name of the model in tables, with that of the one that answered in its place."""
+        label = model_label(self.run.model)
+        return f"{label}, answered by {self._other}" if self._other else label
+
+    @cached_property
+    def _other(self) -> str:
+        return answered_by(self.manifest) if self.manifest else ""
 
     def is_of(self, model: str) -> bool:
-        """Return whether the run is of a model, given by its packaged name, the label of the run, or what it loads."""
+        """Return whether the run is of a model, given by its packaged name, the label of the run, or what it loads.
+
+        A run whose server let another model answer is of that one alone, which the label says.
+        """
+        if self._other:
+            return model == self.label
         return model in {self.run.model, self.label} or _loaded(self.run.model) == _loaded(model) != ""
 
     def asked(self, source: Source) -> bool:
@@ -295,7 +328,7 @@ def _score(source: Source, scores: Sequence[Score]) -> Number:
     # A number by the paper's arithmetic has no test of its own: that of the score beside it speaks for both.
     whole = own.get("", score)
     if not whole.defined:
-        return Number(measured=score.value, evaluations=1)
+        return Number(measured=score.value, evaluations=1, p=score.p_paper)
     told = whole is not score or not math.isnan(whole.estimate)
     return Number(
         measured=score.value,
@@ -304,4 +337,5 @@ def _score(source: Source, scores: Sequence[Score]) -> Number:
         low=whole.ci_low,
         high=whole.ci_high,
         q=whole.q,
+        p=score.p_paper,
     )

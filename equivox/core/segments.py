@@ -183,6 +183,15 @@ class AnnotationScheme:
         """Return one example of each kind of segment that an annotator can receive, to check them before the run."""
         return [self.whole("A text.")]
 
+    def most_calls(self, task: Task) -> Sequence[Segment]:
+        """Return the segments of one response that reach an annotator, at most, as `asks` has them.
+
+        A segment that a tool annotates first reaches it where the tool cannot tell, and then the others do not.
+        """
+        reached = [segment for segment in self.asks(task) if not segment.alone]
+        first = [segment for segment in reached if segment.tool is not None]
+        return max([segment for segment in reached if segment.tool is None], first, key=len)
+
     def whole(self, text: str) -> Segment:
         """Return the segment for the whole response `text`, annotated by `attributes`."""
         return Segment(

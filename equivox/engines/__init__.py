@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
@@ -55,12 +55,22 @@ def _added_engines() -> dict[str, Plugin]:
     return added(ENGINES, SCHEMES)
 
 
+class Retirement(BaseModel):
+    """What a provider does to a model on a day (`date`, as 2026-12-01), and where it says so."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    date: Annotated[str, Field(pattern=r"\d{4}-\d{2}-\d{2}")]
+    then: str
+    source: str
+
+
 class ModelFile(BaseModel):
     """The fields of a model's YAML file; unknown fields are refused.
 
     `gpu_memory_gb` is what the weights and a small cache need on one GPU, in GB. `serve` is the command that serves the
     model at its `base_url`, for a model that the user must serve. `remote_code` says that the model runs code of its
-    repository, which needs the user's consent.
+    repository, which needs the user's consent. `retires` says when a provider ends the model or lets another answer.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -72,6 +82,7 @@ class ModelFile(BaseModel):
     serve: str = ""
     gpu_memory_gb: float | None = None
     remote_code: bool = False
+    retires: Retirement | None = None
 
 
 def model_names() -> list[str]:
@@ -134,6 +145,18 @@ def model_file(model: str) -> ModelFile | None:
     if (scheme in schemes() and rest) or not (model.endswith((".yaml", ".yml")) or model in model_names()):
         return None
     return read_config_file(ModelFile, model, "models")
+
+
+def retirement(model: str) -> str:
+    """Return when the provider of `model` ends it or lets another answer, as its file says; empty if it says nothing.
+
+    >>> retirement("gpt-4o")[:40], retirement("qwen3-8b")
+    ('gpt-4o: from 2027-01-14 on the provider ', '')
+    """
+    declared = model_file(model)
+    if declared is None or (told := declared.retires) is None:
+        return ""
+    return f"{model}: from {told.date} on the provider {told.then} ({told.source})"
 
 
 _LOADING = ("vllm:", "transformers:")
@@ -222,9 +245,12 @@ REPLICAS = "data_parallel_size"
 def engine_from_args(scheme: str, arguments: Mapping[str, Any], workers: Workers | None = None) -> Engine:
     """Return the engine of `scheme` (vllm, endpoint, transformers) with these model arguments.
 
-    With several `workers` it is a pool of such engines; the model argument `data_parallel_size` means the same.
+    With several `workers` it is a pool of such engines; the model argument `data_parallel_size` means the same. Models
+    behind servers have one engine, whose limits hold for all requests: its own arguments say how many at a time.
     """
     remember_secrets(arguments)
+    if scheme == "endpoint":
+        return _one_engine(scheme, arguments)
     if scheme == "vllm" and arguments.get(REPLICAS) not in (None, 1):
         workers = _replicas(arguments[REPLICAS], workers)
         arguments = {name: value for name, value in arguments.items() if name != REPLICAS}

@@ -1,8 +1,8 @@
 """Any OpenAI-compatible server as an engine: `vllm serve`, a gateway, a commercial model.
 
 Arguments (`equivox run "endpoint:model_name=…,base_url=…"`): see `EndpointSettings`. The key is read only from the
-environment. Requests run concurrently up to a limit; the client retries 408, 409, 429, 5xx and broken connections with
-backoff and honours Retry-After; a body that is not JSON is retried too.
+environment. Several servers of one model share the work (`base_url=[http://a/v1,http://b/v1]`); `servers` says how many
+requests each gets at a time, and what is sent again.
 
 The server's usage counts show whether the media arrived. If it reports audio or image tokens, these are stored;
 otherwise the prompt's tokens less those of the same text without media, requested once per text. If a server reports
@@ -11,25 +11,24 @@ no usage, the run stops unless `trust_media=true` is given.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import threading
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, MinLen
 
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
 from equivox.core.media import MediaError
-from equivox.core.redact import cleaned, remember_secrets, without_credentials
+from equivox.core.redact import remember_secrets
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD
 from equivox.engines.messages import chat_messages, split_thinking
+from equivox.engines.servers import Servers, short
 
 FATAL = frozenset({401, 402, 403, 404})
 """Statuses by which a server refuses every request alike: no key, no money, no permission, no such model."""
@@ -42,13 +41,15 @@ class EndpointSettings:
     Parameters
     ----------
     model_name, base_url
-        The model's name on the server, and the server's URL, ending in `/v1`.
+        The model's name on the server, and the server's URL, ending in `/v1`; a list of URLs for several servers of
+        the same model, which share the requests.
     api_key_env
         The environment variable with the key; not needed for a server without keys.
     modalities
         The modalities of the model.
     max_concurrency, requests_per_minute, timeout_s, max_retries
-        Limits of the requests. 0 requests per minute: no limit except the concurrency.
+        Limits of the requests. The concurrency is that of each server: 1 for one that answers one request after the
+        other. The requests per minute are those to all servers; 0: no limit. `Servers` says when an answer is late.
     structured
         The format of an annotator's schema: `json_schema`, or `json_object` if the server does not support schemas.
     max_audio_seconds
@@ -67,7 +68,7 @@ class EndpointSettings:
     """
 
     model_name: str
-    base_url: str
+    base_url: str | Annotated[tuple[str, ...], MinLen(1)]
     revision: str = ""
     api_key_env: str = "OPENAI_API_KEY"
     modalities: tuple[Literal["text", "audio", "image"], ...] = ("text", "audio", "image")
@@ -103,13 +104,19 @@ class EndpointEngine(Engine):
                 "trust_media": settings.trust_media,
             },
         )
-        self._used = {"requests": 0, "retries": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0}
+        self._used = {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0}
         self._served_as: set[str] = set()
-        self._client: Any = None
+        self._servers = Servers(
+            [settings.base_url] if isinstance(settings.base_url, str) else settings.base_url,
+            settings.api_key_env,
+            settings.max_concurrency,
+            settings.timeout_s,
+            settings.max_retries,
+            settings.requests_per_minute,
+        )
         self._text_tokens: dict[str, int | None] = {}
         self._lock = threading.Lock()
         self._counting = threading.Lock()
-        self._next_start = 0.0
 
     @classmethod
     def from_args(cls, arguments: Mapping[str, Any]) -> EndpointEngine:
@@ -134,7 +141,7 @@ class EndpointEngine(Engine):
 
         `retries` counts requests that were sent again because the server was busy, failed or did not answer.
         """
-        return dict(self._used)
+        return {**self._used, "retries": self._servers.retries}
 
     @property
     def served_as(self) -> Collection[str]:
@@ -150,20 +157,26 @@ class EndpointEngine(Engine):
                         f"{self.settings.model_name} is declared to take {', '.join(sorted(self.modalities))}, but "
                         f"{request.task} sends {part.kind}; choose another model, or correct modalities=[…]"
                     )
-        self._connect()
-        self._greet()
+        self._servers.greet(
+            {
+                "model": self.settings.model_name,
+                "messages": [{"role": "user", "content": "Hello."}],
+                self.settings.token_limit_field: 1,
+            }
+        )
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Yield one response per request, in the order in which the server finishes them."""
-        self._connect()
+        self._servers.connect()
         waiting = iter(requests)
         running: set[Future[Response]] = set()
-        pool = ThreadPoolExecutor(max_workers=self.settings.max_concurrency)
+        at_a_time = self.settings.max_concurrency * len(self._servers.urls)
+        pool = ThreadPoolExecutor(max_workers=at_a_time)
         try:
             exhausted = False
             while True:
                 # Media are read in the worker, so at most one clip per worker is in memory.
-                while not exhausted and len(running) < 2 * self.settings.max_concurrency:
+                while not exhausted and len(running) < 2 * at_a_time:
                     request = next(waiting, None)
                     if request is None:
                         exhausted = True
@@ -179,63 +192,7 @@ class EndpointEngine(Engine):
 
     def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
-
-    def _connect(self) -> None:
-        if self._client is not None:
-            return
-        try:
-            import openai
-        except ModuleNotFoundError:
-            raise RequestError(
-                'endpoints need the OpenAI client; install it with `pip install "equivox[endpoint]"`'
-            ) from None
-        count_retry = self._count_retry
-
-        class _Counting(openai.OpenAI):
-            def _prepare_request(self, request: Any) -> None:
-                count_retry(request)
-
-        self._client = _Counting(
-            base_url=self.settings.base_url,
-            api_key=os.environ.get(self.settings.api_key_env, "none"),
-            timeout=self.settings.timeout_s,
-            max_retries=self.settings.max_retries,
-        )
-
-    def _count_retry(self, request: Any) -> None:
-        """Count a request that the client sends again by itself, which it says in a header."""
-        if request.headers.get("x-stainless-retry-count", "0") != "0":
-            self._note(retries=1)
-
-    def _greet(self) -> None:
-        import openai
-
-        place = without_credentials(self.settings.base_url)
-        try:
-            self._client.with_options(max_retries=1).chat.completions.create(
-                model=self.settings.model_name,
-                messages=[{"role": "user", "content": "Hello."}],
-                **{self.settings.token_limit_field: 1},
-            )
-        except openai.APIConnectionError as error:
-            raise RequestError(
-                f"no server answers at {place} ({_reason(error)}); check base_url and that it runs"
-            ) from error
-        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            raise RequestError(
-                f"{place} refuses the key ({_reason(error)}); set the environment variable {self.settings.api_key_env}"
-            ) from error
-        except openai.NotFoundError as error:
-            raise RequestError(
-                f"{place} does not know the model {self.settings.model_name} ({_reason(error)}); "
-                "check model_name and base_url (it ends in /v1)"
-            ) from error
-        except openai.OpenAIError:
-            # The server may be overloaded or refuse a one-token answer; the requests will show.
-            return
+        self._servers.close()
 
     def _answer(self, request: Request) -> Response:
         limit = self.settings.max_audio_seconds
@@ -251,7 +208,7 @@ class EndpointEngine(Engine):
             completion = self._complete(messages, request)
             return self._response(request, completion)
         except Exception as error:  # any failure of a request is stored as its response
-            return Response(key=request.key, text=None, error=_reason(error), fatal=_fatal(error))
+            return Response(key=request.key, text=None, error=short(error), fatal=_fatal(error))
 
     def _complete(self, messages: list[dict[str, Any]], request: Request, *, max_tokens: int = 0) -> Any:
         sampling = request.sampling
@@ -275,7 +232,11 @@ class EndpointEngine(Engine):
             extra["top_k"] = sampling.top_k
         if request.schema is not None:
             body["response_format"] = self._format(request.schema)
-        return self._retried(body, extra)
+        completion = self._servers.complete(body, extra)
+        self._add_up(completion.usage)
+        if completion.model:
+            self._served_as.add(str(completion.model))
+        return completion
 
     def _format(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         if self.settings.structured == "json_object":
@@ -284,33 +245,6 @@ class EndpointEngine(Engine):
             "type": "json_schema",
             "json_schema": {"name": "annotation", "schema": dict(schema), "strict": True},
         }
-
-    def _retried(self, body: dict[str, Any], extra: dict[str, Any]) -> Any:
-        """Send a request, and again if the returned body is not a completion; the client retries all other errors."""
-        for attempt in range(3):
-            self._wait_for_turn()
-            if attempt:
-                self._note(retries=1)
-            try:
-                completion = self._client.chat.completions.create(**body, extra_body=extra or None)
-                if completion.choices:
-                    self._add_up(completion.usage)
-                    if completion.model:
-                        self._served_as.add(str(completion.model))
-                    return completion
-                broken: Exception = ValueError("the server's answer has no choices")
-            except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
-                broken = ValueError(f"the server's answer is not a completion ({_reason(error)})")
-            time.sleep(0.5 * 2**attempt)
-        raise broken
-
-    def _wait_for_turn(self) -> None:
-        if not self.settings.requests_per_minute:
-            return
-        with self._lock:
-            start = max(self._next_start, time.monotonic())
-            self._next_start = start + 60 / self.settings.requests_per_minute
-        time.sleep(max(0.0, start - time.monotonic()))
 
     def _response(self, request: Request, completion: Any) -> Response:
         choice, usage = completion.choices[0], completion.usage
@@ -387,9 +321,3 @@ def _fatal(error: BaseException) -> str | None:
     if code == "insufficient_quota":
         return "insufficient_quota"
     return f"HTTP {status}" if status in FATAL else None
-
-
-def _reason(error: BaseException, longest: int = 200) -> str:
-    """Return an error as one short line: its type and its first words."""
-    text = cleaned(" ".join(str(error).split()))
-    return f"{type(error).__name__}: {text[:longest]}" if text else type(error).__name__

@@ -25,6 +25,8 @@ def parse_model_args(text: str, *, what: str = "model") -> dict[str, Any]:
     {'model_name': 'org/model', 'dtype': 'bfloat16', 'max_model_length': 4096, 'enforce_eager': True}
     >>> parse_model_args("model_name=m,generation_parameters={temperature: 0.7, stop: [a, b]}")
     {'model_name': 'm', 'generation_parameters': {'temperature': 0.7, 'stop': ['a', 'b']}}
+    >>> parse_model_args("base_url=[http://a:1/v1,http://b:2/v1],extra_body={top_k:5}")
+    {'base_url': ['http://a:1/v1', 'http://b:2/v1'], 'extra_body': {'top_k': 5}}
     """
     if text.endswith((".yaml", ".yml")):
         return _from_file(Path(text), what)
@@ -62,7 +64,7 @@ def _split(text: str, what: str) -> list[str]:
 
 def _value(text: str, name: str) -> Any:
     spaced = text
-    if text[:1] in _OPENING:
+    if "{" in text[:2]:
         # lighteval writes {temperature:0.7}; YAML wants a space after the colon.
         spaced = text.replace(":", ": ")
     try:

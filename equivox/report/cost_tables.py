@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from equivox.annotate import RULES, added_annotators, declared_annotator, evaluation_of
-from equivox.engines import engine_of, is_pinned, model_label, runs_remote_code
+from equivox.engines import engine_of, is_pinned, model_label, retirement, runs_remote_code
 from equivox.report.numbers import DASH
 from equivox.report.table import Table
 from equivox.run.cost import ONE_AT_A_TIME, Effort, Estimate, ModelEstimate
@@ -19,7 +19,7 @@ _SPEED_NOTE = (
 
 
 def code_notes(models: Iterable[str], annotators: Iterable[str]) -> list[str]:
-    """Return which models run code of their repositories, and which models and annotators are not pinned to a commit.
+    """Return which models retire, which run code of their repositories, and what is not pinned to a commit.
 
     >>> code_notes(["simulated:oracle"], ["rules"])
     []
@@ -33,6 +33,7 @@ def code_notes(models: Iterable[str], annotators: Iterable[str]) -> list[str]:
     remote = ", ".join(filter(runs_remote_code, models))
     unpinned = ", ".join(name for name, given in loaded.items() if not is_pinned(*given))
     return [
+        *(f"{told}." for told in map(retirement, models) if told),
         *([f"Code of the model's repository runs, and only with `--trust-remote-code`: {remote}."] if remote else []),
         *(
             [

@@ -28,7 +28,7 @@ from equivox.compare.runs import (
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Panel
 from equivox.core.scores import Score
-from equivox.report.numbers import UNTOLD, p_value, score_value, shortened
+from equivox.report.numbers import DASH, UNTOLD, p_value, score_value, shortened
 from equivox.report.score_tables import marked
 from equivox.run.scoring import read_records
 
@@ -68,7 +68,7 @@ _MANY = 12
 
 
 @contextmanager
-def _drawing(
+def drawing(
     height: float, width: float = _WIDTH, title: str = "", shape: tuple[int, int] = (1, 1)
 ) -> Iterator[tuple[Figure, Any]]:
     """Yield a transparent figure in the style of all figures, and its axes; an array of axes for more than one."""
@@ -120,7 +120,7 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, layout: L
     labels = [_broken(label, {"wide": _LONGEST, "narrow": 24, "phone": 44}[layout]) for label, _ in rows]
     high = 0.24 + 0.12 * any("\n" in label for label in labels) + 0.17 * above
     width = {"wide": _WIDTH, "narrow": _NARROW, "phone": _PHONE}[layout]
-    with _drawing(0.9 + high * len(rows), width, title) as (figure, axes):
+    with drawing(0.9 + high * len(rows), width, title) as (figure, axes):
         for place, (_, score) in enumerate(rows):
             _draw_score(axes, place, score)
         targets = {score.target for _, score in rows if math.isfinite(score.target)}
@@ -164,7 +164,7 @@ def draw_shares(
 ) -> Figure:
     """Draw the share of each value in each group as grouped bars."""
     groups = sorted({group for share in shares for group in share.by_group})
-    with _drawing(1.0 + (0.14 * len(groups) + 0.12) * max(1, len(shares)), title=title) as (figure, axes):
+    with drawing(1.0 + (0.14 * len(groups) + 0.12) * max(1, len(shares)), title=title) as (figure, axes):
         height = 0.8 / max(1, len(groups))
         for g, group in enumerate(groups):
             axes.barh(
@@ -191,7 +191,7 @@ def draw_histograms(distributions: Mapping[str, Sequence[float]], quantity: str)
     every = [number for own in distributions.values() for number in own]
     edges = np.histogram_bin_edges(every or [0.0, 1.0], bins=30)
     n = max(1, len(distributions))
-    with _drawing(0.6 + 1.5 * n, shape=(n, 1)) as (figure, grid):
+    with drawing(0.6 + 1.5 * n, shape=(n, 1)) as (figure, grid):
         panels = [grid] if n == 1 else list(grid.flat)
         for axes, (name, own) in zip(panels, distributions.items(), strict=True):
             axes.hist(own, bins=edges, facecolor=PALETTE[0], edgecolor=INK, linewidth=0.5)
@@ -202,27 +202,35 @@ def draw_histograms(distributions: Mapping[str, Sequence[float]], quantity: str)
 
 
 def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
-    """Draw the correlations of tasks over models as a matrix; each cell shows its number."""
+    """Draw the correlations of tasks over models, see `draw_triangles`."""
+    return draw_triangles({"": {(pair.first, pair.second): pair.r for pair in pairs}})
+
+
+def draw_triangles(panels: Mapping[str, Mapping[tuple[str, str], float]]) -> Figure:
+    """Draw correlations as lower triangles, a panel per name; each cell shows its number, or a dash without one."""
     import numpy as np
 
-    names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
-    with _drawing(1.6 + 0.42 * len(names), 2.6 + 0.62 * len(names)) as (figure, axes):
-        matrix = np.full((len(names), len(names)), np.nan)
-        for pair in pairs:
-            i, j = names.index(pair.first), names.index(pair.second)
-            matrix[i, j] = matrix[j, i] = pair.r
-        np.fill_diagonal(matrix, 1.0)
-        image = axes.imshow(matrix, cmap="PuOr", vmin=-1, vmax=1)
-        for i in range(len(names)):
-            for j in range(len(names)):
-                told = score_value(float(matrix[i, j]), "r")
+    names = list(dict.fromkeys(name for pairs in panels.values() for pair in pairs for name in pair))
+    n = len(names)
+    with drawing(1.6 + 0.42 * n, 1.0 + len(panels) * (1.6 + 0.5 * n), shape=(1, len(panels))) as (figure, grid):
+        every = [grid] if len(panels) == 1 else list(grid.flat)
+        short = [_short(name.partition(":")[2] or name) for name in names]
+        for axes, (title, pairs) in zip(every, panels.items(), strict=True):
+            matrix = np.full((n, n), np.nan)
+            np.fill_diagonal(matrix, 1.0)
+            for (first, second), r in pairs.items():
+                low, high = sorted((names.index(first), names.index(second)))
+                matrix[high, low] = r
+            image = axes.imshow(matrix, cmap="PuOr", vmin=-1, vmax=1)
+            for i, j in zip(*np.tril_indices(n), strict=True):
+                told = f"{matrix[i, j]:.2f}" if np.isfinite(matrix[i, j]) else DASH
                 # Text is dark on the pale middle of the scale and light on its dark ends.
                 ink = "white" if abs(matrix[i, j]) > 0.7 else "black"
                 axes.text(j, i, told, ha="center", va="center", color=ink, fontsize=7.5)
-        short = [_short(name.partition(":")[2] or name) for name in names]
-        axes.set_xticks(range(len(names)), short, rotation=40, ha="right")
-        axes.set_yticks(range(len(names)), short)
-        figure.colorbar(image, ax=axes, shrink=0.8, label="Pearson's r over models")
+            axes.set_title(title, loc="left", fontsize=9, color=INK)
+            axes.set_xticks(range(n), short, rotation=40, ha="right")
+            axes.set_yticks(range(n), short)
+        figure.colorbar(image, ax=every, shrink=0.8, label="Pearson's r over models")
         return figure
 
 
@@ -246,7 +254,7 @@ def draw_heat_map(
         if row["count"] is not None:
             counts[place] = row["count"]
             told[place] = f"{row['count']} ({row['surviving_q']})"
-    with _drawing(1.4 + 0.3 * len(categories), 3.2 + 0.95 * len(identities), title) as (figure, axes):
+    with drawing(1.4 + 0.3 * len(categories), 3.2 + 0.95 * len(identities), title) as (figure, axes):
         top = max(most, 1.0, *counts[np.isfinite(counts)].tolist())
         image = axes.imshow(counts, cmap="cividis", vmin=0, vmax=top, aspect="auto")
         for i in range(len(categories)):
@@ -268,7 +276,7 @@ def draw_ranks(ranks: Sequence[Rank]) -> Figure:
     down = math.ceil(len(columns) / across)
     labels = [_broken(model, 26) for model in models]
     high = 0.36 if any("\n" in label for label in labels) else 0.24
-    with _drawing(0.2 + down * (0.4 + high * len(models)), shape=(down, across)) as (figure, _):
+    with drawing(0.2 + down * (0.4 + high * len(models)), shape=(down, across)) as (figure, _):
         for number, axes in enumerate(figure.axes):
             if number >= len(columns):
                 axes.set_visible(False)
@@ -320,7 +328,7 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
     for (label, name), score in cells.items():
         if score.found and most[name]:
             shades[labels.index(label), names.index(name)] = score.value / most[name]
-    with _drawing(1.1 + 0.42 * len(labels), max(_WIDTH, 2.2 + 0.82 * len(names)), title) as (figure, axes):
+    with drawing(1.1 + 0.42 * len(labels), max(_WIDTH, 2.2 + 0.82 * len(names)), title) as (figure, axes):
         colours = LinearSegmentedColormap.from_list("sides", [PALETTE[4], "#ffffff", PALETTE[1]])
         axes.imshow(shades, cmap=colours, vmin=-1, vmax=1, aspect="auto")
         for i, label in enumerate(labels):

@@ -407,6 +407,9 @@ def _trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     shares = [score.coverage.share for _, one in told for score in one.scores if score.coverage.requested]
     if shares:
         yield Trust(f"{_percents(shares)} of answers used", _used(min(shares)))
+    for run in runs:
+        if run.answered_by:
+            yield Trust(f"{run.answered_by} answered, not the model that was asked", "bad")
     yield from _lost(runs)
     yield from dict.fromkeys(_annotated(run) for run in runs)
     if asked := clusters_of([one for _, one in told]):

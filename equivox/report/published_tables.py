@@ -10,7 +10,7 @@ from typing import Any
 from equivox.compare.published import ReproducedCell, ReproducedTable, TableRun, reproduced
 from equivox.core.files import write_text
 from equivox.report.numbers import DASH
-from equivox.report.table import Cell, Content, Table, as_csv, as_latex
+from equivox.report.table import Cell, Content, Table, Weight, as_csv, as_latex
 
 NOTE = (
     "each cell: measured, then the published number and measured - published; ±: standard deviation over evaluations; "
@@ -27,26 +27,44 @@ CELLS_NOTE = (
 )
 
 
+UP, DOWN = "▲", "▼"
+P_NOTE = (
+    "in brackets: p by the paper's own test; that of a mean takes the evaluations for independent samples; the scores "
+    "of the run have a p that does not"
+)
+_WEIGHTS: dict[str, Weight] = {"lowest": "bold", "second lowest": "underlined"}
+
+
 def published_tables(tables: Sequence[ReproducedTable]) -> list[Table]:
-    """Return the tables of a paper in its layout; a cell without a measured number is a dash, the remarks say why."""
-    return [_table(table) for table in tables]
+    """Return the tables of a paper in its layout; a cell without a measured number is a dash, the remarks say why.
+
+    Figures are left out.
+    """
+    return [_table(table) for table in tables if not table.draw]
 
 
 def cell_tables(tables: Sequence[ReproducedTable]) -> list[Table]:
-    """Return the tables with a row per cell, for a terminal: those of the models that have a run."""
-    return [_cells(table) for table in tables]
+    """Return the tables with a row per cell, for a terminal: those of the models that have a run, without figures."""
+    return [_cells(table) for table in tables if not table.draw]
 
 
 def write_tables(paper: str, runs: Sequence[TableRun], folder: Path) -> list[Path]:
-    """Write the tables of a paper as `runs` fill them, and return the files: per table a CSV and a LaTeX file.
+    """Write the tables and figures of a paper as `runs` fill them, and return the files.
 
-    The CSV has a row per cell with all numbers, the LaTeX file the layout of the paper. Nothing is written if a table
-    cannot be made; each file is whole or absent. Raises as `equivox.compare.published.reproduced`.
+    Each has a CSV file with a row per cell and all numbers; a table has a LaTeX file in the layout of the paper, a
+    figure an SVG file. Nothing is written if one cannot be made; each file is whole or absent. Raises as
+    `equivox.compare.published.reproduced`.
     """
+    from equivox.report.figures import rendered
+    from equivox.report.published_figures import draw_published
+
     texts: dict[Path, str] = {}
     for table in reproduced(paper, runs):
         texts[folder / f"{table.name}.csv"] = as_csv(records(table))
-        texts[folder / f"{table.name}.tex"] = as_latex([_table(table)])
+        if table.draw:
+            texts[folder / f"{table.name}.svg"] = rendered(draw_published(table), "svg").decode()
+        else:
+            texts[folder / f"{table.name}.tex"] = as_latex([_table(table)])
     for path, text in texts.items():
         write_text(path, text)
     return list(texts)
@@ -73,6 +91,9 @@ def records(table: ReproducedTable) -> list[dict[str, Any]]:
             "low": cell.low,
             "high": cell.high,
             "q": cell.q,
+            "p": cell.p,
+            "p_published": cell.p_published,
+            "favours": _favoured(cell.measured, cell),
             "stars_found": cell.stars_found,
             "extreme": cell.extreme,
             "undefined": cell.undefined or "",
@@ -97,14 +118,22 @@ def _table(table: ReproducedTable) -> Table:
         rows=rows,
         grouped=int(blocks),
         remarks=table.remarks,
-        notes=[NOTE],
+        notes=[NOTE, *_notes(table)],
     )
+
+
+def _notes(table: ReproducedTable) -> list[str]:
+    """Return what the arrows of a table mean, and what its p-values are."""
+    sides = dict.fromkeys(cell.sides for cell in table.cells if cell.sides)
+    lines = [f"{UP} favours {first}, {DOWN} favours {second}; a deviation has its sign" for first, second in sides]
+    return [*lines, P_NOTE] if any(cell.with_p for cell in table.cells) else lines
 
 
 def _cells(table: ReproducedTable) -> Table:
     rows = [
         [
-            *(cell.block, cell.row, cell.column, _measured(cell), _published(cell), _deviation(cell) or DASH),
+            *(cell.block, cell.row, cell.column, _measured(cell) + _word(cell), _published(cell)),
+            _deviation(cell) or DASH,
             _number(cell.estimate, cell.places),
             _interval(cell),
         ]
@@ -123,26 +152,54 @@ def _cells(table: ReproducedTable) -> Table:
         rows=rows,
         grouped=width - 6,
         remarks=table.remarks,
-        notes=[CELLS_NOTE],
+        notes=[CELLS_NOTE, *_notes(table)],
     )
 
 
 def _content(cell: ReproducedCell) -> Cell:
     """Return the measured number, and beside it the published one and the deviation."""
     published = [_published(cell)] if math.isfinite(cell.published) else []
-    return Cell(_measured(cell), "; ".join(filter(None, [*published, _deviation(cell)])))
+    below = "; ".join(filter(None, [*published, _deviation(cell)]))
+    weight = _WEIGHTS.get(cell.extreme, "")
+    return Cell(_measured(cell) + ("" if weight else _word(cell)), below, weight=weight)
+
+
+def _word(cell: ReproducedCell) -> str:
+    """Return the mark of a number as a word."""
+    short = {"largest": "max", "smallest": "min"}
+    return f" {short.get(cell.extreme, cell.extreme)}" if cell.extreme else ""
 
 
 def _measured(cell: ReproducedCell) -> str:
-    text = _number(cell.measured, cell.places)
+    text = _magnitude(cell.measured, cell)
     if math.isfinite(cell.spread):
         text += f" ± {_number(cell.spread, cell.places)}"
-    end = {"largest": " max", "smallest": " min"}.get(cell.extreme, "")
-    return text + "*" * (cell.stars_found or 0) + end
+    # Numbers whose p is shown have no stars.
+    return text + (_beside(cell.p) if cell.with_p else "*" * (cell.stars_found or 0))
 
 
 def _published(cell: ReproducedCell) -> str:
-    return _number(cell.published, cell.places) + "*" * (cell.stars_published or 0)
+    text = _magnitude(cell.published, cell)
+    return text + (_beside(cell.p_published) if cell.with_p else "*" * (cell.stars_published or 0))
+
+
+def _beside(p: float) -> str:
+    return f" ({_number(p, 3)})" if math.isfinite(p) else ""
+
+
+def _magnitude(value: float, cell: ReproducedCell) -> str:
+    """Return a number; where the paper prints magnitudes, with an arrow for its sign."""
+    favoured = _favoured(value, cell)
+    if not favoured:
+        return _number(value, cell.places)
+    return f"{_number(abs(value), cell.places)} {UP if favoured == cell.sides[0] else DOWN}"
+
+
+def _favoured(value: float, cell: ReproducedCell) -> str:
+    """Return whom a number favours; empty for 0, without a number, and where numbers favour nobody."""
+    if not cell.sides or not math.isfinite(value) or value == 0:
+        return ""
+    return cell.sides[0] if value > 0 else cell.sides[1]
 
 
 def _deviation(cell: ReproducedCell) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from equivox.core.text import inert_record, visible
 from equivox.report.numbers import DASH
@@ -19,13 +19,17 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 
+Weight = Literal["", "bold", "underlined"]
+
+
 @dataclass(frozen=True)
 class Cell:
-    """A text with a smaller text below; `shade` names a class of the page's style."""
+    """A text with a smaller text below; `shade` names a class of the page's style, `weight` the type in print."""
 
     text: str
     below: str = ""
     shade: str = ""
+    weight: Weight = ""
 
     def __str__(self) -> str:
         """Return the text, followed by the smaller text in parentheses."""
@@ -159,7 +163,8 @@ _SIGNS = str.maketrans(
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}"}
     | {">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\char34{}", "'": r"\textquotesingle{}"}
     | {"`": r"\textasciigrave{}", "—": "---", "–": "--", "−": r"\ensuremath{-}", "×": r"\ensuremath{\times}"}
-    | {"τ": r"\ensuremath{\tau}"}
+    | {"τ": r"\ensuremath{\tau}", "▲": r"\ensuremath{\uparrow}", "▼": r"\ensuremath{\downarrow}"}
+    | {"Δ": r"\ensuremath{\Delta}"}
 )
 """Characters with a meaning in LaTeX: two hyphens make a dash, a bracket or star after a row is read as an option.
 
@@ -182,9 +187,11 @@ def tex(text: str) -> str:
 
 def _tex_cell(cell: Content) -> str:
     """Return a cell escaped for LaTeX, its smaller text beside the text."""
-    if isinstance(cell, str) or not cell.below:
-        return tex(str(cell) if isinstance(cell, str) else cell.text)
-    return rf"{tex(cell.text)} {{\scriptsize {tex(cell.below)}}}"
+    if isinstance(cell, str):
+        return tex(cell)
+    command = {"bold": r"\textbf", "underlined": r"\underline"}.get(cell.weight)
+    text = f"{command}{{{tex(cell.text)}}}" if command else tex(cell.text)
+    return rf"{text} {{\scriptsize {tex(cell.below)}}}" if cell.below else text
 
 
 def as_latex(tables: Iterable[Table]) -> str:

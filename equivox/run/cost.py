@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from equivox.annotate import RULES, added_annotators, declared_annotator, evaluation_of
 from equivox.core.task import Task
 from equivox.core.variants import asks_nothing
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import REPLICAS, EngineIdentity, engine_of
+from equivox.engines.endpoint import EndpointSettings
 from equivox.run.design import published_items
 from equivox.run.plan import make_plan
 from equivox.run.run_files import EstimateFields, RunFile, Setting
@@ -24,16 +26,22 @@ _NOBODY = EngineIdentity(engine="none", model="none", revision="")
 
 
 ONE_AT_A_TIME = 40.0
-"""Tokens that transformers generates per second on one GPU: a guess. It answers one request after the other."""
+"""Tokens per second of one answer on one GPU: a guess. transformers answers one request after the other; a server
+answers as many at a time as it is sent."""
+
+LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Hosts of servers that run on this machine, whose GPU-hours are the user's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
     """The needs of a number of calls to one model, in tokens, GPU-hours, hours on the clock and money.
 
-    `gpu_hours` and `hours` are 0 for a model on a server or without a GPU, and so is `tokens_per_second`, which is that
-    of one worker. `measured` says whether tokens and speed come from a run, or are guesses. `cost` is in the currency
-    of the prices that the model's arguments name, NaN without prices.
+    `gpu_hours` and `hours` are 0 for a model of somebody else's server or without a GPU, and so is
+    `tokens_per_second`, which is that of one worker. A server on this machine
+    that names no prices counts as one GPU. `measured` says
+    whether tokens and speed come from a run, or are guesses. `cost` is in the currency of the prices that the model's
+    arguments name, NaN without prices.
     """
 
     name: str
@@ -161,7 +169,7 @@ def target_effort(
     """
     reckoned = reckoned or EstimateFields()
     engine, arguments = engine_of(model)
-    speed = {"vllm": reckoned.tokens_per_second, "transformers": ONE_AT_A_TIME}.get(engine, 0.0)
+    speed = _guessed_speed(engine, arguments, reckoned.tokens_per_second)
     prompt = reckoned.prompt_tokens if prompt_tokens is None else prompt_tokens
     length = reckoned.completion_tokens if completion_tokens is None else completion_tokens
     measured = False
@@ -192,12 +200,37 @@ def annotator_effort(
         return Effort(name=name, engine="", calls=calls)
     reckoned = reckoned or EstimateFields()
     _, declared = declared_annotator(own)
-    speeds = {"vllm": reckoned.annotation_tokens_per_second, "transformers": ONE_AT_A_TIME}
+    speed = _guessed_speed(declared.engine, declared.model_parameters, reckoned.annotation_tokens_per_second)
     return _effort(
         name, declared.engine, declared.model_parameters, calls,
         prompt=reckoned.annotation_prompt_tokens if prompt_tokens is None else prompt_tokens,
-        length=reckoned.annotation_tokens, speed=speeds.get(declared.engine, 0.0), measured=False, workers=workers,
+        length=reckoned.annotation_tokens, speed=speed, measured=False, workers=workers,
     )  # fmt: skip
+
+
+def server_hosts(arguments: Mapping[str, Any]) -> list[str]:
+    """Return the host of each server that the arguments of an endpoint name.
+
+    >>> server_hosts({"base_url": ["http://127.0.0.1:8001/v1", "https://api.example.org/v1"]})
+    ['127.0.0.1', 'api.example.org']
+    """
+    given = arguments.get("base_url", "")
+    return [urlsplit(str(url)).hostname or "" for url in (given if isinstance(given, list | tuple) else [given])]
+
+
+def _guessed_speed(engine: str, arguments: Mapping[str, Any] | str, batched: float) -> float:
+    """Return the tokens per second of a worker, by a guess; 0 for a model without a GPU of the user's."""
+    if engine == "vllm" or isinstance(arguments, str):
+        return batched if engine == "vllm" else 0.0
+    if engine == "transformers":
+        return ONE_AT_A_TIME
+    if engine == "endpoint" and LOCAL.issuperset(server_hosts(arguments)) and not any(_prices(arguments)):
+        return min(batched, ONE_AT_A_TIME * _number(arguments, "max_concurrency", EndpointSettings.max_concurrency))
+    return 0.0
+
+
+def _prices(arguments: Mapping[str, Any]) -> list[float]:
+    return [_number(arguments, f"{kind}_price", 0) for kind in ("prompt", "completion")]
 
 
 def _effort(
@@ -216,11 +249,15 @@ def _effort(
     if isinstance(arguments, str):  # a simulated model
         return Effort(name=name, engine=engine, calls=calls)
     workers = max(workers, int(_number(arguments, REPLICAS, 1)))
+    if engine == "endpoint":
+        # One client asks all servers, and what was measured is the speed of all.
+        workers = len(server_hosts(arguments))
+        speed /= workers if measured else 1
     gpus = math.prod(_number(arguments, f"{kind}_parallel_size", 1) for kind in ("tensor", "pipeline"))
     gpu_hours = calls * length / speed / 3600 if speed else 0.0
     if measured:  # the speed of a worker; a guess is the speed of a GPU
         gpu_hours *= gpus
-    prices = [_number(arguments, f"{kind}_price", 0) for kind in ("prompt", "completion")]
+    prices = _prices(arguments)
     return Effort(
         name=name,
         engine=engine,
@@ -246,7 +283,7 @@ def _requests(file: RunFile, tasks: Sequence[Task], corpora: dict[str, Corpus]) 
     sources = []
     for task in tasks:
         name = task.data.corpus
-        asked = len([segment for segment in task.annotation.asks(task) if not segment.alone])
+        asked = len(task.annotation.most_calls(task))
         if file.data is None and task.data.table is None and published_items(task) is not None:
             items = min(published_items(task) or 0, file.limit or 10**9)
             n = 0 if asks_nothing(task) else items * task.sampling.repeats * _ways(task)

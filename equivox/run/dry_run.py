@@ -98,9 +98,8 @@ def _annotator_calls(plan: Plan, tasks: Sequence[Task]) -> tuple[int, float]:
             continue
         keys = plan.table["key"].filter(pc.equal(plan.table["task"], task.name))
         n = len(keys.unique())
-        for segment in task.annotation.asks(task):
-            if not segment.alone:
-                calls += n
-                characters += n * len(prompt_text(segment))
+        for segment in task.annotation.most_calls(task):
+            calls += n
+            characters += n * len(prompt_text(segment))
     answers = EstimateFields().completion_tokens
     return calls, characters / calls / CHARACTERS_PER_TOKEN + answers if calls else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -169,6 +170,28 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not is_file_name(checked.command.annotator):
         raise damaged(path, f"no file can be called after its annotator {checked.command.annotator!r:.80}")
     return dict(manifest)
+
+
+_DATED = re.compile(r"[-@:](?:\d[\d.-]*|latest)")
+"""What servers append to the name of a model for its version."""
+
+
+def answered_by(manifest: Mapping[str, Any]) -> str:
+    """Return the names of the models that answered in place of the one that was asked; empty if it answered itself.
+
+    A name with a version behind it is the same model.
+
+    >>> asked = {"identity": {"model": {"model": "gpt-4o"}}}
+    >>> answered_by({**asked, "served_as": ["gpt-4o-2024-08-06"]}), answered_by({**asked, "served_as": ["gpt-4o-mini"]})
+    ('', 'gpt-4o-mini')
+    """
+    model = str(manifest["identity"]["model"]["model"])
+    others = []
+    for name in manifest.get("served_as", ()):
+        served = str(name).removeprefix("models/")
+        if served != model and not (served.startswith(model) and _DATED.fullmatch(served[len(model) :])):
+            others.append(served)
+    return ", ".join(others)
 
 
 def answering_engine(manifest: Mapping[str, Any]) -> str:

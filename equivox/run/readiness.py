@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from equivox.annotate import RULES, AnnotatorFile, open_annotator
 from equivox.annotate.embedding import load_encoder
@@ -19,15 +19,14 @@ from equivox.configs import config_names, read_config_file
 from equivox.core.errors import EquivoxError
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus, open_corpus
-from equivox.engines import engine_of, model_file, open_engine
+from equivox.engines import engine_of, model_file, open_engine, retirement
+from equivox.run.cost import LOCAL, server_hosts
 from equivox.run.pipeline import check_output, refuse_patches
 from equivox.run.plan import make_plan
 from equivox.run.run_files import Setting
 
 FIRST_SAMPLES = 4
 """The number of samples whose requests are shown to an engine; those of one task are alike."""
-
-_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass
@@ -67,6 +66,8 @@ def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
         for model in setting.file.models:
             with _noting(note, "models", model):
                 _check_model(model, setting, ready, corpora)
+            for why in _retired(model):
+                note("models", why, model)
             for why in _memory(model):
                 note("GPU memory", why, model)
             for why in _key(*engine_of(model)):
@@ -100,6 +101,14 @@ def _few(task: Task, corpora: dict[str, Corpus]) -> int:
     return max(FIRST_SAMPLES, len(groups))
 
 
+def _retired(model: str) -> Iterator[str]:
+    """Yield when the model's provider ended it or let another answer, if that day has come."""
+    declared = model_file(model)
+    told = None if declared is None else declared.retires
+    if told is not None and date.today() >= date.fromisoformat(told.date):
+        yield retirement(model)
+
+
 def _memory(model: str) -> Iterator[str]:
     """Yield why this machine's GPU does not hold `model`, if its file says what it needs."""
     declared = model_file(model)
@@ -117,10 +126,10 @@ def _key(scheme: str, arguments: Mapping[str, Any] | str) -> Iterator[str]:
     """Yield why a server that is not on this machine would refuse the requests: the key is in no variable."""
     if scheme != "endpoint" or isinstance(arguments, str):
         return
-    host = urlsplit(str(arguments.get("base_url", ""))).hostname or ""
     variable = str(arguments.get("api_key_env", "OPENAI_API_KEY"))
-    if host not in _LOCAL and not os.environ.get(variable):
-        yield f"{variable} is not set: put the key of {host} into it"
+    for host in dict.fromkeys(server_hosts(arguments)):
+        if host not in LOCAL and not os.environ.get(variable):
+            yield f"{variable} is not set: put the key of {host} into it"
 
 
 @cache

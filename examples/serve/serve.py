@@ -5,7 +5,9 @@ is called once at the start, and `SETTINGS`, the names in `sampling` that it hon
 A request with a setting that the function does not honour is refused, so that no setting is silently ignored.
 
 Only Python's standard library is needed (3.8 or newer), so this runs inside the environment that a model's authors ask
-for. Requests are answered one at a time.
+for. Requests are answered one at a time. A PLUGIN.py with `answer_all(texts, audios, sampling)`, which returns the
+answers to several requests at once, gets up to `--batch` of those that wait and want the same, with no seed because
+none of them samples.
 """
 
 from __future__ import annotations
@@ -21,9 +23,13 @@ import sys
 import tempfile
 import threading
 import wave
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TOKENS_PER_SECOND = 25
 KNOWN = ("max_tokens", "temperature", "top_p", "top_k", "frequency_penalty", "seed", "stop")
@@ -49,6 +55,39 @@ class Audio:
         """The path of a WAV file: 16 bits, one channel, 16 kHz as equivox sends it."""
         self.used = True
         return self._path
+
+
+class Job:
+    """A request that waits for its answer; `used` counts the tokens of a clip that the function has read."""
+
+    def __init__(self, text: str, clip: bytes | None, sampling: dict[str, Any]) -> None:
+        self.text = text
+        self.clip = clip
+        self.sampling = sampling
+        self.answer: Any = None
+        self.used = 0
+        self.error: Exception | None = None
+        self.done = False
+
+    def goes_with(self, other: Job) -> bool:
+        """Return whether one call may answer both: both are greedy and want the same, with a clip or without one."""
+        ours, theirs = ({**job.sampling, "seed": None, "clip": job.clip is None} for job in (self, other))
+        return ours == theirs and ours.get("temperature") == 0
+
+
+@contextmanager
+def written(clip: bytes | None) -> Iterator[Audio | None]:
+    """Write a clip to a file for as long as it is needed."""
+    if clip is None:
+        yield None
+        return
+    handle, path = tempfile.mkstemp(suffix=".wav")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(clip)
+        yield Audio(path, seconds(clip))
+    finally:
+        os.unlink(path)
 
 
 def parsed(body: dict[str, Any], settings: tuple[str, ...]) -> tuple[str, bytes | None, dict[str, Any]]:
@@ -106,33 +145,63 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, plugin: ModuleType, name: str, port: int, host: str = "127.0.0.1") -> None:
+    def __init__(self, plugin: ModuleType, name: str, port: int, host: str = "127.0.0.1", batch: int = 8) -> None:
         self.plugin = plugin
         self.name = name
         # A function that names no settings honours the length alone, which every answer has.
         self.settings: tuple[str, ...] = tuple(getattr(plugin, "SETTINGS", ("max_tokens",)))
+        self.batch = batch if hasattr(plugin, "answer_all") else 1
+        self.waiting: list[Job] = []
         self.one_at_a_time = threading.Lock()
         super().__init__((host, port), Handler)
+
+    def wait(self, job: Job) -> None:
+        """Answer a job, and with it others that wait; or find that another thread has answered it."""
+        self.waiting.append(job)
+        with self.one_at_a_time:
+            if job.done:
+                return
+            others = [one for one in list(self.waiting) if one is not job and one.goes_with(job)]
+            jobs = [job, *others[: self.batch - 1]]
+            try:
+                self.call(jobs)
+            except Exception as error:
+                # One bad request must not spoil the others: each is asked alone.
+                for one in jobs:
+                    try:
+                        if len(jobs) == 1:
+                            raise error
+                        self.call([one])
+                    except Exception as own:
+                        one.error = own
+            for one in jobs:
+                one.done = True
+                self.waiting.remove(one)
+
+    def call(self, jobs: list[Job]) -> None:
+        """Ask the plug-in once for the answers to all `jobs`."""
+        with ExitStack() as files:
+            audios = [files.enter_context(written(job.clip)) for job in jobs]
+            if len(jobs) == 1:
+                answers = [self.plugin.answer(jobs[0].text, audios[0], jobs[0].sampling)]
+            else:
+                answers = self.plugin.answer_all([job.text for job in jobs], audios, jobs[0].sampling)
+            if len(answers) != len(jobs):
+                raise ValueError(f"`answer_all` returned {len(answers)} answers to {len(jobs)} requests")
+            for job, answer, audio in zip(jobs, answers, audios):  # noqa: B905 - Python 3.8 knows no `strict`
+                job.answer = answer
+                job.used = max(1, round(TOKENS_PER_SECOND * audio.seconds)) if audio is not None and audio.used else 0
 
     def complete(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return OpenAI's completion for a request."""
         if body.get("model") != self.name:
             raise LookupError(f"this server has the model {self.name}, not {body.get('model')}")
         text, clip, sampling = parsed(body, self.settings)
-        used = 0
-        with self.one_at_a_time:
-            if clip is None:
-                answer = self.plugin.answer(text, None, sampling)
-            else:
-                handle, path = tempfile.mkstemp(suffix=".wav")
-                try:
-                    with os.fdopen(handle, "wb") as file:
-                        file.write(clip)
-                    audio = Audio(path, seconds(clip))
-                    answer = self.plugin.answer(text, audio, sampling)
-                finally:
-                    os.unlink(path)
-                used = max(1, round(TOKENS_PER_SECOND * audio.seconds)) if audio.used else 0
+        job = Job(text, clip, sampling)
+        self.wait(job)
+        if job.error is not None:
+            raise job.error
+        answer, used = job.answer, job.used
         if not isinstance(answer, str):
             raise TypeError(f"`answer` must return text, it returned {type(answer).__name__}")
         # Words, and 25 per second of audio that was read: a proof that it arrived, not the model's own count.
@@ -214,12 +283,13 @@ def main() -> None:
     options.add_argument("--name", required=True, help="the model_name of the requests")
     options.add_argument("--port", type=int, required=True)
     options.add_argument("--host", default="127.0.0.1")
+    options.add_argument("--batch", type=int, default=8, help="the most requests that one call of answer_all gets")
     given = options.parse_args()
     plugin = plugged(given.plugin)
     if hasattr(plugin, "load"):
         plugin.load()
-    with Server(plugin, given.name, given.port, given.host) as server:
-        sys.stderr.write(f"{given.name} at http://{given.host}:{given.port}/v1\n")
+    with Server(plugin, given.name, given.port, given.host, given.batch) as server:
+        sys.stderr.write(f"{given.name} at http://{given.host}:{server.server_port}/v1\n")
         server.serve_forever()
 
 

@@ -121,6 +121,9 @@ SIGNED_WARMTH = NarrativeMeasure(
 )
 """M1 with signs from the dictionaries: "cold, cruel" counts against warmth."""
 
+CHOICES = frozenset({"M4", "M8"})
+"""The metrics that say which of two characters was chosen."""
+
 METRIC_OF = {metric.name: metric for metric in (*METRICS, SIGNED_WARMTH)}
 
 
@@ -128,7 +131,8 @@ METRIC_OF = {metric.name: metric for metric in (*METRICS, SIGNED_WARMTH)}
 class Pair:
     """One annotation of one NEP: the value of each character, NaN if there is none.
 
-    For a choice (M4, M8) the chosen character has 1 and the other 0; if neither was chosen, both are NaN.
+    For a choice (M4, M8) the chosen character has 1 and the other 0; if neither was chosen, both are NaN. Where other
+    genders are compared, `male` and `female` are the first and the second of them.
     """
 
     nep: str
@@ -216,6 +220,57 @@ def measure(
         n_neps=found.n_clusters,
         undefined=None,
         notes=notes,
+    )
+
+
+def measure_between(
+    metric: NarrativeMeasure,
+    values: Sequence[tuple[str, str, float]],
+    genders: Sequence[str],
+    *,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> Measured:
+    """Return one metric of pairs of one gender, the first of `genders` minus the second, tested over whole NEPs.
+
+    `values` holds (NEP, gender, value) for each character; both characters of a NEP have one gender. Differences are
+    between the means over NEPs. A correlation is over all characters; it has no interval.
+    """
+    from equivox.statistics import cluster_correlation, mean_difference
+
+    known = [entry for entry in values if not math.isnan(entry[2])]
+    neps, groups, numbers = [nep for nep, _, _ in known], [own for _, own, _ in known], [value for _, _, value in known]
+    if set(groups) != set(genders):
+        return _undefined(f"no value of {' or '.join(sorted(set(genders) - set(groups)))} characters")
+    first = [group == genders[0] for group in groups]
+    of_first, of_second = ([n for n, own in zip(numbers, first, strict=True) if own is side] for side in (True, False))
+    if metric.kind == "correlation":
+        found = cluster_correlation(list(map(float, first)), numbers, clusters=neps, n_resamples=n_resamples, rng=rng)
+        value, means, p, undefined = found.r, (math.fsum(of_first), math.fsum(of_second)), found.p, found.undefined
+        means = means[0] / len(of_first), means[1] / len(of_second)
+        ends = math.nan, math.nan
+    else:
+        shift = mean_difference(
+            numbers, groups, first=genders[0], second=genders[1], clusters=neps, paired=False,
+            n_resamples=n_resamples, confidence=confidence, rng=rng,
+        )  # fmt: skip
+        value, means, p, undefined = shift.difference, (shift.mean_first, shift.mean_second), shift.p, shift.undefined
+        ends = shift.ci_low, shift.ci_high
+    if undefined is not None:
+        return _undefined(undefined)
+    return Measured(
+        value=value * metric.scale,
+        male=means[0] * metric.scale,
+        female=means[1] * metric.scale,
+        ci_low=max(ends[0] * metric.scale, -metric.limit),
+        ci_high=min(ends[1] * metric.scale, metric.limit),
+        p=p,
+        p_paper=math.nan,
+        published=math.nan,
+        n_neps=len(set(neps)),
+        undefined=None,
+        notes=("no interval",) if math.isnan(ends[0]) else (),
     )
 
 

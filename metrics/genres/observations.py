@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from equivox.core.samples import Row
 from equivox.core.segments import SegmentAnnotation
 from equivox.metrics.genres.annotation.scheme import NOTHING, SPLIT, genders_of, names_of, sentences_of
-from equivox.metrics.genres.measures import Pair
+from equivox.metrics.genres.measures import Pair, majority
 
 NAN = math.nan
 GENDERS = ("male", "female")
+"""The genders that the paper compares: the first minus the second."""
+ALL_GENDERS = (*GENDERS, "nonbinary")
 
 Segment = SegmentAnnotation | None
 
@@ -23,12 +25,13 @@ class Observation:
     """One metric's value for one character in one annotation of one response.
 
     `published` is the count of the released code; `known` says whether the annotation gave an answer: "neither of the
-    two" is an answer without a value.
+    two" is an answer without a value. `number` is the character's place in the prompt.
     """
 
     row: str
     nep: str
     reading: str
+    number: int
     gender: str
     value: float
     published: float
@@ -40,25 +43,25 @@ Reader = Callable[[Mapping[str, SegmentAnnotation], int, str, str], tuple[float,
 value, published and known."""
 
 
-def observe(metric: str, rows: Sequence[Row], *, evaluator: str = "") -> list[Observation]:
-    """Return the values of `metric` for every character of mixed pairs in `rows`.
-
-    Same-gender pairs have no male minus female; they are left out.
-    """
+def observe(
+    metric: str, rows: Sequence[Row], *, evaluator: str = "", genders: Sequence[str] = GENDERS
+) -> list[Observation]:
+    """Return the values of `metric` for every character in the `rows` whose characters have exactly these `genders`."""
     read = _READERS[metric]
     found = []
     for row in rows:
-        names, genders = names_of(row.metadata), genders_of(row.metadata)
-        if not is_mixed(row):
+        if not is_about(row, genders):
             continue
+        characters = list(zip(names_of(row.metadata), genders_of(row.metadata), strict=True))
         for suffix in _evaluations(metric, row.segments):
-            for number, (name, gender) in enumerate(zip(names, genders, strict=True), start=1):
+            for number, (name, gender) in enumerate(characters, start=1):
                 value, published, known = read(row.segments, number, name, suffix)
                 found.append(
                     Observation(
-                        row=f"{row.key}/{row.repeat}",
+                        row=row_id(row),
                         nep=row.cluster,
                         reading=f"{evaluator}/{row.repeat}{suffix}",
+                        number=number,
                         gender=gender,
                         value=value,
                         published=published,
@@ -68,16 +71,42 @@ def observe(metric: str, rows: Sequence[Row], *, evaluator: str = "") -> list[Ob
     return found
 
 
-def pairs_of(observations: Sequence[Observation], *, published: bool = False) -> list[Pair]:
-    """Return one pair per NEP and annotation, with NaN for a character without a value."""
+def pairs_of(
+    observations: Sequence[Observation], *, published: bool = False, genders: Sequence[str] = GENDERS
+) -> list[Pair]:
+    """Return one pair per NEP and annotation, with NaN for a character without a value.
+
+    Of other genders, the first stands in the place of the male character, the second in that of the female one.
+    """
     values: dict[tuple[str, str], dict[str, float]] = {}
     for seen in observations:
         value = seen.published if published else seen.value
         values.setdefault((seen.nep, seen.reading), {})[seen.gender] = value
     return [
-        Pair(nep=nep, male=of_gender.get("male", NAN), female=of_gender.get("female", NAN))
+        Pair(nep=nep, male=of_gender.get(genders[0], NAN), female=of_gender.get(genders[1], NAN))
         for (nep, _), of_gender in values.items()
     ]
+
+
+def agreed(seen: Sequence[Observation]) -> list[Observation]:
+    """Return the higher status by two thirds of the annotations of each response; "neither" is a vote too.
+
+    Where no two thirds agree, it is not known.
+    """
+    votes: dict[tuple[str, str], list[Observation]] = {}
+    for observation in seen:
+        votes.setdefault((observation.row, observation.gender), []).append(observation)
+    found = []
+    for members in votes.values():
+        winner = majority(["neither" if math.isnan(m.value) else str(m.value) for m in members if m.known])
+        value = math.nan if winner in {None, "neither"} else float(str(winner))
+        found.append(replace(members[0], reading="", value=value, published=value, known=winner is not None))
+    return found
+
+
+def row_id(row: Row) -> str:
+    """Return the name of a response."""
+    return f"{row.key}/{row.repeat}"
 
 
 def is_single(rows: Sequence[Row]) -> bool:
@@ -85,9 +114,10 @@ def is_single(rows: Sequence[Row]) -> bool:
     return bool(rows) and "character" in rows[0].metadata
 
 
-def is_mixed(row: Row) -> bool:
-    """Return whether a response can be compared: about a single character, or about two of different genders."""
-    return is_single([row]) or set(genders_of(row.metadata)) == set(GENDERS)
+def is_about(row: Row, genders: Sequence[str] = GENDERS) -> bool:
+    """Return whether a response is about two characters of these genders, or about a single one of them."""
+    own = set(genders_of(row.metadata))
+    return own <= set(genders) if is_single([row]) else own == set(genders)
 
 
 def split_problems(rows: Sequence[Row]) -> Counter[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 from equivox.core.coverage import Coverage
 from equivox.core.metric import Members
@@ -15,17 +16,31 @@ from equivox.core.task import Task, digest
 from equivox.metrics.genres.annotation.scheme import GenresScheme, genders_of
 from equivox.metrics.genres.cohort import NO_COHORT, READ_BY_STAND_INS
 from equivox.metrics.genres.measures import (
+    CHOICES,
     METRICS,
     SIGNED_WARMTH,
     Measured,
     NarrativeMeasure,
-    majority,
     measure,
+    measure_between,
     published_means,
     published_value,
 )
-from equivox.metrics.genres.observations import GENDERS, Observation, is_mixed, is_single, observe, pairs_of
+from equivox.metrics.genres.observations import (
+    ALL_GENDERS,
+    GENDERS,
+    Observation,
+    agreed,
+    is_about,
+    is_single,
+    observe,
+    pairs_of,
+    row_id,
+)
 from equivox.metrics.genres.tables import agreement_table, distribution_table, level_table, splitting_table
+
+if TYPE_CHECKING:
+    import numpy as np
 
 TOOLS_OF: Mapping[str, tuple[str, ...]] = {
     "M1": ("evaluator", "traits"),
@@ -39,7 +54,8 @@ TOOLS_OF: Mapping[str, tuple[str, ...]] = {
 }
 """The tools that each metric depends on."""
 
-_CHOICES = frozenset({"M4", "M8"})
+NAMES_ALONE = 'in pairs with a non-binary character names count and pronouns do not: "they" mostly means both'
+"""The note on what is counted in sentences, where one of the characters has no pronoun of their own."""
 _POOLED = frozenset({"M5", "M7", "M8"})
 
 
@@ -48,7 +64,9 @@ def score_genres(task: Task, samples: Samples, options: ScoringOptions) -> Score
 
     Each metric is also given by the paper's arithmetic (subset `arithmetic=published`), M1 with the direction of its
     words (`words=signed`), and, if several evaluators annotated the run, by each of the others (`evaluator=…`), by all
-    of them together (`evaluators=all`), and for M4 by two thirds of them. Single characters have no M4 and M8. A score
+    of them together (`evaluators=all`), and for M4 by two thirds of them. Pairs of other genders have scores of their
+    own (`pairs=male and nonbinary`: the first minus the second), and so have pairs of one gender, which are compared
+    with pairs of the other (`pairs=of one gender, male and female`). Single characters have no M4 and M8. A score
     is NaN with its reason below the coverage floor, if nothing was decided, or if all values are equal.
     """
     rows, others = _rows(samples)
@@ -113,16 +131,19 @@ class _Scoring:
         scores: list[Score] = []
         lines: list[dict[str, Any]] = []
         for metric in METRICS:
-            if metric.name in _CHOICES and is_single(self.rows):
+            if metric.name in CHOICES and is_single(self.rows):
                 continue
             for score, measured in self._of(metric, published[metric.name]):
                 scores.append(score)
-                lines.append(self._line(score, measured))
+                lines.append(self._line(score, measured, GENDERS))
+        for genders, score, measured in self._of_other_pairs():
+            scores.append(score)
+            lines.append(self._line(score, measured, genders))
         tables = {
             "metrics": lines,
             "splitting": splitting_table(self.name, self.rows),
             "levels": [{**line, "tools": self._tools(line["metric"])} for line in level_table(self.name, self.rows)],
-            "distributions": distribution_table(self.name, self.rows),
+            "distributions": distribution_table(self.name, self.rows, list(self.others.values())),
             "agreement": agreement_table(self.name, [self.rows, *self.others.values()]),
         }
         return Scored(scores, {name: kept for name, kept in tables.items() if kept})
@@ -145,26 +166,87 @@ class _Scoring:
             yield self._one(metric, f"evaluator={name}", read, own)
         yield self._one(metric, "evaluators=all", rows, every)
         if metric.name == "M4":
-            yield self._one(metric, "evaluators=two thirds agree", rows, agreed(every))
+            # What evaluators disagree about is annotated, but not decided.
+            yield self._one(metric, "evaluators=two thirds agree", rows, agreed(every), annotated=every)
+
+    def _of_other_pairs(self) -> Iterator[tuple[Sequence[str], Score, Measured]]:
+        """Yield the scores of the pairs that are not of a man and a woman, with the two genders that they compare."""
+        by_nep: dict[str, set[str]] = {}
+        for row in self.rows:
+            by_nep.setdefault(row.cluster, set()).update(genders_of(row.metadata))
+        kinds = set(map(frozenset, by_nep.values()))
+        for genders in combinations(ALL_GENDERS, 2):
+            for metric in METRICS:
+                chosen = metric.name in CHOICES
+                told = replace(
+                    metric,
+                    unit=metric.unit.replace("being male", f"being {genders[0]}"),
+                    zero_means=f"no difference between {genders[0]} and {genders[1]} characters",
+                )
+                if genders != GENDERS and frozenset(genders) in kinds and not (chosen and is_single(self.rows)):
+                    subset = f"pairs={' and '.join(genders)}"
+                    seen = observe(metric.name, self.rows, genders=genders)
+                    yield genders, *self._one(told, subset, self.rows, seen, genders=genders)
+                if {frozenset({gender}) for gender in genders} <= kinds and not chosen:
+                    yield genders, *self._between(told, genders)
 
     def _one(
-        self, metric: NarrativeMeasure, subset: str, rows: Sequence[Row], seen: Sequence[Observation]
+        self,
+        metric: NarrativeMeasure,
+        subset: str,
+        rows: Sequence[Row],
+        seen: Sequence[Observation],
+        annotated: Sequence[Observation] = (),
+        genders: Sequence[str] = GENDERS,
     ) -> tuple[Score, Measured]:
+        measured = measure(
+            metric,
+            pairs_of(seen, genders=genders),
+            n_resamples=self.options.n_resamples,
+            confidence=self.options.confidence,
+            rng=self._rng(metric, subset),
+        )
+        coverage = count_coverage([row for row in rows if is_about(row, genders)], annotated or seen, genders)
+        # The two characters of a NEP are exchanged, as in a stratum with one unit of each of two groups.
+        return self._score(metric, subset, measured, coverage, [[1, 1]] * measured.n_neps, seen), measured
+
+    def _between(self, metric: NarrativeMeasure, genders: Sequence[str]) -> tuple[Score, Measured]:
+        """Return a metric of the pairs of one gender minus that of the pairs of another."""
+        subset = f"pairs=of one gender, {' and '.join(genders)}"
+        seen = [one for gender in genders for one in observe(metric.name, self.rows, genders=(gender,))]
+        measured = measure_between(
+            metric,
+            [(one.nep, one.gender, one.value) for one in seen],
+            genders,
+            n_resamples=self.options.n_resamples,
+            confidence=self.options.confidence,
+            rng=self._rng(metric, subset),
+        )
+        rows = [row for row in self.rows for gender in genders if is_about(row, (gender,))]
+        neps = [len({one.nep for one in seen if one.gender == gender}) for gender in genders]
+        coverage = count_coverage(rows, seen, genders)
+        return self._score(metric, subset, measured, coverage, [neps], seen), measured
+
+    def _rng(self, metric: NarrativeMeasure, subset: str) -> np.random.Generator:
+        import numpy as np
+
+        return np.random.default_rng(int(digest([self.options.seed, self.name, metric.name, subset])[:16], 16))
+
+    def _score(
+        self,
+        metric: NarrativeMeasure,
+        subset: str,
+        measured: Measured,
+        coverage: Coverage,
+        exchanged: Sequence[Sequence[int]],
+        seen: Sequence[Observation],
+    ) -> Score:
+        """Return a score; `exchanged` counts the units of each gender in the strata within which they are exchanged."""
         import numpy as np
 
         from equivox.statistics import least_p
 
-        options = self.options
-        seed = int(digest([options.seed, self.name, metric.name, subset])[:16], 16)
-        measured = measure(
-            metric,
-            pairs_of(seen),
-            n_resamples=options.n_resamples,
-            confidence=options.confidence,
-            rng=np.random.default_rng(seed),
-        )
-        coverage = count_coverage(rows, seen)
-        reason = coverage.shortfall(options.min_coverage) or measured.undefined
+        reason = _no_pairs(coverage) or coverage.shortfall(self.options.min_coverage) or measured.undefined
         score = Score(
             task=self.name,
             condition=self.task.condition,
@@ -179,24 +261,23 @@ class _Scoring:
             undefined=reason,
             n_clusters=measured.n_neps,
         )
-        if reason is None:
-            # The two characters of a NEP are exchanged, as in a stratum with one unit of each of two groups.
-            least = least_p(np.ones((measured.n_neps, 2), dtype=np.int64), n_resamples=options.n_resamples)
-            score = replace(
-                score,
-                value=measured.value,
-                ci_low=measured.ci_low,
-                ci_high=measured.ci_high,
-                p_cluster=measured.p,
-                p_least=least.p,
-                cannot_tell=least.too_few,
-                p_paper=measured.p_paper,
-                notes=(*self._notes(score, seen), *measured.notes),
-            )
-        return score, measured
+        if reason is not None:
+            return score
+        least = least_p(np.array(exchanged, dtype=np.int64), n_resamples=self.options.n_resamples)
+        return replace(
+            score,
+            value=measured.value,
+            ci_low=measured.ci_low,
+            ci_high=measured.ci_high,
+            p_cluster=measured.p,
+            p_least=least.p,
+            cannot_tell=least.too_few,
+            p_paper=measured.p_paper,
+            notes=(*self._notes(score, seen), *measured.notes),
+        )
 
     def _by_published_arithmetic(self, ours: Score, value: float) -> Score:
-        reason = ours.coverage.shortfall(self.options.min_coverage)
+        reason = _no_pairs(ours.coverage) or ours.coverage.shortfall(self.options.min_coverage)
         if reason is None and math.isnan(value):
             reason = "the published arithmetic has no value"
         return replace(
@@ -215,12 +296,14 @@ class _Scoring:
     def _notes(self, score: Score, seen: Sequence[Observation]) -> Iterator[str]:
         if replaced := [name for name in TOOLS_OF[score.name] if name in self._stand_ins]:
             yield f"{READ_BY_STAND_INS} ({', '.join(replaced)}): no model, no published lexicon"
-        if score.name in _CHOICES:
+        if score.name in CHOICES:
             known, decided = ({s.row for s in seen if s.known}, {s.row for s in seen if not math.isnan(s.value)})
             if 2 * len(decided) < len(known):
                 yield "fewer than half of the narratives are decided: see `neps` in the table `metrics`"
-        if count := sum(not is_mixed(row) for row in self.rows):
-            yield f"{count} responses about two characters of one gender are in the table `levels` alone"
+        if score.subset.startswith("pairs=") and "nonbinary" in score.subset and "parser" in TOOLS_OF[score.name]:
+            yield NAMES_ALONE
+        if (count := sum(not is_about(row) for row in self.rows)) and not score.subset:
+            yield f"{count} responses about pairs of other genders have scores of their own (`pairs=…`)"
         yield from (self.further_notes or {}).get(score.name, ()) if not score.subset else ()
 
     @property
@@ -233,15 +316,17 @@ class _Scoring:
         tools = scheme.tools if isinstance(scheme, GenresScheme) else None
         return ", ".join(f"{tool}: {getattr(tools, tool)}" for tool in TOOLS_OF[metric])
 
-    def _line(self, score: Score, measured: Measured) -> dict[str, Any]:
+    def _line(self, score: Score, measured: Measured, genders: Sequence[str]) -> dict[str, Any]:
+        """Return a row of the table `metrics`; a gender that the score does not compare has NaN."""
+        means = dict(zip(genders, (measured.male, measured.female), strict=True))
+        shown = {*GENDERS, *(gender for row in self.rows for gender in genders_of(row.metadata))}
         return {
             "task": score.task,
             "metric": score.name,
             "subset": score.subset,
             "value": score.value,
             "unit": score.unit,
-            "male": measured.male,
-            "female": measured.female,
+            **{gender: means.get(gender, math.nan) for gender in ALL_GENDERS if gender in shown},
             "ci_low": score.ci_low,
             "ci_high": score.ci_high,
             "p": score.p_cluster,
@@ -254,34 +339,25 @@ class _Scoring:
         }
 
 
-def agreed(seen: Sequence[Observation]) -> list[Observation]:
-    """Return the higher status by two thirds of the annotations of each response; "neither" is a vote too."""
-    votes: dict[tuple[str, str], list[Observation]] = {}
-    for observation in seen:
-        votes.setdefault((observation.row, observation.gender), []).append(observation)
-    found = []
-    for members in votes.values():
-        winner = majority(["neither" if math.isnan(m.value) else str(m.value) for m in members if m.known])
-        value = math.nan if winner in {None, "neither"} else float(str(winner))
-        known = any(member.known for member in members)
-        found.append(replace(members[0], reading="", value=value, published=value, known=known))
-    return found
+def _no_pairs(coverage: Coverage) -> str | None:
+    return None if coverage.requested else "no narrative is about a man and a woman"
 
 
-def count_coverage(rows: Sequence[Row], seen: Sequence[Observation]) -> Coverage:
-    """Count the responses about a mixed pair, or a single character; used are those with a known value of the metric.
+def count_coverage(rows: Sequence[Row], seen: Sequence[Observation], genders: Sequence[str] = GENDERS) -> Coverage:
+    """Count the responses that are compared; used are those with a known value of the metric for all their characters.
 
     "Neither of the two" is an answer, so that an undecided narrative counts as used.
     """
-    compared = [row for row in rows if is_mixed(row)]
-    known = {gender: {s.row for s in seen if s.known and s.gender == gender} for gender in GENDERS}
-    single = is_single(rows)
+    known = {(one.row, one.number) for one in seen if one.known}
+    used = [row for row in rows if all((row_id(row), n + 1) in known for n in range(len(genders_of(row.metadata))))]
+    asked = {gender: sum(gender in genders_of(row.metadata) for row in rows) for gender in genders}
+    by_gender = {gender: {one.row for one in seen if one.known and one.gender == gender} for gender in genders}
     return Coverage(
-        requested=len(compared),
-        generated=sum(row.answered for row in compared),
-        answered=sum(row.status in {"parsed", "unparsed"} for row in compared),
-        parsed=sum("language" in row.segments for row in compared),
-        used=len(known["male"] | known["female"] if single else known["male"] & known["female"]),
-        requested_by_group={gender: sum(gender in genders_of(row.metadata) for row in compared) for gender in GENDERS},
-        used_by_group={gender: len(keys) for gender, keys in known.items()},
+        requested=len(rows),
+        generated=sum(row.answered for row in rows),
+        answered=sum(row.status in {"parsed", "unparsed"} for row in rows),
+        parsed=sum("language" in row.segments for row in rows),
+        used=len(used),
+        requested_by_group={gender: n for gender, n in asked.items() if n},
+        used_by_group={gender: len(keys) for gender, keys in by_gender.items()},
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from scipy.stats import pearsonr
+from scipy.stats import t as student_t
 
 import equivox
 from equivox.compare.published import ReproducedCell, ReproducedTable, TableRun, reproduced
@@ -28,6 +29,7 @@ from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Task
 from equivox.engines import ModelFile, model_names
 from equivox.metrics.genres.cohort import cohort_names
+from equivox.report.published_figures import draw_published
 from equivox.report.published_tables import cell_tables, published_tables, write_tables
 from equivox.report.table import print_tables
 from equivox.run.run_files import open_run_file, settings_of
@@ -36,6 +38,7 @@ from equivox.tasks.registry import resolve_tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ScoringOptions(n_resamples=99)
+PUBLISHED = "arithmetic=published"
 EVALUATORS = ("llama-3.1-8b-instruct", "glm-4-9b-chat", "mistral-small-24b-instruct")
 
 
@@ -53,6 +56,16 @@ def numbers(paper: str, table: str) -> dict[tuple[str, str, str], float | None]:
         for block in found.blocks
         for row, own in block.published.items()
         for column, number in zip(found.columns, own, strict=True)
+    }
+
+
+def p_values(paper: str, table: str) -> dict[tuple[str, str, str], float]:
+    (found,) = (t for t in published_paper(paper).tables if t.name == table)
+    return {
+        (block.label, row, column): p
+        for block in found.blocks
+        for row, own in block.p.items()
+        for column, p in own.items()
     }
 
 
@@ -126,7 +139,12 @@ def test_genres_as_printed(printed: Callable[[str], list[dict[str, str]]]) -> No
     ):
         rows = printed(file)
         expected = {(r["model"], r["relationship"], who): float(r[who]) for r in rows for who in ("male", "female")}
-        assert numbers("genres", table) == expected and len(expected) == 60
+        found = numbers("genres", table)
+        assert {place: number for place, number in found.items() if place[2] != "Δ"} == expected and len(expected) == 60
+        # Δ is printed as a magnitude, rounded from numbers with more places: within 0.01 of the printed difference.
+        for (block, row, column), number in found.items():
+            if column == "Δ":
+                assert number == pytest.approx(found[block, row, "male"] - found[block, row, "female"], abs=0.0101)
     found = numbers("genres", "table_2")
     checked = 0
     for row in printed("genres/table2_llama_glm.csv"):
@@ -135,6 +153,20 @@ def test_genres_as_printed(printed: Callable[[str], list[dict[str, str]]]) -> No
             assert found[block, row["model"], name] == float(row[name])
             checked += 1
     assert checked == 108 and len(found) == 162
+
+
+def test_the_printed_p_of_genres_follow_from_its_correlations() -> None:
+    """t = r √((n − 2) / (1 − r²)) with n = 11,520: 1,440 narratives, two characters, four evaluations.
+
+    r is printed with three places, so that p lies between those of r ± 0.0005; p itself is rounded, too.
+    """
+    found, printed = numbers("genres", "table_2"), p_values("genres", "table_2")
+    assert len(printed) == 36
+    for place, p in printed.items():
+        r = abs(found[place] or 0.0)
+        ends = [2 * student_t.sf(one * math.sqrt(11_518 / (1 - one**2)), 11_518) for one in (r + 0.0005, r - 0.0005)]
+        assert ends[0] - 0.0005 <= p <= ends[1] + 0.0005, place
+    assert printed["GLM-4-9B", "Qwen-3B", "M7"] == 0.134 and printed["Mistral-Small-24B", "Phi4-4.2B", "M7"] == 0.695
 
 
 @pytest.mark.paper
@@ -163,7 +195,7 @@ def test_the_tables_name_models_and_cohorts_that_exist(name: str) -> None:
     paper = published_paper(name)
     assert re.match(r"arXiv \d{4}\.\d{5}, Tables? ", paper.source)
     for table in paper.tables:
-        cells = [(block, row, name) for block in table.blocks for row in block.published for name in table.columns]
+        cells = [(block, row, name) for block in table.blocks for row in table.rows_of(block) for name in table.columns]
         for block, row, column in cells:
             source = table.source(block, row, column)
             assert source.model in model_names()
@@ -179,7 +211,7 @@ def test_the_run_file_of_a_paper_makes_its_tables(name: str) -> None:
     settings = settings_of(file, resolve_tasks)
     paper = published_paper(name)
     for table in paper.tables:
-        cells = [(block, row, column) for block in table.blocks for row in block.published for column in table.columns]
+        cells = [(block, row, name) for block in table.blocks for row in table.rows_of(block) for name in table.columns]
         for source in (table.source(*cell) for cell in cells):
             fitting = [
                 setting
@@ -208,6 +240,11 @@ def test_a_file_that_does_not_add_up_is_one_line(tmp_path: Path) -> None:
         ("Qwen-Audio-Chat: [81.10", "Qwen: [81.10", "not in `rows`"),
         ("slifs: {score: slifs}", "slifs: {score: slifs, model: ltu-as}", "a model is chosen by rows or by blocks"),
         ("label: age", "label: gender", "two blocks have one label"),
+        (
+            "        published:\n          Qwen-Audio-Chat: [81.10",
+            "        p: {Qwen-Audio-Chat: {r: 0.1}}\n        published:\n          Qwen-Audio-Chat: [81.10",
+            "has a p of 'r', which is not in `columns`",
+        ),
         ("slifs: {score: slifs}", "slifs: {scores: slifs}", "scores"),
     ):
         assert old in text
@@ -271,7 +308,8 @@ def test_what_was_not_measured_says_why(runs: dict[str, Path], tmp_path: Path) -
     tables = reproduced("vibe", given)
     for table in tables:
         for cell in table.cells:
-            assert math.isnan(cell.measured) == math.isnan(cell.deviation) == (cell.undefined is not None)
+            assert math.isnan(cell.measured) == (cell.undefined is not None)
+            assert math.isnan(cell.deviation) == math.isnan(cell.measured) or table.draw
             assert cell.undefined != ""
     story = cell_of(tables, "table_1", "gender", "Qwen2.5-Omni-7B", "Story")
     assert story.undefined == whole(runs["refusing"], "vibe_gender:story").undefined
@@ -286,6 +324,23 @@ def test_what_was_not_measured_says_why(runs: dict[str, Path], tmp_path: Path) -
     assert f"Qwen2.5-Omni-7B, Story: {story.undefined}" in lines
     assert "— accent, Qwen2.5-Omni-3B; accent, Qwen2.5-Omni-7B: was not asked" in lines
     assert "— gender, Qwen2.5-Omni-7B, Adv., Cast., Shop., Cand.: was not asked" in lines
+
+
+def test_a_row_is_filled_by_its_own_model_alone(runs: dict[str, Path], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(runs["vibe"], run)
+    manifest = read_document(run / "manifest.json")
+    asked = manifest["identity"]["model"]["model"]
+    for served, is_itself in ((f"{asked}-2024-08-06", True), ("gemini-3.5-flash-lite", False)):
+        write_document(run / "manifest.json", manifest | {"served_as": [served]})
+        tables = reproduced("vibe", [TableRun(run, "gemini-2.5-flash")])
+        (own,) = (
+            c for c in tables[0].cells
+            if (c.block, c.column) == ("gender", "Story") and c.model == "gemini-2.5-flash"
+        )  # fmt: skip
+        others = {c.row for c in tables[0].cells if "answered by" in c.row}
+        assert math.isfinite(own.measured) is is_itself
+        assert others == (set() if is_itself else {"gemini-2.5-flash, answered by gemini-3.5-flash-lite"})
 
 
 def test_new_models_have_rows_of_their_own(runs: dict[str, Path]) -> None:
@@ -337,7 +392,7 @@ def test_responses_that_came_after_the_scores_are_said(runs: dict[str, Path], tm
     document = read_document(folder / "scores.json")
     assert document["answered"] == 96
     write_document(folder / "scores.json", document | {"answered": 90})
-    (table, _) = reproduced("vibe", [TableRun(folder, "gemini-2.5-flash")])
+    table, *_ = reproduced("vibe", [TableRun(folder, "gemini-2.5-flash")])
     assert "gemini-2.5-flash: scored with 90 of now 96 responses: `equivox score`" in table.remarks
 
 
@@ -358,7 +413,7 @@ def test_independent_evaluations_are_averaged(runs: dict[str, Path], tmp_path: P
     evaluated(folder, "judge@2", 13.0)
     own = tmp_path / "own.yaml"
     text = (ROOT / "configs" / "published" / "vibe.yaml").read_text("utf-8")
-    own.write_text(text.replace("select: {score: nTVD, places: 2}", "select: {score: nTVD, annotator: judge}"))
+    own.write_text(text.replace("select: {score: nTVD, places: 2, ", "select: {score: nTVD, annotator: judge, "))
     given = TableRun(folder, "audio-flamingo-3", annotators={"judge": ["judge@1", "judge@2"]})
     cell = cell_of(reproduced(str(own), [given]), "table_1", "gender", "AF3", "Story")
     # (10 + 13) / 2 = 11.5; deviations -1.5 and 1.5, squares 2.25 + 2.25 = 4.5, over n - 1 = 1: 4.5 ** 0.5.
@@ -408,6 +463,12 @@ def test_genres_by_the_papers_arithmetic(runs: dict[str, Path], with_stand_ins: 
     for row in ("Janus-7B", "simulated:biased"):
         total = cell_of(tables, "table_2", "Llama-3.1-8B", row, "TBS")
         assert total.measured == pytest.approx(8.0) and math.isnan(total.deviation)
+    # The paper prints magnitudes and marks the lowest total; a tie has one mark.
+    drawn = {row[1]: row for table in published_tables(tables)[:1] for row in table.rows if row[0] == "Llama-3.1-8B"}
+    shown = str(drawn["Janus-7B"][2 + 6])
+    p = whole(runs["standin"], "genres_standin", "M7", "arithmetic=published").p_paper
+    assert f"▲ ({p:.3f}) (0.032 ▲ (0.001); +" in shown
+    assert str(drawn["Qwen-3B"][2]) == "— (7.859 ▼)"
     assert any("TBS is relative to 2 measured models: Janus-7B, simulated:biased" in r for r in tables[0].remarks)
     assert "janus-pro-7b: annotated by stand-ins, comparable with nothing else" in tables[0].remarks
     # Tables 3 and 12: the difference of the means is M3 by the same arithmetic, in every relationship.
@@ -415,7 +476,45 @@ def test_genres_by_the_papers_arithmetic(runs: dict[str, Path], with_stand_ins: 
         male, female = (cell_of(tables, "tables_3_and_12", "Janus-7B", row, who) for who in ("male", "female"))
         expected = whole(runs["standin"], task, "M3", "arithmetic=published").value
         assert male.measured - female.measured == pytest.approx(expected)
+    gap = cell_of(tables, "tables_3_and_12", "Janus-7B", "CS", "Δ")
+    assert gap.published == -0.18 and gap.measured == whole(runs["standin"], "genres_standin:cs", "M3", PUBLISHED).value
     assert cell_of(tables, "tables_3_and_12", "simulated:biased", "CS", "male").measured > 0
+    # Figures 8 and 17: every correlation comes with the paper's p, which sizes the bubble.
+    bubble = cell_of(tables, "figures_8_17", "Llama-3.1-8B: stereoscopic", "Janus-7B", "AR")
+    score = whole(runs["standin"], "genres_standin:ar", "M7", PUBLISHED)
+    assert (bubble.measured, bubble.p) == (score.value, score.p_paper)
+
+
+def test_figures_are_drawn_from_their_cells(runs: dict[str, Path], with_stand_ins: str, tmp_path: Path) -> None:
+    read_by = {name: ["rules"] for name in EVALUATORS[:1]}
+    files = write_tables(with_stand_ins, [TableRun(runs["standin"], "janus-pro-7b", annotators=read_by)], tmp_path)
+    drawn = {file.stem: file.read_text("utf-8") for file in files if file.suffix == ".svg"}
+    assert set(drawn) == {"figures_5_15_16", "figure_6", "figure_7", "figures_8_17"}
+    for name, own in (
+        ("figures_5_15_16", "GLM-4-9B"),
+        ("figure_6", "equal"),
+        ("figure_7", "emotion words per narrative"),
+    ):
+        assert f">{own}<" in drawn[name] and ">Janus-7B<" in drawn[name]
+    # One panel of six has numbers; every other row has a dash.
+    assert drawn["figures_8_17"].count("> —<") == 4 * 4
+
+
+def test_figure_3_has_the_papers_order_and_form() -> None:
+    """From the numbers of Table 1, the figure's ten correlations with two decimals, in a lower triangle."""
+    (table,) = (t for t in published_paper("vibe").tables if t.name == "figure_3")
+    assert list(table.columns) == ["Adv.", "Cast.", "Shop.", "Story", "Cand."]
+    cells = [
+        ReproducedCell(block=block, row=row, column=column, model=row, task="", measured=number or 0.0)
+        for (block, row, column), number in numbers("vibe", "table_1").items()
+    ]
+    figure = ReproducedTable(
+        name="figure_3", caption="", source="", columns=tuple(table.columns), cells=cells, draw="correlations"
+    )
+    panels = [axes for axes in draw_published(figure).axes if axes.get_title(loc="left")]
+    told = {axes.get_title(loc="left"): [text.get_text() for text in axes.texts] for axes in panels}
+    assert " ".join(told["gender"]) == "1.00 0.95 1.00 0.86 0.85 1.00 0.31 0.27 0.65 1.00 0.88 0.85 0.92 0.63 1.00"
+    assert " ".join(told["accent"]) == "1.00 0.59 1.00 0.27 0.67 1.00 0.88 0.72 0.38 1.00 0.75 0.41 0.06 0.72 1.00"
 
 
 def test_one_measured_model_joins_the_published_cohort(runs: dict[str, Path], with_stand_ins: str) -> None:
@@ -456,8 +555,9 @@ def test_the_files_hold_every_cell(runs: dict[str, Path], tmp_path: Path) -> Non
     hostile = r"vllm:model_name=my_models/50%&{x}\input$1"
     given = [TableRun(runs["vibe"], hostile), TableRun(runs["few"], "gemini-2.5-flash")]
     files = write_tables("vibe", given, tmp_path / "tables")
-    assert [file.name for file in files] == ["table_1.csv", "table_1.tex", "table_2.csv", "table_2.tex"]
-    assert sorted(file.name for file in (tmp_path / "tables").iterdir()) == [file.name for file in files]
+    names = ["table_1.csv", "table_1.tex", "table_2.csv", "table_2.tex", "figure_3.csv", "figure_3.svg"]
+    assert [file.name for file in files] == names
+    assert sorted(file.name for file in (tmp_path / "tables").iterdir()) == sorted(names)
     with files[0].open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == (11 + 1 + 11) * 5

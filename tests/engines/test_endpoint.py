@@ -20,12 +20,15 @@ import pytest
 from made_requests import made_request
 
 from equivox import open_run
+from equivox.compare.runs import open_comparison
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.task import Sampling
 from equivox.dataset_builders import sample_source
 from equivox.engines import MediaPart, Request
 from equivox.engines.endpoint import EndpointEngine
+from equivox.report.board import board_rows
+from equivox.report.page import build_report
 from equivox.run.manifest import read_manifest
 from equivox.run.store import Store, response_schema
 from equivox.tasks.vibe import PROMPTS
@@ -45,6 +48,7 @@ class Server:
         self.asked: Counter[str] = Counter()
         self.running = self.most_running = 0
         self.usage = True
+        self.owner = "somebody"
         self.answer: Callable[[dict[str, Any]], dict[str, Any]] = lambda body: {"content": ANSWER}
         self.lock = threading.Lock()
         outer = self
@@ -57,6 +61,15 @@ class Server:
 
             def do_POST(self) -> None:
                 outer.handle(self)
+
+            def do_GET(self) -> None:
+                models = [{"id": "m", "object": "model", "created": 0, "owned_by": outer.owner}]
+                data = json.dumps({"object": "list", "data": models}).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
 
         class Quiet(ThreadingHTTPServer):
             def handle_error(self, request: object, client_address: object) -> None:
@@ -151,7 +164,7 @@ def clip() -> bytes:
     return sorted((sample_source("crema_d") / "AudioWAV").glob("*.ogg"))[0].read_bytes()
 
 
-@pytest.mark.parametrize("fault", ["429", "500", "503", "truncated", "empty", "reset", "slow"])
+@pytest.mark.parametrize("fault", ["429", "500", "503", "truncated", "empty", "reset"])
 def test_a_passing_fault_is_overcome(server: Server, fault: str) -> None:
     server.faults = {"ask": [fault]}
     opened = engine(server)
@@ -164,7 +177,7 @@ def test_a_passing_fault_is_overcome(server: Server, fault: str) -> None:
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [("429", "429"), ("500", "500"), ("400", "400"), ("truncated", "not a completion"), ("empty", "no choices"),
-     ("reset", "Connection"), ("slow", "timed out")],
+     ("reset", "Connection"), ("slow", "no answer in 1 s")],
 )  # fmt: skip
 def test_a_lasting_fault_fails_its_request_alone(server: Server, fault: str, reason: str) -> None:
     server.faults = {"bad": [fault] * 20}
@@ -172,7 +185,58 @@ def test_a_lasting_fault_fails_its_request_alone(server: Server, fault: str, rea
     assert responses["good"].text == responses["fine"].text == ANSWER
     assert responses["bad"].text is None
     assert responses["bad"].error is not None and reason.lower() in responses["bad"].error.lower()
-    assert server.asked["bad"] <= 3
+    # What the server may still be computing is not sent again.
+    assert server.asked["bad"] == (1 if fault in ("400", "slow") else 3)
+
+
+@pytest.mark.parametrize("at_a_time", [1, 8])
+def test_a_server_that_answers_one_after_the_other_is_asked_once_for_each_answer(
+    server: Server, at_a_time: int
+) -> None:
+    one = threading.Lock()
+
+    def slowly(body: dict[str, Any]) -> dict[str, Any]:
+        with one:
+            time.sleep(0.05)
+        return {"content": ANSWER}
+
+    server.answer = slowly
+    # Eight that wait there would take .4 s, and each may take .3 s: the time allowed grows with the answers.
+    asked = engine(server, max_concurrency=at_a_time, timeout_s=0.3)
+    responses = list(asked.generate(request(f"r{n}") for n in range(24)))
+    assert [response.error for response in responses] == [None] * 24
+    assert sum(server.asked.values()) == 24
+
+
+def test_after_a_late_answer_fewer_are_sent_at_a_time(server: Server) -> None:
+    server.faults = {f"r{n}": ["slow"] for n in (20, 21, 22, 23)}
+    asked = engine(server, max_concurrency=4)
+    (waiting,) = asked._servers.connect()
+    list(asked.generate(request(f"r{n}") for n in range(20)))
+    assert waiting.room == 4
+    late = list(asked.generate(request(f"r{n}") for n in range(20, 24)))
+    assert all(response.error and "no answer in 1 s; not sent again" in response.error for response in late)
+    assert waiting.room == 2
+
+
+def test_several_servers_share_the_work_and_the_one_that_is_down_gets_none(server: Server) -> None:
+    def slowly(body: dict[str, Any]) -> dict[str, Any]:
+        time.sleep(0.02)
+        return {"content": ANSWER}
+
+    other, down = Server(), "http://127.0.0.1:9/v1"
+    server.answer = other.answer = slowly
+    try:
+        asked = engine(server, base_url=[server.url, other.url, down], max_retries=3)
+        with pytest.raises(RequestError, match=r"no server answers at http://127\.0\.0\.1:9/v1"):
+            asked.check([])
+        responses = list(asked.generate(request(f"r{n}") for n in range(60)))
+        assert [response.text for response in responses] == [ANSWER] * 60
+        assert min(sum(one.asked.values()) for one in (server, other)) >= 15
+        assert asked.usage["requests"] == 60 and asked.usage["retries"] <= 2
+    finally:
+        other.http.shutdown()
+        other.http.server_close()
 
 
 def test_the_request_arrives_as_made(server: Server, clip: bytes) -> None:
@@ -200,6 +264,27 @@ def test_other_dialects(server: Server) -> None:
     (body,) = server.bodies
     assert body["max_completion_tokens"] == 512 and "max_tokens" not in body and "seed" not in body
     assert body["response_format"] == {"type": "json_object"}
+
+
+@pytest.mark.parametrize(
+    ("owner", "neutral"),
+    [
+        ("vllm", {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}),
+        ("llamacpp", {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0}),
+        ("somebody", {}),
+    ],
+)
+def test_what_a_server_would_fill_in_is_sent_as_a_value_that_asks_for_nothing(
+    server: Server, owner: str, neutral: dict[str, float]
+) -> None:
+    server.owner = owner
+    names = {"top_k", "min_p", "repetition_penalty", "repeat_penalty"}
+    with engine(server) as asked, engine(server, extra_body={"min_p": 0.1}) as other:
+        list(asked.generate([request("plain")]))
+        list(other.generate([request("own", sampling=Sampling(top_k=7))]))
+    plain, own = ({name: body[name] for name in names & body.keys()} for body in server.bodies)
+    assert plain == neutral
+    assert own == {**neutral, "top_k": 7, "min_p": 0.1}
 
 
 def test_a_server_that_reads_audio_url_gets_the_same_clip_there(server: Server, clip: bytes) -> None:
@@ -310,7 +395,14 @@ def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Pa
     server.completion = lambda body: original(body) | {"model": "m-mini"}  # type: ignore[method-assign]
     _, out, _ = equivox(*run_of(server, tmp_path / "run"))
     assert "the server answered as m-mini" in out
+    assert "m-mini answered, not the model that was asked" in out
     assert read_manifest(tmp_path / "run")["served_as"] == ["m-mini"]
+    (compared,) = open_comparison([tmp_path / "run"]).runs
+    assert compared.model == "endpoint:m, answered by m-mini"
+    (row, *_) = board_rows([tmp_path / "run"], below=tmp_path)
+    assert row.model == compared.model
+    page = build_report([tmp_path / "run"])
+    assert "answered by m-mini" in page
 
 
 def run_of(

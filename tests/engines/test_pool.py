@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +26,7 @@ from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import MediaPart
 from equivox.engines import Workers, cluster, engine_from_args, open_engine
 from equivox.engines import pool as pool_module
+from equivox.engines.endpoint import EndpointEngine
 from equivox.engines.pool import PoolEngine, with_media
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
@@ -222,23 +222,6 @@ def test_a_medium_that_the_driver_cannot_read_fails_at_the_worker() -> None:
         sent.media[0].load()
 
 
-@pytest.mark.long
-def test_clients_of_one_server_count_what_they_used_together(connected: None, chat_server: Callable[..., str]) -> None:
-    address = f"http://{chat_server(lambda body: (200, 'An answer.'))}/v1"
-    pool = engine_from_args("endpoint", {"model_name": "m", "base_url": address, "max_concurrency": 2}, Workers(2))
-    try:
-        pool.check([request(0)])
-        responses = list(pool.generate(map(request, range(40))))
-        assert [response.error for response in responses if response.error is not None] == []
-        assert Counter(response.key for response in responses) == Counter(f"key{number}" for number in range(40))
-        assert pool.usage["requests"] == 40
-        tokens = sum(response.completion_tokens or 0 for response in responses)
-        assert pool.usage["completion_tokens"] == tokens
-        assert pool.served_as == {"m"}
-    finally:
-        pool.close()
-
-
 @pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(4, marks=pytest.mark.long)])
 def test_the_scores_are_those_of_one_worker(connected: None, tmp_path: Path, count: int) -> None:
     def scores(folder: Path, workers: Workers) -> str:
@@ -260,6 +243,11 @@ def test_data_parallel_size_means_workers(monkeypatch: pytest.MonkeyPatch) -> No
     assert not isinstance(open_engine("simulated:oracle", [], Workers(1)), PoolEngine)
 
 
+def test_a_server_is_asked_by_one_engine_whatever_the_workers() -> None:
+    asked = engine_from_args("endpoint", {"model_name": "m", "base_url": "http://127.0.0.1:9/v1"}, Workers(8))
+    assert isinstance(asked, EndpointEngine)
+
+
 def test_a_cluster_that_is_not_there_is_one_line_and_at_once() -> None:
     with pytest.raises(RequestError, match=r"no Ray cluster that fits answers at `ray-address` 127.0.0.1:9 \("):
         cluster._connect(ray, "127.0.0.1:9", 2)
@@ -270,6 +258,7 @@ import os, signal, sys, tempfile
 from functools import partial
 from pathlib import Path
 from equivox.engines import Workers
+from equivox.engines.endpoint import EndpointEngine
 from equivox.engines.pool import PoolEngine
 import pool_engines as engines
 from made_requests import made_request
@@ -383,6 +372,7 @@ from functools import partial
 from ray.cluster_utils import Cluster
 from equivox.engines import Workers
 from equivox.engines.cluster import end
+from equivox.engines.endpoint import EndpointEngine
 from equivox.engines.pool import PoolEngine
 import pool_engines as engines
 from made_requests import made_request

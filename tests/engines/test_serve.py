@@ -55,7 +55,7 @@ def start() -> Iterator[Start]:
         server.server_close()
 
 
-def request(text: str = "Who speaks?", seconds: float = 0.0, **sampling: Any) -> Request:
+def request(text: str = "Who speaks?", seconds: float = 0.0, key: str = "k", **sampling: Any) -> Request:
     parts: tuple[MediaPart, ...] = ()
     if seconds:
         buffer = io.BytesIO()
@@ -64,7 +64,7 @@ def request(text: str = "Who speaks?", seconds: float = 0.0, **sampling: Any) ->
         data = buffer.getvalue()
         parts = (MediaPart(kind="audio", sha256=media.sha256(data), name="clip.wav", load=lambda: data),)
     return Request(
-        key="k",
+        key=key,
         task="t",
         sample_id="s",
         repeat=0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,8 @@ def test_any_answer_of_a_server_is_a_response(
     def answer(asked: httpx.Request) -> httpx.Response:
         return httpx.Response(status, content=body, headers={"content-type": kind})
 
-    engine._client = openai.OpenAI(
-        base_url="http://server.test/v1", api_key="none", max_retries=0,
-        http_client=httpx.Client(transport=httpx.MockTransport(answer)),
-    )  # fmt: skip
+    client = partial(openai.OpenAI, http_client=httpx.Client(transport=httpx.MockTransport(answer)))
+    monkeypatch.setattr("openai.OpenAI", client)
     responses = list(engine.generate([request(0), request(1)]))
     assert sorted(response.key for response in responses) == ["key0", "key1"]
     folder: Path = tmp_path_factory.mktemp("store")

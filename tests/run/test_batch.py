@@ -33,10 +33,13 @@ def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
     hours = {m.model: m.gpu_hours for m in counted["open_ended"]}
     assert hours["qwen2-audio-7b-instruct"] == pytest.approx(per_model * 300 / 2500 / 3600)
     assert hours["gemini-2.5-flash"] == 0
+    # Its server answers eight at a time, each at 40 tokens a second.
+    assert hours["desta2.5-audio-llama-3.1-8b"] == pytest.approx(per_model * 300 / 320 / 3600)
     code, out, _ = equivox("reproduce", "configs/runs/vibe.yaml", "--dry-run")
     assert code == 1 and "missing" in out
     assert f"{11 * (per_model + choices):,}" in out
     assert "7,442 samples as published" in out
+    assert "gemini-2.5-flash: from 2026-12-01 on the provider lets gemini-3.5-flash-lite answer" in out
 
 
 def test_items_are_counted_where_the_data_are_there() -> None:

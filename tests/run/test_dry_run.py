@@ -110,6 +110,22 @@ def test_hours_on_the_clock_are_gpu_hours_over_the_workers() -> None:
     assert (bought.engine, bought.gpu_hours, bought.hours) == ("endpoint", 0, 0)
 
 
+def test_servers_of_ones_own_take_gpu_hours() -> None:
+    # 40 tokens a second for each answer at a time: 90,000 answers of 300 tokens, one after the other, take 187.5 hours.
+    local = "endpoint:model_name=m,base_url=http://127.0.0.1:8004/v1"
+    alone = target_effort(f"{local},max_concurrency=1", 90_000, workers=8)
+    assert (alone.gpu_hours, alone.hours) == pytest.approx((187.5, 187.5))
+    batched = target_effort(f"{local},max_concurrency=32", 90_000)
+    assert batched.hours == pytest.approx(187.5 / 32)
+    many = target_effort(f"{local},max_concurrency=512", 90_000)
+    assert many.hours == pytest.approx(3)  # no more than the 2,500 a second of a GPU
+    two = "endpoint:model_name=m,base_url=[http://127.0.0.1:1/v1,http://localhost:2/v1],max_concurrency=1"
+    shared = target_effort(two, 90_000)
+    assert (shared.gpu_hours, shared.hours) == pytest.approx((187.5, 187.5 / 2))
+    for bought in ("base_url=https://api.example.org/v1", "base_url=http://127.0.0.1:1/v1,prompt_price=1"):
+        assert target_effort(f"endpoint:model_name=m,{bought}", 90_000).gpu_hours == 0
+
+
 def test_a_measured_speed_is_that_of_one_worker(tmp_path: Path) -> None:
     # 100 answers of 100 tokens in 10 seconds from 4 workers: 250 tokens a second each.
     add_speed(tmp_path, Speed(responses=100, tokens=10_000, seconds=10.0, worker_seconds=40.0))

@@ -251,14 +251,19 @@ def test_what_is_missing_is_one_list(
     model.write_text(json.dumps({"engine": "endpoint", "model_parameters": arguments}))
     far = tmp_path / "far.yaml"
     arguments = {"model_name": "m", "base_url": "http://far.invalid/v1", "api_key_env": "SOME_KEY", "timeout_s": 1}
-    far.write_text(json.dumps({"engine": "endpoint", "model_parameters": arguments}))
+    ended = {"date": "2020-01-01", "then": "answers no more", "source": "a page"}
+    far.write_text(json.dumps({"engine": "endpoint", "model_parameters": arguments, "retires": ended}))
+    model_ends = {"date": "2999-01-01", "then": "answers no more", "source": "a page"}
+    model.write_text(json.dumps({**json.loads(model.read_text()), "retires": model_ends}))
     fields = {"models": ["simulated:oracle", str(model), str(far)], "tasks": ["vibe_gender:story", "vibe_accent:story"]}
     file = tmp_path / "mine.yaml"
     file.write_text(json.dumps({**fields, "data": str(tmp_path / "nowhere")}))
     code, out, _ = equivox("reproduce", file, "--dry-run")
     flat = " ".join(out.split())
     assert code == 1
-    assert "5 missing" in flat
+    assert "6 missing" in flat
+    assert "far.yaml: from 2020-01-01 on the provider answers no more (a page)" in flat
+    assert "2999-01-01" not in flat
     assert "data" in flat and "nowhere" in flat
     assert "no server answers at http://127.0.0.1:9/v1" in flat
     assert "SOME_KEY is not set: put the key of far.invalid into it" in flat
@@ -298,7 +303,9 @@ def test_a_paper_in_one_command_ends_in_its_tables(equivox: Cli, tmp_path: Path)
     assert (desta["published"], desta["measured"]) == ("20.17", "") and "no run" in desta["undefined"]
     assert "not the published corpus" in out
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "table_1.csv", "table_1.tex", "table_2.csv", "table_2.tex",
+        "figure_3.csv",
+            "figure_3.svg",
+            "table_1.csv", "table_1.tex", "table_2.csv", "table_2.tex",
     ]  # fmt: skip
     code, _, err = equivox("reproduce", "demo", "--output", tmp_path / "demo", "--tables", tmp_path / "out")
     assert (code, err.count("\n")) == (2, 1) and "`paper`" in err

@@ -12,7 +12,7 @@ from typing import Any
 from equivox.core.annotation import Value
 from equivox.core.segments import Segment
 from equivox.metrics.genres.annotation import language, splitting
-from equivox.metrics.genres.annotation.language import Character, count_emotion_words, read_passage
+from equivox.metrics.genres.annotation.language import PRONOUNS, Character, count_emotion_words, read_passage
 from equivox.metrics.genres.annotation.parsers import STAND_IN
 from equivox.metrics.genres.annotation.passages import Doc
 from equivox.metrics.genres.annotation.splitting import Split, split_response
@@ -87,7 +87,9 @@ class LanguageReader:
                 continue
             doc = next(docs)
             names, genders = (segment.extra[key].split(SEPARATOR) for key in ("names", "genders"))
-            characters = [Character(name, gender) for name, gender in zip(names, genders, strict=True)]
+            # "they" mostly means both: where one character has no pronoun that tells, pronouns count for neither.
+            told = genders if set(genders) <= set(PRONOUNS) else [""] * len(genders)
+            characters = [Character(name, gender) for name, gender in zip(names, told, strict=True)]
             yield _language_values(doc, characters, lexicon, parser.version())
 
 

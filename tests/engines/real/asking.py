@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,3 +88,40 @@ def text_of(response: Response) -> str:
     assert response.error is None, response.error
     assert response.text is not None
     return response.text
+
+
+START_S = 180
+
+
+@contextmanager
+def vllm_server(folder: str, log: Path, dtype: str = "bfloat16") -> Iterator[str]:
+    """Serve the model in `folder` under the name `tiny` and return the server's address."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = int(listening.getsockname()[1])
+    command = [
+        *(sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", folder),
+        *("--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port), "--dtype", dtype),
+        *("--enforce-eager", "--max-model-len", "2048", "--max-num-batched-tokens", "2048", "--max-num-seqs", "8"),
+        *("--structured-outputs-config", '{"backend": "guidance", "disable_any_whitespace": true}'),
+    ]
+    with log.open("w") as out:
+        server = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ.copy())
+    try:
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
+                break
+            except (urllib.error.URLError, OSError):
+                if server.poll() is not None or time.monotonic() > deadline:
+                    pytest.fail(f"the server did not start:\n{log.read_text()[-3000:]}")
+                time.sleep(0.5)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        server.terminate()
+        try:
+            server.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from asking import answers, audio, image, need_torchvision, request, text_of
+from asking import answers, audio, image, need_torchvision, request, text_of, vllm_server
 
 from equivox import cli
 from equivox.annotate.model import ModelAnnotator
@@ -25,48 +18,15 @@ from equivox.core.task import GREEDY
 from equivox.engines.endpoint import EndpointEngine
 from equivox.tasks.vibe import TASKS
 
-START_S = 180
-
 pytestmark = pytest.mark.long  # a server takes a minute to start
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
 def served(model: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the tiny Qwen2.5-Omni and return the server's address."""
     need_torchvision()
-    port, log = free_port(), tmp_path_factory.mktemp("server") / "log"
-    command = [
-        *(sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model("qwen25omni")),
-        *("--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port), "--dtype", "bfloat16"),
-        *("--enforce-eager", "--max-model-len", "2048", "--max-num-batched-tokens", "2048", "--max-num-seqs", "8"),
-        *("--structured-outputs-config", '{"backend": "guidance", "disable_any_whitespace": true}'),
-    ]
-    with log.open("w") as out:
-        server = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ.copy())
-    try:
-        deadline = time.monotonic() + START_S
-        while True:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
-                break
-            except (urllib.error.URLError, OSError):
-                if server.poll() is not None or time.monotonic() > deadline:
-                    pytest.fail(f"the server did not start:\n{log.read_text()[-3000:]}")
-                time.sleep(0.5)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        server.terminate()
-        try:
-            server.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+    with vllm_server(model("qwen25omni"), tmp_path_factory.mktemp("server") / "log") as address:
+        yield address
 
 
 def endpoint(served: str, **arguments: object) -> EndpointEngine:

@@ -15,6 +15,7 @@ from equivox.core.task import Task
 from equivox.metrics.genres.annotation.scheme import SPLIT
 from equivox.metrics.genres.annotation.tools import Tools
 from equivox.metrics.genres.scorer import score_genres, score_genres_family
+from equivox.metrics.genres.tables import distribution_table
 from equivox.tasks.registry import builtin_tasks
 
 TASK = builtin_tasks()["genres:cs"]
@@ -202,3 +203,37 @@ def test_the_order_of_rows_and_of_characters_changes_nothing() -> None:
 def test_default_tools_are_named_in_the_tables() -> None:
     lines = {line["metric"]: line["tools"] for line in score([row(n) for n in range(6)]).tables["metrics"]}
     assert lines["M3"] == f"parser: {Tools().parser}" and lines["M5"] == "parser: en_core_web_sm, emotions: nrc"
+
+
+def test_figure_6_counts_the_narratives_on_which_two_thirds_agree() -> None:
+    """Four narratives, three evaluators: Jack (a man) twice, Ava twice, nobody three times, and three opinions."""
+    votes = [("Jack", "Jack", "Ava"), ("Ava", "NA", "Ava"), ("NA", "NA", "NA"), ("Jack", "Ava", "NA")]
+    first, second, third = (
+        [row(number, {"narrative": narrative(one[evaluator])}) for number, one in enumerate(votes)]
+        for evaluator in range(3)
+    )
+    found = {
+        (line["group"], line["value"]): (line["n"], line["percent"])
+        for line in distribution_table("genres:cs", first, [second, third])
+        if line["attribute"] == "high status"
+    }
+    thirds = "two thirds of the evaluators"
+    for value in ("male", "female", "neither"):
+        assert found[thirds, value] == (1, pytest.approx(100 / 3))
+    assert found["all narratives", "male"] == (2, 50)
+    # A share of 0 is shown as such, and one evaluator alone has no majority.
+    alone = distribution_table("genres:cs", first[:1])
+    assert [(x["value"], x["n"]) for x in alone if x["attribute"] == "high status"] == [
+        ("male", 1), ("female", 0), ("neither", 0),
+    ]  # fmt: skip
+
+
+def test_an_answer_takes_three_calls_of_an_evaluator() -> None:
+    """Two profiles and the narrative; one that cannot be split is asked about once, and about nothing else."""
+    assert [segment.name for segment in TASK.annotation.most_calls(TASK)] == ["profile/1", "profile/2", "narrative"]
+    single = builtin_tasks()["genres_single:cs"]
+    assert [segment.name for segment in single.annotation.most_calls(single)] == ["profile/1", "narrative"]
+    # The rules decide most choices of Spoken StereoSet: at most one call; a whole answer of VIBE takes one.
+    for name in ("spoken_stereoset:gender", "vibe_gender:story"):
+        task = builtin_tasks()[name]
+        assert len(task.annotation.most_calls(task)) == 1

@@ -1,0 +1,262 @@
+"""The servers of one model: each request goes to one that has room, and what failed in passing is sent again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from equivox.core.errors import RequestError
+from equivox.core.redact import without_credentials
+
+if TYPE_CHECKING:
+    import openai
+
+NEUTRAL: Mapping[str, Mapping[str, float]] = {
+    "vllm": {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
+    "sglang": {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
+    "llamacpp": {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0},
+}
+"""Values that ask for nothing, by the owner that a server names for its models.
+
+These servers fill what a request leaves out from the checkpoint's `generation_config.json` or from defaults of their
+own. All others, which refuse fields that they do not know, are sent none of this.
+"""
+
+_LISTED_S = 10.0
+_LONGEST_PAUSE_S = 60.0
+_TIMES_THE_LONGEST = 4
+"""A server that took long for an answer may take this many times as long for the next."""
+
+
+@dataclass
+class _Server:
+    """One server: what waits there, how much may, and how long its longest answer took."""
+
+    url: str
+    client: openai.OpenAI
+    waiting: int = 0
+    room: int = 1
+    longest_s: float = 0.0
+    rests_until: float = 0.0
+    """A server that could not be reached gets no request before this time, if another can be asked."""
+
+    @cached_property
+    def neutral(self) -> Mapping[str, float]:
+        """The neutral values that this server takes; none of a server that does not list its models."""
+        import openai
+
+        try:
+            owners = {model.owned_by for model in self.client.models.list(timeout=_LISTED_S).data}
+        except (openai.OpenAIError, AttributeError, TypeError, ValueError):
+            return {}
+        return next((NEUTRAL[owner] for owner in owners if owner in NEUTRAL), {})
+
+
+@dataclass
+class Servers:
+    """Servers that answer alike, asked at the addresses `urls`.
+
+    A server gets one request at first, and one more at a time with each answer, up to `max_concurrency`; half as many
+    after an answer that did not come in time. It has `timeout_s` for an answer, or four times as long as its longest
+    one took, so that a server which answers one request after the other is given the time for all that wait there.
+    `requests_per_minute` holds over all servers; 0 is no limit.
+    """
+
+    urls: Sequence[str]
+    key_variable: str
+    max_concurrency: int
+    timeout_s: float
+    max_retries: int
+    requests_per_minute: int = 0
+    retries: int = 0
+    """The requests that were sent again."""
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _next_start: float = 0.0
+    _servers: Sequence[_Server] = ()
+
+    def connect(self) -> Sequence[_Server]:
+        """Return the servers; no request is sent yet. RequestError without the OpenAI client."""
+        with self._changed:
+            if not self._servers:
+                self._servers = [_Server(url, self._client(url)) for url in self.urls]
+            return self._servers
+
+    def _client(self, url: str) -> openai.OpenAI:
+        try:
+            import openai
+        except ModuleNotFoundError:
+            raise RequestError(
+                'endpoints need the OpenAI client; install it with `pip install "equivox[endpoint]"`'
+            ) from None
+        key = os.environ.get(self.key_variable, "none")
+        return openai.OpenAI(base_url=url, api_key=key, timeout=self.timeout_s, max_retries=0)
+
+    def greet(self, body: Mapping[str, Any]) -> None:
+        """Send each server a short request; RequestError, naming the server, if no other would be answered either."""
+        servers = self.connect()
+        import openai
+
+        for server in servers:
+            place = without_credentials(server.url)
+            try:
+                server.client.with_options(max_retries=1).chat.completions.create(**body)
+            except openai.APIConnectionError as error:
+                raise RequestError(
+                    f"no server answers at {place} ({short(error)}); check base_url and that it runs"
+                ) from error
+            except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+                raise RequestError(
+                    f"{place} refuses the key ({short(error)}); set the environment variable {self.key_variable}"
+                ) from error
+            except openai.NotFoundError as error:
+                raise RequestError(
+                    f"{place} does not know the model {body['model']} ({short(error)}); "
+                    "check model_name and base_url (it ends in /v1)"
+                ) from error
+            except openai.OpenAIError:
+                # The server may be overloaded or refuse a one-token answer; the requests will show.
+                continue
+
+    def complete(self, body: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:
+        """Return a server's completion; raise what the last attempt raised.
+
+        Sent again, after a pause: what the server was too busy for, what broke on the way, and an answer that is no
+        completion. Not sent again: an answer that did not come in time, because the server may still be computing it.
+        """
+        for attempt in range(self.max_retries + 1):
+            self._wait_for_turn()
+            try:
+                with self._place() as server:
+                    return _completion(server, body, {**server.neutral, **extra}, self._limit(server))
+            except Exception as error:
+                if attempt == self.max_retries or not _passes(error):
+                    raise
+                pause = _pause(error, attempt)
+            with self._changed:
+                self.retries += 1
+            time.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        for server in self._servers:
+            server.client.close()
+        self._servers = ()
+
+    @contextmanager
+    def _place(self) -> Iterator[_Server]:
+        """Wait for a server that has room, and note what becomes of the request there."""
+        servers = self.connect()
+        with self._changed:
+            while not (free := [server for server in _awake(servers) if server.waiting < server.room]):
+                self._changed.wait()
+            server = min(free, key=lambda one: one.waiting / one.room)
+            server.waiting += 1
+        start, room = time.monotonic(), server.room
+        try:
+            yield server
+            with self._changed:
+                server.longest_s = max(server.longest_s, time.monotonic() - start)
+                server.room = min(self.max_concurrency, server.room + 1)
+        except Exception as error:
+            with self._changed:
+                if _timed_out(error):
+                    server.room = max(1, min(server.room, room // 2))
+                elif _unreached(error):
+                    server.rests_until = time.monotonic() + _LONGEST_PAUSE_S
+            raise
+        finally:
+            with self._changed:
+                server.waiting -= 1
+                self._changed.notify_all()
+
+    def _limit(self, server: _Server) -> float:
+        return max(self.timeout_s, _TIMES_THE_LONGEST * server.longest_s)
+
+    def _wait_for_turn(self) -> None:
+        if not self.requests_per_minute:
+            return
+        with self._changed:
+            start = max(self._next_start, time.monotonic())
+            self._next_start = start + 60 / self.requests_per_minute
+        time.sleep(max(0.0, start - time.monotonic()))
+
+
+def _awake(servers: Sequence[_Server]) -> Sequence[_Server]:
+    """Return the servers that do not rest; all of them if they all do."""
+    now = time.monotonic()
+    return [server for server in servers if server.rests_until <= now] or servers
+
+
+class NotACompletion(ValueError):
+    """The body of an answer is no completion."""
+
+
+def _completion(server: _Server, body: Mapping[str, Any], extra: Mapping[str, Any], limit_s: float) -> Any:
+    try:
+        completion = server.client.chat.completions.create(**body, extra_body=extra or None, timeout=limit_s)
+        if completion.choices:
+            return completion
+    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
+        raise NotACompletion(f"the server's answer is not a completion ({short(error)})") from error
+    except Exception as error:
+        if _timed_out(error):
+            raise TimeoutError(
+                f"no answer in {limit_s:.4g} s; not sent again, because the server may still be computing it "
+                "(raise timeout_s, or lower max_concurrency)"
+            ) from error
+        raise
+    raise NotACompletion("the server's answer has no choices")
+
+
+def _timed_out(error: BaseException | None) -> bool:
+    """Return whether a server took the request and did not answer in time."""
+    # The client's own error does not say whether it was the connection or the answer that took too long; what caused
+    # it does, by a class of the HTTP library, which is httpx or httpx2.
+    while error is not None and type(error).__name__ != "ReadTimeout":
+        error = error.__cause__
+    return error is not None
+
+
+def _unreached(error: BaseException) -> bool:
+    import openai
+
+    return isinstance(error, openai.APIConnectionError) and not _timed_out(error)
+
+
+def _passes(error: BaseException) -> bool:
+    """Return whether the same request may be answered if it is sent again."""
+    import openai
+
+    if isinstance(error, openai.APIStatusError):
+        busy = error.status_code in (408, 409, 429) or error.status_code >= 500
+        return busy and error.code != "insufficient_quota"
+    return isinstance(error, NotACompletion) or _unreached(error)
+
+
+def _pause(error: BaseException, attempt: int) -> float:
+    """Return the seconds before a request is sent again: as the server asks for, or .5, 1, 2 … up to 8, scattered."""
+    asked = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
+    try:
+        seconds = float(asked)
+    except ValueError:  # none, or a date
+        seconds = 0.0
+    if 0 < seconds <= _LONGEST_PAUSE_S:
+        return seconds
+    return min(0.5 * 2.0**attempt, 8.0) * random.uniform(0.75, 1.0)
+
+
+def short(error: BaseException, longest: int = 200) -> str:
+    """Return an error as one short line: its type and its first words, without credentials."""
+    from equivox.core.redact import cleaned
+
+    text = cleaned(" ".join(str(error).split()))
+    return f"{type(error).__name__}: {text[:longest]}" if text else type(error).__name__
