@@ -29,9 +29,6 @@ FACTS_FILE = "facts.json"
 """An optional file in a source folder; its facts replace those of the published corpus."""
 
 
-ADULT = 18
-"""The age from which people are used in corpora with children: VIBE asks for romantic appeal and for employment."""
-
 Role = Literal["demographic", "stratum", "other"]
 
 

@@ -24,7 +24,7 @@ Formulas are in docs/statistics.md; how well levels and intervals hold is measur
 from equivox.statistics.agreement import Agreement, krippendorff_alpha
 from equivox.statistics.attainable import LeastP, least_p, least_p_over_clusters
 from equivox.statistics.bounds import Bounds, ntvd_bounds, share_bounds
-from equivox.statistics.comparison import ShiftComparison, compare_joint_shift, compare_shift
+from equivox.statistics.comparison import ShiftComparison, compare_joint_shift
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
 from equivox.statistics.distance import attainable_shift, ntvd
@@ -81,7 +81,6 @@ __all__ = [
     "cluster_correlation",
     "cluster_share",
     "compare_joint_shift",
-    "compare_shift",
     "compare_totals",
     "corrected_shift",
     "correlations",
