@@ -137,12 +137,17 @@ class PublishedTable(BaseModel):
 
 
 class PublishedPaper(BaseModel):
-    """The tables of a paper; `annotator` read its responses, unless a cell names another one."""
+    """The tables of a paper; `annotator` read its responses, unless a cell names another one.
+
+    `stand_ins` names, by family, the one that stands for it in a run without the tools of the paper; a table that it
+    fills says so.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: str
     annotator: str = ""
+    stand_ins: dict[str, str] = {}
     tables: list[PublishedTable] = Field(min_length=1)
 
 

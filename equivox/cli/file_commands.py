@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equivox.cli.options import QuietOption, RayAddressOption, TrustOption, data_option, names_in, output_option
+from equivox.cli.options import (
+    QuietOption,
+    RayAddressOption,
+    ScoringOption,
+    TrustOption,
+    data_option,
+    names_in,
+    output_option,
+)
 from equivox.core.errors import RequestError
 
 if TYPE_CHECKING:
@@ -33,6 +41,7 @@ def reproduce(
     annotator: Annotated[
         str | None, typer.Option(help="Annotate with this one, or these, instead of the file's annotators.")
     ] = None,
+    scoring: ScoringOption = None,
     tables: Annotated[
         Path | None, typer.Option(help="Write the paper's tables there, with the published figures beside yours.")
     ] = None,
@@ -52,7 +61,7 @@ def reproduce(
     from equivox.run.run_files import open_run_file, settings_of, split_models
     from equivox.tasks.registry import resolve_tasks
 
-    opened = open_run_file(file, data=data, limit=limit, annotators=names_in(annotator or "") or None)
+    opened = open_run_file(file, data=data, limit=limit, annotators=names_in(annotator or "") or None, scoring=scoring)
     settings = [
         replace(setting, trust_remote_code=trust_remote_code)
         for setting in settings_of(opened, resolve_tasks, models=split_models(models or ""), tasks=tasks)

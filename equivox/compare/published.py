@@ -120,7 +120,7 @@ def reproduced(paper: str, runs: Sequence[TableRun]) -> list[ReproducedTable]:
     an unknown paper, and if two of the runs have the same task of the same model.
     """
     declared = published_paper(paper)
-    opened = [StoredRun.of(run) for run in runs]
+    opened = [StoredRun.of(run, declared.stand_ins) for run in runs]
     return [_Filling(declared, table, opened).table() for table in declared.tables]
 
 

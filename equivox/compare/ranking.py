@@ -19,6 +19,7 @@ from equivox.compare.pairs import (
     refusal,
     tasks_of,
 )
+from equivox.compare.parity import Parity, parities
 from equivox.compare.runs import Comparison
 from equivox.core.metric import CohortMember, CohortScore
 from equivox.core.scores import NAN, Score
@@ -28,12 +29,13 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Judged:
-    """The results of a comparison: tests between runs, ranks, cohort-relative scores, tests between conditions."""
+    """The results of a comparison: tests between runs and conditions, ranks, cohort-relative scores, parities."""
 
     tests: Sequence[PairedTest]
     ranks: Sequence[Rank]
     cohorts: Sequence[CohortScore]
     conditions: Sequence[ConditionTest] = ()
+    parities: Sequence[Parity] = ()
 
 
 def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
@@ -43,7 +45,8 @@ def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
     if len(comparison.runs) < 2:
         return Judged((), (), (), conditions)
     tests = paired_tests(opened, n_resamples=n_resamples)
-    return Judged(tests, rank_all(comparison, tests), cohort_scores(opened, n_resamples=n_resamples), conditions)
+    cohorts = cohort_scores(opened, n_resamples=n_resamples)
+    return Judged(tests, rank_all(comparison, tests), cohorts, conditions, parities(comparison))
 
 
 def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[CohortScore]:
@@ -238,4 +241,5 @@ def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
     conditions = [{"model": model, **vars(test), "parts": " ".join(test.parts)} for model, test in judged.conditions]
     renamed = {"model_a": "condition_a", "model_b": "condition_b"}
     conditions = [{renamed.get(name, name): value for name, value in row.items()} for row in conditions]
-    return {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions}
+    parity = [vars(found) for found in judged.parities]
+    return {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions, "parity": parity}

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from equivox.annotate import evaluation_of
+from equivox.annotate import RULES, evaluation_of
 from equivox.compare.runs import run_metrics
 from equivox.configs.published import Source
 from equivox.core.errors import EquivoxError, RequestError
@@ -127,18 +127,22 @@ def _pooled_p(numbers: Sequence[Number]) -> float:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run, opened. `undefined` says why it cannot be read; None if it can."""
+    """A run, opened. `undefined` says why it cannot be read; None if it can.
+
+    `families` names, by family of the paper, the one that stands for it in runs without the paper's tools.
+    """
 
     run: TableRun
     manifest: Mapping[str, Any]
     undefined: str | None = None
+    families: Mapping[str, str] = field(default_factory=dict)
     _read: dict[str, list[Score]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, run: TableRun) -> StoredRun:
+    def of(cls, run: TableRun, families: Mapping[str, str]) -> StoredRun:
         """Return a run with its manifest, or with the reason why it has none."""
         try:
-            return cls(run, read_manifest(run.folder))
+            return cls(run, read_manifest(run.folder), families=families)
         except RequestError as error:
             # The folder's name, not its place: tables are published.
             return cls(run, {}, str(error).replace(str(run.folder), run.folder.name))
@@ -178,7 +182,13 @@ class StoredRun:
         A run that names no setting fits every one, as does every run where the cell names none.
         """
         of_setting = not source.setting or self.setting in {source.setting, ""}
-        return of_setting and self.is_of(source.model) and source.task_name in self._asked
+        return of_setting and self.is_of(source.model) and self.named(source.task_name) in self._asked
+
+    def named(self, task: str) -> str:
+        """Return the name under which the run has a task of the paper: its own, or that of what stands for it."""
+        family = family_of(task)
+        stands = self.families.get(family, family) + task.removeprefix(family)
+        return stands if task not in self._asked and stands in self._asked else task
 
     @cached_property
     def _asked(self) -> frozenset[str]:
@@ -191,7 +201,7 @@ class StoredRun:
 
     def metric(self, task: str) -> Metric | None:
         """Return the metric of a task or a family; None if the run has none or its tasks cannot be read."""
-        return self._metrics.get(family_of(task))
+        return self._metrics.get(family_of(self.named(task)))
 
     def stand_ins(self, task: str, annotators: Sequence[str]) -> list[str]:
         """Return a line if stand-ins for the published tools annotated the responses, else nothing."""
@@ -199,19 +209,26 @@ class StoredRun:
         if metric is None or metric.cohort is None:
             return []
         begins = metric.cohort.stand_ins
-        notes = [note for name in annotators for s in self._scores(name) if s.task == task for note in s.notes]
+        notes = [
+            note for name in annotators for s in self._scores(name) if s.task == self.named(task) for note in s.notes
+        ]
         return [f"{begins}, comparable with nothing else"] * any(note.startswith(begins) for note in notes)
 
     def annotators(self, evaluator: str) -> list[str]:
-        """Return the stored annotators that are averaged for an evaluator; without a name, for the run's own one."""
-        name = evaluator or evaluation_of(str(self.manifest["command"]["annotator"]))[0]
+        """Return the stored annotators that are averaged for an evaluator; without a name, for the run's own one.
+
+        In a run that `rules` annotated they stand for every evaluator.
+        """
+        own = evaluation_of(str(self.manifest["command"]["annotator"]))[0]
+        name = own if own == RULES else evaluator or own
         return list(self.run.annotators.get(name, ())) or evaluations_of(self.folder, name)
 
     def number(self, source: Source, annotator: str) -> Number:
         """Return the number of a cell as one annotator's annotations give it."""
         if not scores_path(self.folder, annotator).is_file():
             return Number(undefined=f"no scores by {annotator}: `equivox annotate`, then `equivox score`")
-        found = self._entry(source, annotator) if source.table else _score(source, self._scores(annotator))
+        task = self.named(source.task_name)
+        found = self._entry(source, task, annotator) if source.table else _score(source, task, self._scores(annotator))
         if found.undefined is None and not math.isfinite(found.measured):
             return Number(undefined="the stored number is not a number")
         return found
@@ -221,10 +238,10 @@ class StoredRun:
             self._read[annotator] = read_scores(self.folder, annotator)
         return self._read[annotator]
 
-    def _entry(self, source: Source, annotator: str) -> Number:
-        """Return an entry of a stored table."""
-        what = f"the table {source.table} of {source.task_name}"
-        records = read_records(self.folder, source.task_name, source.table, annotator)
+    def _entry(self, source: Source, task: str, annotator: str) -> Number:
+        """Return an entry of a stored table of a task."""
+        what = f"the table {source.table} of {task}"
+        records = read_records(self.folder, task, source.table, annotator)
         if records is None:
             return Number(undefined=f"the run has no {what.removeprefix('the ')}")
         rows = [row for row in records if all(row.get(name) == value for name, value in source.where.items())]
@@ -241,6 +258,7 @@ class StoredRun:
     def departures(self, tasks: Collection[str]) -> list[str]:
         """Return in what the samples of the run are not those of the paper, for the run's tasks among `tasks`."""
         found = []
+        tasks = {self.named(task) for task in tasks}
         if (limit := self.manifest["identity"]["limit"]) is not None:
             found.append(f"{limit} samples a task (`--limit {limit}`)")
         try:
@@ -316,13 +334,13 @@ def _loaded(model: str) -> str:
     return "" if isinstance(arguments, str) else str(arguments.get("model_name", arguments.get("model", "")))
 
 
-def _score(source: Source, scores: Sequence[Score]) -> Number:
+def _score(source: Source, task: str, scores: Sequence[Score]) -> Number:
     """Return the score of a whole task or family with its evidence."""
-    own = {s.subset: s for s in scores if (s.task, s.name, s.attribute) == (source.task_name, source.score, None)}
+    own = {s.subset: s for s in scores if (s.task, s.name, s.attribute) == (task, source.score, None)}
     score = own.get(source.subset)
     if score is None:
         arithmetic = f" ({source.subset})" if source.subset else ""
-        return Number(undefined=f"the run has no {source.score} of {source.task_name}{arithmetic}")
+        return Number(undefined=f"the run has no {source.score} of {task}{arithmetic}")
     if score.undefined is not None:
         return Number(undefined=score.undefined)
     # A number by the paper's arithmetic has no test of its own: that of the score beside it speaks for both.

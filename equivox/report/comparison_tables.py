@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from equivox.compare.cohorts import PublishedTotals
 from equivox.compare.conditions import ConditionTest
 from equivox.compare.pairs import PairedTest, untested_measures
+from equivox.compare.parity import Parity
 from equivox.compare.ranking import Judged, Rank, missing_cohorts
 from equivox.compare.runs import Comparison, TaskCorrelation, task_correlations, top_movers
 from equivox.core.metric import CohortScore, Metric, Overlap
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, NAN
-from equivox.report.numbers import DASH, p_value, score_interval, score_value, stars
+from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table, as_latex
 from equivox.report.verdicts import listed
@@ -78,7 +79,28 @@ def verdict_tables(comparison: Comparison, judged: Judged) -> list[list[Table]]:
     if not cohorts:
         missing = [f"{DASH} {reason}" for reason in missing_cohorts(comparison)]
         cohorts.append(Table(columns=(), align="", rows=(), remarks=missing))
-    return [condition_tables(judged.conditions), tests, rank_tables(judged.ranks), cohorts]
+    conditions = condition_tables(judged.conditions)
+    return [conditions, parity_tables(judged.parities), tests, rank_tables(judged.ranks), cohorts]
+
+
+def parity_tables(found: Sequence[Parity]) -> list[Table]:
+    """Return the table of runs of one model on two engines: how many of their answers are the same, word for word."""
+    if not found:
+        return []
+    table = Table(
+        caption="One model on two engines",
+        columns=("model", "a", "b", "answered by both", "same words", "share"),
+        align="lllrrr",
+        rows=[
+            [one.model, one.a, one.b, f"{one.asked:,}", f"{one.same:,}", share(one.same, one.asked)] for one in found
+        ],
+        notes=[
+            "share: of the requests that both answered, those with the same answer, word for word; the pairs of models "
+            "below have the distance of the scores with its interval. Sampled answers differ where seeds mean other "
+            "words; greedy ones do where engines round otherwise"
+        ],
+    )
+    return [table]
 
 
 def latex_tables(comparison: Comparison, judged: Judged) -> dict[str, str]:

@@ -24,6 +24,7 @@ from equivox.run.cost import LOCAL, server_hosts
 from equivox.run.pipeline import check_output, refuse_patches
 from equivox.run.plan import make_plan
 from equivox.run.run_files import Setting
+from equivox.run.spec import scoring_of
 
 FIRST_SAMPLES = 4
 """The number of samples whose requests are shown to an engine; those of one task are alike."""
@@ -59,12 +60,13 @@ def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
                 corpora[task.data.corpus] = corpora.get(task.data.corpus) or open_corpus(task.data, setting.file.data)
             for why in task.annotation.missing_tools():
                 note("word lists and tools", why, task.name)
-        if setting.file.merge == "embedding":
+        options = scoring_of(setting.file.scoring)
+        if options.merge == "embedding":
             with _noting(note, "word lists and tools", "merging by meaning"):
-                load_encoder(setting.file.encoder)
+                load_encoder(options.encoder)
         ready = [task for task in setting.varied if task.data.corpus in corpora]
         for model in setting.file.models:
-            with _noting(note, "models", model):
+            with _noting(note, "models", model, _serving(model)):
                 _check_model(model, setting, ready, corpora)
             for why in _retired(model):
                 note("models", why, model)
@@ -143,10 +145,16 @@ def gpu_memory_gb() -> float | None:
         return None
 
 
+def _serving(model: str) -> str:
+    """Return how `model` is served, as its file says; empty for a model that no server of one's own answers."""
+    declared = model_file(model)
+    return "" if declared is None or not declared.serve else f"; serve it: {' '.join(declared.serve.split())}"
+
+
 @contextmanager
-def _noting(note: Callable[[str, str, str], None], kind: str, who: str) -> Iterator[None]:
-    """Note an error as something that is missing."""
+def _noting(note: Callable[[str, str, str], None], kind: str, who: str, hint: str = "") -> Iterator[None]:
+    """Note an error as something that is missing; `hint` says what helps."""
     try:
         yield
     except EquivoxError as error:
-        note(kind, str(error), who)
+        note(kind, f"{error}{hint}", who)

@@ -13,9 +13,9 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from equivox.annotate import RULES
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
-from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, scoring_options
 from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, DECLARED
+from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_names, schemes
 from equivox.run.spec import RunSpec
 
@@ -64,6 +64,7 @@ class _SettingFields(BaseModel):
     seed: int | None = None
     compare: Joined | None = None
     sampling: str | None = None
+    scoring: str | None = None
     estimate: EstimateFields | None = None
 
 
@@ -71,8 +72,9 @@ class RunFile(BaseModel):
     """The fields of a run file; unknown fields are refused.
 
     `annotators` all read the responses, each with scores of its own; the first one's are the run's. With `evaluations`
-    above 1, each reads every response that many times. `paper` names the published tables that the runs fill.
-    `workers` is how many engines answer at a time.
+    above 1, each reads every response that many times. `scoring` has the words of `--scoring`. `paper` names the
+    published tables that the runs fill. `workers` is how many engines answer at a time. The fields of `sample` replace
+    all others where the data are the embedded sample: what needs no download stands there.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -87,13 +89,12 @@ class RunFile(BaseModel):
     seed: int = 0
     compare: Joined | None = None
     sampling: str = AS_DECLARED
-    merge: str = "lemma"
-    encoder: str = DEFAULT_ENCODER
-    merge_threshold: float = DEFAULT_MERGE_THRESHOLD
+    scoring: str | None = None
     estimate: EstimateFields = EstimateFields()
     paper: str | None = None
     workers: int = Field(default=1, ge=1)
     settings: dict[str, _SettingFields] = {}
+    sample: _SettingFields = _SettingFields()
 
 
 _LONGEST_NAME = 80
@@ -127,7 +128,7 @@ class Setting:
             output / self.name / folder_name(model),
             annotator=first if file.evaluations == 1 else f"{first}@1",
             trust_remote_code=self.trust_remote_code,
-            options=scoring_options(merge=file.merge, encoder=file.encoder, merge_threshold=file.merge_threshold),
+            options=file.scoring,
             **{name: getattr(file, name) for name in ("data", "limit", "seed", "compare", "conditions", "sampling")},
         )
 
@@ -139,9 +140,14 @@ class Setting:
 
 
 def open_run_file(
-    name: str, *, data: str | None = None, limit: int | None = None, annotators: Sequence[str] | None = None
+    name: str,
+    *,
+    data: str | None = None,
+    limit: int | None = None,
+    annotators: Sequence[str] | None = None,
+    scoring: str | None = None,
 ) -> RunFile:
-    """Return the run file `name`, packaged or a YAML file; `data`, `limit` and `annotators` replace its fields.
+    """Return the run file `name`, packaged or a YAML file; what else is given replaces its fields.
 
     Annotators that replace those of the file read each response once.
     """
@@ -151,7 +157,9 @@ def open_run_file(
             f"unknown run file {name!r}{nearest(name, packaged)}; known: {', '.join(packaged)}, or a file"
         )
     declared = read_config_file(RunFile, name, "runs")
-    given: dict[str, Any] = {key: value for key, value in {"data": data, "limit": limit}.items() if value is not None}
+    given = _stated(declared.sample) if (data or declared.data) == SAMPLE else {}
+    named = {"data": data, "limit": limit, "scoring": scoring}
+    given |= {key: value for key, value in named.items() if value is not None}
     if annotators:
         given |= {"annotators": list(annotators), "evaluations": 1}
     settings = {own: fields.model_copy(update=given) for own, fields in declared.settings.items()}
@@ -188,8 +196,11 @@ def settings_of(
 
 
 def _of_setting(file: RunFile, fields: _SettingFields) -> RunFile:
-    given = {name: value for name in type(fields).model_fields if (value := getattr(fields, name)) is not None}
-    return file.model_copy(update={**given, "settings": {}})
+    return file.model_copy(update={**_stated(fields), "settings": {}})
+
+
+def _stated(fields: _SettingFields) -> dict[str, Any]:
+    return {name: value for name in type(fields).model_fields if (value := getattr(fields, name)) is not None}
 
 
 def _named(parts: Sequence[tuple[str, RunFile]]) -> str:

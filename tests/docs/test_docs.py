@@ -56,7 +56,9 @@ def can_run(words: list[str]) -> bool:
     runs = [word for word in words[1:] if re.match(r"(runs|hub)/", word) and not _is_output(words, word)]
     if words[0] == "run":
         return words[1].startswith("simulated:") and "sample" in words
-    if words[0] in {"vllm", "annotate", "audit", "reproduce"}:
+    if words[0] == "reproduce":
+        return "sample" in words and "simulated:biased" in words
+    if words[0] in {"vllm", "annotate", "audit"}:
         return False
     if words[0] == "data":
         return words[1] == "list" or (words[1] == "push" and ("sample" in words or bool(runs)) and _are_here(runs))
