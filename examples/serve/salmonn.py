@@ -16,7 +16,7 @@ import os
 import sys
 from typing import Any
 
-SETTINGS = ("max_tokens", "temperature", "top_p", "seed")
+SETTINGS = ("max_tokens", "temperature", "top_p", "top_k", "seed")
 HEARD_S = 30.0
 
 model: Any = None
@@ -45,8 +45,6 @@ def load() -> None:
     model = SALMONN.from_config(settings)
     model.to("cuda")
     model.eval()
-    # The library's own value of 50 would cut off words that the task lets through; SALMONN passes none.
-    model.llama_model.generation_config.top_k = 0
     template, prepare = settings.prompt_template, prepare_one_sample
     features = WhisperFeatureExtractor.from_pretrained(settings.whisper_path)
 
@@ -57,6 +55,8 @@ def answer(text: str, audio: Any | None, sampling: dict[str, Any]) -> str:
 
     torch.manual_seed(sampling.get("seed", 0))
     temperature = sampling.get("temperature", 0.0)
+    # SALMONN's own `generate` passes no top_k, so that the library's value of 50 would hold.
+    model.llama_model.generation_config.top_k = sampling.get("top_k", 0)
     decoding = {
         "do_sample": temperature > 0,
         "temperature": temperature or 1.0,

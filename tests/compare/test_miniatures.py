@@ -25,7 +25,10 @@ def test_a_paper_in_miniature(paper: str, equivox: Cli, tmp_path: Path) -> None:
     assert "was not run" not in out and "downloaded" not in out
     folders = sorted(path.parent for path in (tmp_path / "runs").rglob("scores.json") if path.parent.name == "biased")
     settings = [folder.parent.name if folder.parents[1] == tmp_path / "runs" else "" for folder in folders]
-    runs = [TableRun(folder, "simulated:biased", setting) for folder, setting in zip(folders, settings, strict=True)]
+    runs = [
+        TableRun(folder, "simulated:biased", setting, {"rules": ["rules"]})
+        for folder, setting in zip(folders, settings, strict=True)
+    ]
     for table in reproduced(paper, runs):
         if table.name == "figure_6":  # two thirds of the evaluators cannot agree where there is one
             continue

@@ -126,9 +126,21 @@ def test_the_correlations_of_vibe_follow_from_its_table(printed: Callable[[str],
 @pytest.mark.paper
 def test_spoken_stereoset_as_printed(printed: Callable[[str], list[dict[str, str]]]) -> None:
     rows = printed("spoken_stereoset/table3_counts.csv")
-    expected = {(r["domain"], r["model"], name): float(r[name]) for r in rows for name in ("slifs", "slms", "slbs")}
+    expected: dict[tuple[str, str, str], float | None] = {
+        (r["domain"], r["model"], name): float(r[name]) for r in rows for name in ("slifs", "slms", "slbs")
+    }
+    baselines = {
+        "Oracle baseline": (100, 100, 50),
+        "Biased baseline": (None, None, 100),
+        "Random baseline": (None, 66.67, 50),
+    }
+    for domain in ("gender", "age"):
+        for row, own in baselines.items():
+            expected |= {
+                (domain, row, name): number for name, number in zip(("slifs", "slms", "slbs"), own, strict=True)
+            }
     assert numbers("spoken_stereoset", "table_3") == expected
-    assert len(numbers("spoken_stereoset", "table_4")) == len(expected) == 24
+    assert len(numbers("spoken_stereoset", "table_4")) == len(expected) == 24 + 18
 
 
 @pytest.mark.paper
@@ -198,7 +210,7 @@ def test_the_tables_name_models_and_cohorts_that_exist(name: str) -> None:
         cells = [(block, row, name) for block in table.blocks for row in table.rows_of(block) for name in table.columns]
         for block, row, column in cells:
             source = table.source(block, row, column)
-            assert source.model in model_names()
+            assert source.model in model_names() or source.model.startswith("simulated:")
             assert sum(map(bool, (source.score, source.table, source.cohort_total))) == 1
             assert not source.cohort or source.cohort in cohort_names()
 
@@ -230,6 +242,8 @@ def family_of(task: Task) -> str:
 
 
 def loads(model: str) -> str:
+    if model.startswith("simulated:"):
+        return model
     return str(read_config_file(ModelFile, model, "models").model_parameters["model_name"])
 
 
@@ -241,8 +255,8 @@ def test_a_file_that_does_not_add_up_is_one_line(tmp_path: Path) -> None:
         ("slifs: {score: slifs}", "slifs: {score: slifs, model: ltu-as}", "a model is chosen by rows or by blocks"),
         ("label: age", "label: gender", "two blocks have one label"),
         (
-            "        published:\n          Qwen-Audio-Chat: [81.10",
-            "        p: {Qwen-Audio-Chat: {r: 0.1}}\n        published:\n          Qwen-Audio-Chat: [81.10",
+            "        published:\n          Oracle baseline: [100, 100, 50]",
+            "        p: {Qwen-Audio-Chat: {r: 0.1}}\n        published:\n          Oracle baseline: [100, 100, 50]",
             "has a p of 'r', which is not in `columns`",
         ),
         ("slifs: {score: slifs}", "slifs: {scores: slifs}", "scores"),

@@ -75,7 +75,7 @@ class LlamaForCausalLM:
         heard = "nothing" if audio_input is None else "x".join(map(str, (len(audio_input[0]), len(audio_input[0][0]))))
         asked = generation_config.given
         kind = "sampled" if asked["do_sample"] else "greedy"
-        said = f"heard {heard} {kind} {asked['top_p']} {asked['max_new_tokens']}"
+        said = f"heard {heard} {kind} {asked['top_p']} {asked['top_k']} {asked['max_new_tokens']}"
         LlamaTokenizer.words += [word for word in said.split() if word not in LlamaTokenizer.words]
         return Tensor([[*input_ids[0], *map(LlamaTokenizer.words.index, said.split()), 2]])
 """,
@@ -188,23 +188,24 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., str]]:
 
 def test_ltu_as_hears_a_clip_and_reads_its_transcript(serve: Callable[..., str], tmp_path: Path) -> None:
     url = serve("ltu_as", LTU_AS, LTU_AS=str(tmp_path))
-    (heard,) = ask(url, request("Who?", seconds=1.0, temperature=1.0, top_p=0.9))
+    (heard,) = ask(url, request("Who?", seconds=1.0, temperature=1.0, top_p=0.9, top_k=100))
     (read,) = ask(url, request("Who?"))
     # Four layers of 1,500 frames are three of 75 without the first.
-    assert (heard.text, heard.error) == ("heard 3x75 sampled 0.9 7", None)
+    assert (heard.text, heard.error) == ("heard 3x75 sampled 0.9 100 7", None)
     assert heard.media_items == 1
-    assert read.text == "heard nothing greedy 1.0 7"
+    assert read.text == "heard nothing greedy 1.0 0 7"
     asked = (tmp_path / "prompts").read_text().splitlines()
     assert [line for line in asked if "Hello" not in line] == ["Who?|I like tea.  (large-v2)", "Who?|None"]
 
 
 def test_salmonn_answers_with_a_clip_and_without_one(serve: Callable[..., str], tmp_path: Path) -> None:
     url = serve("salmonn", SALMONN, SALMONN=str(tmp_path), SALMONN_CONFIG="decode.yaml")
-    heard, long = (ask(url, request("Who?", seconds=seconds, temperature=1.0, top_p=0.9))[0] for seconds in (1.0, 31.0))
+    papers = {"temperature": 1.0, "top_p": 0.9, "top_k": 100}
+    heard, long = (ask(url, request("Who?", seconds=seconds, **papers))[0] for seconds in (1.0, 31.0))
     (read,) = ask(url, request("Who?"))
     decoding = [("do_sample", True), ("max_new_tokens", 7), ("num_beams", 1), ("temperature", 1.0), ("top_p", 0.9)]
     prompt = "USER: <Speech><SpeechHere></Speech> Who? ASSISTANT:"
-    assert heard.text == f"heard ('RIFF', 'whisper') {prompt} {decoding} 0"
+    assert heard.text == f"heard ('RIFF', 'whisper') {prompt} {decoding} 100"
     assert read.text == "read USER: Who? ASSISTANT: [7, 2]"
     assert long.error is not None and "SALMONN hears the first 30 s" in long.error
 
