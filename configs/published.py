@@ -21,11 +21,11 @@ class Source(BaseModel):
 
     `model`, `setting` and `annotator` choose the run and whose annotations count. `family`, `task` and `condition` name
     the task; without `task` the whole family is meant. The number is then a score (`score`, with its `subset`), or an
-    entry of a stored table (`table`, the row for which `where` holds, and its `column`), or a total over the scores of
-    the row relative to the block's models (`cohort_total`; `cohort` names the published models). `places` is the number
-    of printed decimals. `with_p` says that the paper prints a p-value beside. `sides` names whom a positive and a
-    negative number favour, where the paper prints magnitudes. `marks` says what the paper marks in a column of a block:
-    both ends, or the lowest (bold) and the second lowest (underlined) number.
+    entry of a stored table (`table`, the row for which `where` holds, and its `column`; with `add_up` the sum over all
+    such rows), or a total over the scores of the row relative to the block's models (`cohort_total`; `cohort` names the
+    published models). `places` is the number of printed decimals. `with_p` says that the paper prints a p-value beside.
+    `sides` names whom a positive and a negative number favour, where the paper prints magnitudes. `marks` says what the
+    paper marks in a column of a block: both ends, or the lowest (bold) and the second lowest (underlined) number.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -41,6 +41,7 @@ class Source(BaseModel):
     table: str = ""
     where: dict[str, str] = {}
     column: str = ""
+    add_up: bool = False
     cohort_total: bool = False
     cohort: str = ""
     places: int = Field(default=2, ge=0, le=6)
@@ -136,6 +137,43 @@ class PublishedTable(BaseModel):
         return self.columns[column].within(self.rows[row], block.select, self.select)
 
 
+class ListBlock(BaseModel):
+    """Lists that stand together: their label, and their entries by column, the first one first."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    label: str
+    select: Source = Source()
+    published: dict[str, list[str]]
+
+
+class PublishedList(BaseModel):
+    """One table of a paper whose cells are lists of findings, such as the strongest associations.
+
+    `table` is the stored table of a family that has the findings, by their rank.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[a-z0-9_.]+$")
+    caption: str
+    table: str
+    select: Source = Source()
+    columns: dict[str, Source] = Field(min_length=1)
+    blocks: list[ListBlock] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> PublishedList:
+        for block in self.blocks:
+            if list(block.published) != list(self.columns):
+                raise ValueError(f"block {block.label!r} has lists of {list(block.published)}, not of the columns")
+        return self
+
+    def source(self, block: ListBlock, column: str) -> Source:
+        """Return where the findings of a cell come from."""
+        return self.columns[column].within(block.select, self.select)
+
+
 class PublishedPaper(BaseModel):
     """The tables of a paper; `annotator` read its responses, unless a cell names another one.
 
@@ -149,6 +187,7 @@ class PublishedPaper(BaseModel):
     annotator: str = ""
     stand_ins: dict[str, str] = {}
     tables: list[PublishedTable] = Field(min_length=1)
+    lists: list[PublishedList] = []
 
 
 def published_names() -> list[str]:

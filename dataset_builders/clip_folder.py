@@ -1,7 +1,7 @@
-"""Any folder of clips with a table: a custom corpus, without code.
+"""Any folder of clips or images with a table: a custom corpus, without code.
 
-Data:       a CSV with the columns path, text, speaker and any others; paths are relative to the source
-            folder.
+Data:       a table (CSV, TSV, JSON, JSON lines, parquet) with the columns path, text, speaker and any others; paths are
+            relative to the source folder.
 Departs:    nothing is published about it; a `facts.json` in the folder can say what is known.
 Cannot say: more than its table does. A column counts as demographic unless it is named as stratum.
 """
@@ -28,6 +28,7 @@ from equivox.dataset_builders.base import (
     read_numbered_table,
     speakers_with,
 )
+from equivox.dataset_builders.plain_tables import read_columns
 
 TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "sample_id")
 """Names of columns that a build, or its publication, adds; a table's column with such a name becomes
@@ -101,7 +102,7 @@ class ClipFolder(Builder):
                 f"the table {self.table} is missing: expected a CSV with path, text and speaker, "
                 f"{found_instead(self.source)}; name it as `table`"
             )
-        rows = read_numbered_table(self.table, self._needed())
+        rows = self._read()
         self._further = self._further_columns(list(rows[0][1]) if rows else [])
         for option, names in {"strata": self._strata, "values": tuple(self._values)}.items():
             if rows and (unknown := [name for name in names if name not in self._further]):
@@ -110,6 +111,19 @@ class ClipFolder(Builder):
                     f"{nearest(unknown[0], self._further)}; it has {', '.join(self._further) or 'none'}"
                 )
         self._rows = rows
+
+    def _read(self) -> list[tuple[int, dict[str, str]]]:
+        """Return the rows of the table with their numbers; those of a CSV are the numbers of lines."""
+        if self.table.suffix.lower() == ".csv":
+            return read_numbered_table(self.table, self._needed())
+        table = read_columns(self.table)
+        if missing := [name for name in self._needed() if name not in table]:
+            raise RequestError(f"{self.table}: the column {missing[0]!r} is missing; it has {', '.join(table)}")
+        cells = zip(*table.values(), strict=True)
+        return [
+            (number, {name: "" if cell is None else str(cell).strip() for name, cell in zip(table, own, strict=True)})
+            for number, own in enumerate(cells, start=1)
+        ]
 
     def _further_columns(self, header: Iterable[str]) -> dict[str, str]:
         """Return our name → the table's name for every column except path, text, speaker and clip_id."""
@@ -242,6 +256,12 @@ class ClipFolder(Builder):
                 "paths are relative to the source folder"
             )
         return path
+
+
+class ImageFolder(ClipFolder):
+    """Builder of a folder of images with a table that lists them."""
+
+    MEDIA = "image"
 
 
 def _inconstant(clips: Iterable[Clip], demographics: Iterable[str]) -> list[str]:

@@ -98,6 +98,10 @@ def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
     `data` is `sample`, the folder that `equivox data build` wrote into (with `<corpus>/build.json`), or the folder of
     the build itself. A source with a custom table needs no `data`.
     """
+    if source.table is not None and source.kind == "text":
+        from equivox.dataset_builders.text_table import open_texts
+
+        return open_texts(source)
     opener = openers().get(source.builder or source.corpus)
     return open_clips(source, data) if opener is None else opener(source, data)
 
@@ -158,10 +162,10 @@ def media_of(folder: Path) -> str | None:
 def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
     """Return the builder that reads a custom table or the embedded sample; None for a build."""
     if source.table is not None:
-        from equivox.dataset_builders import ClipFolder
+        from equivox.dataset_builders.clip_folder import ClipFolder, ImageFolder
 
         folder = source.table.parent if source.folder is None else source.folder
-        return ClipFolder(
+        return (ImageFolder if source.kind == "image" else ClipFolder)(
             folder,
             table=source.table.absolute(),
             name=source.corpus,
@@ -181,6 +185,8 @@ def open_unread(source: DataSource, data: str | Path | None) -> Corpus | None:
 
     None for a corpus that `open_corpus` opens without reading clips, or with an opener of its own.
     """
+    if source.kind == "text":
+        return None
     builder = None if (source.builder or source.corpus) in openers() else builder_of(source, data)
     if builder is None:
         return None

@@ -1,13 +1,16 @@
-"""Tasks on a custom corpus: a folder of clips, a CSV that lists them, and a short YAML file.
+"""Tasks on a custom corpus: a table of clips, images or texts, and a short YAML file (`equivox tasks new TABLE`).
 
 name: my_voices              # the tasks are called my_voices_gender:story, …
-table: clips.csv             # columns path, text, speaker and any demographic column
+table: clips.csv             # CSV, TSV, JSON lines or parquet: path, text, speaker and any demographic column
+media: audio                 # optional: audio, image or text; without it, text if the table has no path
 group: gender                # the compared column; several are crossed
+swap:                        # optional, for texts: each row for every group, with another word for {name}
+  name: {female: [Anna, Olga], male: [Jonas, Emil]}     # or the name of a table with a column for each group
 folder: clips                # optional: where the paths start; the table's folder by default
 columns: {text: transcript}  # optional: our name → the table's, if they differ
 where: {split: test}         # optional: only rows with these values
 values: {gender: [female, male]}    # optional: all values of a column; any other is refused
-cluster: speaker             # optional: the unit that carries the group
+cluster: speaker             # optional: the unit that carries the group, or is in every group; a row, for texts
 strata: text                 # optional: the columns held equal between groups
 blocks: gender               # optional: what describes a cluster and is held where clusters are permuted
 items: text                  # optional: what is asked about, for an interval that holds for new items
@@ -30,6 +33,7 @@ card: Who recorded this, under which licence, and what it cannot say.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -39,6 +43,8 @@ from equivox.configs import read_config_file
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.task import (
+    AUDIO,
+    IMAGE,
     OTHER,
     REFUSAL,
     UNSTATED,
@@ -50,6 +56,10 @@ from equivox.core.task import (
     Task,
     WorkedExample,
 )
+from equivox.dataset_builders.plain_tables import read_columns
+
+ITEM = "item"
+"""The column of a table of texts that names a row."""
 
 
 def _as_tuple(value: object) -> object:
@@ -112,6 +122,8 @@ class _TaskFile(BaseModel):
     columns: dict[str, str] = {}
     where: dict[str, str | list[str]] = {}
     values: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
+    media: Literal["audio", "image", "text"] | None = None
+    swap: dict[str, dict[str, Annotated[list[str], Field(min_length=1)]] | str] = {}
     cluster: str = "speaker"
     strata: Names = ()
     blocks: Names = ()
@@ -153,14 +165,32 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     for prompt in declared.prompts:
         if prompt not in PROMPTS:
             raise RequestError(f"task file {path}: unknown prompt {prompt!r}; known: {', '.join(PROMPTS)}")
+    kind = declared.media or _kind(path.parent / declared.table, declared)
+    if kind != "audio" and (declared.prompts or not declared.questions):
+        raise RequestError(
+            f"task file {path}: the prompts of VIBE ask about a recording, and {declared.table} has {kind}; give "
+            "`questions` of your own"
+        )
+    if declared.swap and kind != "text":
+        raise RequestError(f"task file {path}: `swap` changes words of texts; {declared.table} has {kind}")
+    swap = _swaps(declared, path)
+    placeholders = [name for swaps in swap.values() for name in swaps]
     data = DataSource(
         corpus=declared.name,
         table=path.parent / declared.table,
+        kind=kind,
+        swap=swap,
+        in_prompts=tuple(
+            name for name in placeholders if all(f"{{{name}}}" in question.text for question in declared.questions)
+        ),
         folder=None if declared.folder is None else path.parent / declared.folder,
         columns=declared.columns,
         where=declared.where,
         values=declared.values,
     )
+    if swap:
+        # Each row is in every group; what else the file names as the unit would be swapped with it.
+        declared = declared.model_copy(update={"cluster": ITEM, "card": _with_swaps(declared, path, swap)})
     family = f"{declared.name}_{'_'.join(declared.group)}"
     card = declared.card or f"Corpus declared in {path.name}, with the prompts of VIBE (arXiv 2604.17248)."
     tasks = [
@@ -185,6 +215,52 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     return tasks
 
 
+def _kind(table: Path, declared: _TaskFile) -> Literal["audio", "text"]:
+    """Return what a table lists: recordings if it has a path, texts if not; a table that is not there lists nothing."""
+    if "path" in declared.columns or not table.is_file():
+        return "audio"
+    return "audio" if "path" in read_columns(table) else "text"
+
+
+def _swaps(declared: _TaskFile, path: Path) -> dict[str, dict[str, dict[str, tuple[str, ...]]]]:
+    """Return the swaps by the column that they compare: those with the same groups belong together.
+
+    RequestError unless there are as many kinds of groups as `group` names, and at least two groups of each.
+    """
+    by_labels: dict[tuple[str, ...], dict[str, dict[str, tuple[str, ...]]]] = {}
+    for name, given in declared.swap.items():
+        listed = given if isinstance(given, dict) else _word_lists(path.parent / given)
+        words = {group: tuple(own) for group, own in listed.items()}
+        if len(words) < 2:
+            raise RequestError(
+                f"task file {path}: `swap` of {name} has one group, {', '.join(words)}; give two or more"
+            )
+        by_labels.setdefault(tuple(words), {})[name] = words
+    if by_labels and len(by_labels) != len(declared.group):
+        found = "; ".join(", ".join(labels) for labels in by_labels)
+        raise RequestError(
+            f"task file {path}: `swap` has {len(by_labels)} kinds of groups ({found}), and `group` names "
+            f"{', '.join(declared.group)}; name one column for each, in this order"
+        )
+    return dict(zip(declared.group, by_labels.values(), strict=True)) if by_labels else {}
+
+
+def _word_lists(path: Path) -> dict[str, list[str]]:
+    """Return the words of a table with a column for each group."""
+    return {group: [str(word) for word in words if word is not None] for group, words in read_columns(path).items()}
+
+
+def _with_swaps(
+    declared: _TaskFile, path: Path, swap: Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]]
+) -> str:
+    """Return the card with the swapped words, which determine what is asked."""
+    lines = [declared.card.strip() or f"Texts and questions declared in {path.name}.", ""]
+    for group, swaps in swap.items():
+        for name, words in swaps.items():
+            lines += [f"Swapped:    {{{name}}} by {group}: {label}: {', '.join(own)}" for label, own in words.items()]
+    return "\n".join(lines)
+
+
 def _question_task(declared: _TaskFile, question: _QuestionField, family: str, data: DataSource, path: Path) -> Task:
     from equivox.metrics.ntvd import METRIC
 
@@ -204,10 +280,13 @@ def _question_task(declared: _TaskFile, question: _QuestionField, family: str, d
             source=question.source or path.name,
         ),
         group=declared.group,
+        media=() if data.kind == "text" else (IMAGE,) if data.kind == "image" else (AUDIO,),
+        condition=data.kind,
         cluster=declared.cluster,
         strata=declared.strata,
         blocks=declared.blocks,
         items=declared.items,
+        metadata=tuple(name for swaps in data.swap.values() for name in swaps),
         annotation=AnnotationScheme(
             attributes=attributes,
             instructions=question.instructions,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from equivox.annotate.model import prompt_text
+from equivox.audit.stored import ANSWERS
 from equivox.core.errors import RequestError, nearest
 from equivox.core.samples import UNANSWERED, Row, Samples
-from equivox.core.segments import Segment
+from equivox.core.segments import WHOLE, Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
 from equivox.core.variants import asks_nothing
 from equivox.run.annotating import stored_texts
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PER = ("model", "task", "condition", "group")
-"""The properties over which a sheet can be spread evenly."""
+"""The properties over which a sheet can be spread evenly, besides the metadata that the tasks keep."""
 
 _STATUS = "status."
 
@@ -37,7 +38,8 @@ class Drawn:
     """One response on a sheet, under a name without meaning; `weight` is the number of responses it was drawn for.
 
     With `segment` it is what the annotator saw at one stage of the annotation: `text` is that, and `stage` its name.
-    With `judged` the annotator's lists stand below it, and people say how good they are.
+    With `judged` the annotator's lists stand below it, and people say how good they are. A wording has the place and
+    the cluster in which it was counted (`counted_as`).
     """
 
     item: str
@@ -50,13 +52,16 @@ class Drawn:
     segment: Segment | None = None
     stage: str = ""
     judged: bool = False
+    counted_as: tuple[str, ...] = ()
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
         """The attributes to be labelled."""
         if self.segment is None:
             return self.task.attributes
-        return shares_of(self.segment.attributes) if self.judged else self.segment.attributes
+        stage = "" if self.stage == ANSWERS else self.stage
+        asked = self.task.annotation.judged(stage) if self.judged else {}
+        return shares_of(self.segment.attributes, asked, lists=bool(stage)) if asked else self.segment.attributes
 
     @property
     def prompt(self) -> str:
@@ -67,16 +72,13 @@ class Drawn:
         return re.sub(r"\{([a-z_][a-z0-9_]*)\}", lambda match: metadata.get(match[1], match[0]), self.task.prompt.text)
 
 
-def shares_of(attributes: Sequence[Attribute]) -> tuple[Attribute, ...]:
-    """Return what people are asked about the annotator's lists: the precision and the recall of each, 0 to 1."""
+def shares_of(attributes: Sequence[Attribute], asked: Mapping[str, str], *, lists: bool) -> tuple[Attribute, ...]:
+    """Return what people are asked about what the annotator gave: each share of `asked`, of every attribute or list."""
     return tuple(
         Attribute(name=f"{attribute.name} {name}", asks=asks.format(attribute.asks))
         for attribute in attributes
-        if attribute.is_list
-        for name, asks in (
-            ("precision", "of the listed {}: the share that the text bears out, 0 to 1"),
-            ("recall", "of all {} in the text: the share that is listed, 0 to 1"),
-        )
+        if attribute.is_list or (not lists and attribute.role != "refusal")
+        for name, asks in asked.items()
     )
 
 
@@ -95,9 +97,10 @@ def draw(
     tasks share is drawn once. The same runs, numbers and seed draw the same responses. RequestError for an unknown
     `per`, and if there are no answers; with `among` there may be none.
     """
+    known = [*PER, *dict.fromkeys(name for folder in folders for task in run_tasks(folder) for name in task.metadata)]
     for name in per:
-        if name not in PER:
-            raise RequestError(f"`per` names {', '.join(PER)}; got {name!r}{nearest(name, PER)}")
+        if name not in known:
+            raise RequestError(f"`per` names {', '.join(known)}; got {name!r}{nearest(name, known)}")
     cells: dict[tuple[str, ...], list[_Ticket]] = {}
     sizes: Counter[tuple[str, ...]] = Counter()
     for folder in folders:
@@ -112,6 +115,7 @@ def draw(
             if among is not None:
                 answered &= among(task, samples)
             keys, groups = samples.keys, samples.groups.texts()
+            kept = {name: samples.metadata(name).texts() for name in per if name not in PER}
             for number in answered.nonzero()[0].tolist():
                 key = keys[number]
                 if key in seen:
@@ -122,6 +126,7 @@ def draw(
                     "task": task.name,
                     "condition": task.condition,
                     "group": groups[number],
+                    **{name: texts[number] for name, texts in kept.items()},
                 }
                 item = digest([seed, "item", model, key])[:12]
                 named = tuple(place[name] for name in per)
@@ -174,9 +179,22 @@ def draw_sheet(
     """Return responses as `draw` does, or what the annotator saw at a stage as `draw_stage` does."""
     if stage is not None:
         return draw_stage(folders, stage, n=n, per=per, seed=seed, annotator=annotator, judge=judge)
-    if judge:
-        raise RequestError("`--judge` is about one stage of an annotation; give `--stage`, or leave it out")
-    return draw(folders, n=n, per=per, seed=seed, annotator=annotator)
+    drawn = draw(folders, n=n, per=per, seed=seed, annotator=annotator)
+    return _judged_answers(drawn) if judge else drawn
+
+
+def _judged_answers(drawn: Sequence[Drawn]) -> list[Drawn]:
+    """Return the answers that could be annotated, with what the annotator took from them below."""
+    found = []
+    for one in drawn:
+        if one.task.annotation.stages():
+            raise RequestError(f"{one.task.name} is annotated in stages; name one by `--stage` for `--judge`")
+        if one.row.status == "parsed":
+            segment = Segment(name=WHOLE, text=one.text, attributes=one.task.attributes)
+            found.append(_with_values(replace(one, segment=segment, stage=ANSWERS), one.row.values))
+    if not found:
+        raise RequestError("the annotator could annotate none of these answers, so there is nothing to judge")
+    return found
 
 
 def draw_stage(
@@ -234,8 +252,20 @@ def _judged(one: Drawn, segment: Segment) -> Drawn:
     lists = [attribute for attribute in segment.attributes if attribute.is_list]
     if answer.status != "parsed" or not lists:
         return one
-    listed = [f"- {a.name} ({a.asks}): {'; '.join(answer.values.get(a.name, ())) or 'nothing'}" for a in lists]
-    return replace(one, text="\n".join([one.text, "", "What was listed:", *listed]), judged=True)
+    return _with_values(one, answer.values)
+
+
+def _with_values(one: Drawn, values: Mapping[str, Sequence[str]]) -> Drawn:
+    """Return what was drawn with the annotator's values of what is judged below."""
+    found = replace(one, judged=True)
+    judged = {attribute.name.rpartition(" ")[0] for attribute in found.attributes}
+    attributes = one.segment.attributes if one.segment is not None else ()
+    listed = [
+        f"- {a.name} ({a.asks}): {'; '.join(values.get(a.name, ())) or 'nothing'}"
+        for a in attributes
+        if a.name in judged
+    ]
+    return replace(found, text="\n".join([one.text, "", "What was listed:", *listed]))
 
 
 def _having(stage: str, task: Task, samples: Samples) -> NDArray[np.bool_]:

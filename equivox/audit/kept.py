@@ -29,7 +29,7 @@ from equivox.audit.stored import ANSWERS, AUDIT_FILE, AUDIT_FOLDER, OF_THE_SCORE
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document, write_text
 from equivox.core.plain import split_by
-from equivox.core.scores import NAN
+from equivox.core.scores import NAN, family_of
 from equivox.core.task import Attribute
 from equivox.run.differing import Compared
 from equivox.run.file_hashes import state_hashes
@@ -86,7 +86,7 @@ def is_judged(key: Key) -> bool:
 
 
 def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return the mean precision and recall of the annotator's lists as people judge them, 0 to 1, per attribute.
+    """Return the means of the shares that people give of what the annotator gave, 0 to 1, by stage or family.
 
     Each text counts once, with the mean of its judges. Of each measure there are `name`, `value`, the number of texts
     `n`, and `low` to `high`, a 95 % interval over texts: NaN if all labels are equal or there are fewer than two. The
@@ -100,16 +100,14 @@ def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[di
     asked = asked_of(key)
     people = people_labels(folder, key, asked, files, _share)
     by_name: dict[str, list[float]] = {}
-    for (_, name), given in people.items():
-        decided = given.get(ADJUDICATED)
-        by_name.setdefault(name, []).append(fmean(given.values()) if decided is None else decided)
-    (stage,) = {entry["stage"] for entry in key.values()}
+    for (item, name), given in people.items():
+        decided, entry = given.get(ADJUDICATED), key[item]
+        where = family_of(entry["task"]) if entry["stage"] == ANSWERS else entry["stage"]
+        by_name.setdefault(f"{where}: {name}", []).append(fmean(given.values()) if decided is None else decided)
     measures = []
     for name, values in by_name.items():
         low, high = mean_interval(values, rng=np.random.default_rng(0))
-        measures.append(
-            {"name": f"{stage}: {name}", "value": fmean(values), "n": len(values), "low": low, "high": high}
-        )
+        measures.append({"name": name, "value": fmean(values), "n": len(values), "low": low, "high": high})
     missing = len(asked) - len(people)
     return measures, {folder.name: missing} if missing else {}
 

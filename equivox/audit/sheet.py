@@ -88,6 +88,7 @@ def _stage_of(one: Drawn) -> dict[str, Any]:
         "question": one.segment.digest,
         "attributes": asked,
         "judged": one.judged,
+        **({"counted_as": one.counted_as} if one.counted_as else {}),
     }
 
 

@@ -40,6 +40,7 @@ def score_sheet(
     """Compare the annotator with people: agreement, κ, α, its errors, and their effect on each interval."""
     from equivox.audit.kept import annotators_of, is_judged, score_audit, score_judged, store_audit
     from equivox.audit.labels import label_files, read_key
+    from equivox.audit.merged import is_merged, score_merged
     from equivox.audit.sheet import CSV_FILE
     from equivox.audit.stored import AUDIT_FILE
     from equivox.cli.show import console
@@ -50,10 +51,10 @@ def score_sheet(
     from equivox.report.table import print_tables
 
     files, key = labels or label_files(folder) or [folder / CSV_FILE], read_key(folder)
-    if is_judged(key):
+    if is_judged(key) or is_merged(key):
         if annotator is not None:
             raise RequestError("`annotator` says nothing here: its answers were on the sheet; leave it out")
-        measures, left_out = score_judged(folder, key, files)
+        measures, left_out = (score_merged if is_merged(key) else score_judged)(folder, key, files)
         document = {"measures": as_plain(measures), "left_out": left_out}
         write_text(folder / "audit.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
         print_tables(console(), [stage_table(measures, left_out)])

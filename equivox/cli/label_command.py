@@ -16,7 +16,10 @@ def label(
     output: Annotated[Path | None, output_option("The label folder; RUN-labels beside the run by default.")] = None,
     n: Annotated[int, typer.Option("--n", min=1, help="Responses of each combination of --per.")] = 10,
     per: Annotated[
-        str, typer.Option(help="Spread over any of model, task, condition, group. Scores need all but condition.")
+        str,
+        typer.Option(
+            help="Spread over any of model, task, condition, group and metadata. Scores need model, task, group."
+        ),
     ] = "model,task,group",
     seed: Annotated[int, typer.Option(help="Draws other responses.")] = 0,
     annotator: AuditedOption = None,
@@ -26,7 +29,7 @@ def label(
     ] = None,
     judge: Annotated[
         bool,
-        typer.Option("--judge", help="With --stage: show the annotator's lists, and ask for precision and recall."),
+        typer.Option("--judge", help="Show what the annotator gave, and ask which share of it is right."),
     ] = False,
     data: Annotated[str | None, data_option("Where the recordings are now.")] = None,
     media: Annotated[bool, typer.Option("--media/--no-media", help="Let people hear the recordings.")] = True,
@@ -34,12 +37,16 @@ def label(
 ) -> None:
     """Draw answers for people to label: as a table, or for Label Studio; nothing tells group, model or annotation."""
     from equivox.audit.drawing import draw_sheet, drawn_counts
+    from equivox.audit.merged import draw_merged, is_unify
     from equivox.audit.sheet import refuse_used, write_sheet
 
     first = runs[0].resolve()
     folder = output or first.parent / f"{first.name}-labels{f'-{stage}' if stage else ''}"
     refuse_used(folder)
-    drawn = draw_sheet(runs, stage, n=n, per=names_in(per), seed=seed, annotator=annotator, judge=judge)
+    if is_unify(stage, runs):
+        drawn = draw_merged(runs, n=n, seed=seed, annotator=annotator)
+    else:
+        drawn = draw_sheet(runs, stage, n=n, per=names_in(per), seed=seed, annotator=annotator, judge=judge)
     write_sheet(drawn, folder, data=data, media=media, studio=studio)
     for (model, group), count in sorted(drawn_counts(drawn).items()):
         echo(f"{model}  {group or 'all'}: {count} answers")

@@ -32,6 +32,7 @@ def compare(
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import believe_all, console, show_opening
     from equivox.compare.cohorts import published_totals
+    from equivox.compare.dimensions import dimension_contrasts
     from equivox.compare.impact import impact_records, impacts
     from equivox.compare.ranking import judge, judged_records
     from equivox.compare.runs import comparison_records, open_comparison
@@ -66,6 +67,7 @@ def compare(
         kinds = split_by(overlaps, lambda overlap: overlap.findings)
         shared = {f"{findings}_overlap": [vars(entry) for entry in kind] for findings, kind in kinds.items()}
         ratios = {"impact": [row for found in favourable for row in impact_records(found)]}
+        ratios["dimensions"] = [vars(contrast) for contrast in dimension_contrasts(comparison)]
         for name, records in {**comparison_records(comparison), **judged_records(judged), **shared, **ratios}.items():
             if records:
                 write_text(csv / f"{name}.csv", as_csv(records))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from equivox.cli.output import echo
+from equivox.core.errors import RequestError
 from equivox.core.task import Task
 
 
@@ -16,9 +18,17 @@ def tasks(
     name: Annotated[
         str | None, typer.Argument(metavar="[TASKS]", help="Show a task, a family or a task file; all are listed.")
     ] = None,
+    table: Annotated[
+        Path | None, typer.Argument(metavar="[TABLE]", help="After `new`: the table that a task file is written for.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
-    """List all tasks, or show what one of them asks, of whom, and what it cannot say."""
+    """List all tasks, show what one of them asks, of whom, and what it cannot say, or write one: `new TABLE`."""
+    if name == "new":
+        _write(table)
+        return
+    if table is not None:
+        raise RequestError(f"`tasks` takes one argument, or `new TABLE`, got {name} and {table}")
     from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
     found = list(builtin_tasks().values()) if name is None else resolve_tasks(name)
@@ -28,6 +38,17 @@ def tasks(
         echo("\n\n".join(_card(task) for task in found))
     else:
         _list(found)
+
+
+def _write(table: Path | None) -> None:
+    """Write a task file for a table and print it with the command that runs it."""
+    from equivox.tasks.new_file import write_task_file
+
+    if table is None:
+        raise RequestError("`tasks new` needs a table: equivox tasks new my_table.csv")
+    path = write_task_file(table)
+    echo(path.read_text("utf-8"))
+    echo(f"Written to {path}. Read it, change it, then: equivox run MODEL {path} --annotator ANNOTATOR")
 
 
 def _list(tasks: Sequence[Task]) -> None:

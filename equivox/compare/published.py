@@ -235,7 +235,7 @@ class _Filling:
 
     def _measured(self, cell: ReproducedCell, source: Source) -> ReproducedCell:
         """Return a cell with the number of the run that has its task."""
-        run = self._run(source)
+        run = run_of(self.runs, source)
         if isinstance(run, str):
             return replace(cell, undefined=run)
         annotators = run.annotators(source.annotator)
@@ -249,24 +249,6 @@ class _Filling:
         if found.undefined is None:
             by += run.stand_ins(source.task_name, annotators)
         return replace(cell, annotators=tuple(annotators), remarks=(*self.departures[run.folder], *by), **vars(found))
-
-    def _run(self, source: Source) -> StoredRun | str:
-        """Return the run that has the task of a cell, or why there is none."""
-        of_model = [run for run in self.runs if run.is_of(source.model)]
-        if not of_model:
-            return f"{NO_RUN} {source.model}"
-        if all(run.undefined is not None for run in of_model):
-            return str(of_model[0].undefined)
-        fitting = [run for run in of_model if run.asked(source)]
-        if source.setting:
-            fitting = [run for run in fitting if run.setting == source.setting] or fitting
-        if not fitting:
-            setting = f" in the setting {source.setting}" if source.setting else ""
-            return f"{source.task_name} {NOT_ASKED}{setting}"
-        if len(fitting) > 1:
-            folders = ", ".join(str(run.folder) for run in fitting)
-            raise RequestError(f"{len(fitting)} runs of {source.model} have {source.task_name}: {folders}; give one")
-        return fitting[0]
 
     def _with_totals(self, block: Block, cells: Sequence[ReproducedCell]) -> tuple[list[ReproducedCell], list[str]]:
         """Return the cells of a block with the totals that are relative to its models, and what to know of them."""
@@ -346,6 +328,25 @@ class _Filling:
                 if run.is_of(cell.model) and (metric := run.metric(cell.task)) is not None:
                     return metric
         return None
+
+
+def run_of(runs: Sequence[StoredRun], source: Source) -> StoredRun | str:
+    """Return the run that has the task of a cell, or why there is none."""
+    of_model = [run for run in runs if run.is_of(source.model)]
+    if not of_model:
+        return f"{NO_RUN} {source.model}"
+    if all(run.undefined is not None for run in of_model):
+        return str(of_model[0].undefined)
+    fitting = [run for run in of_model if run.asked(source)]
+    if source.setting:
+        fitting = [run for run in fitting if run.setting == source.setting] or fitting
+    if not fitting:
+        setting = f" in the setting {source.setting}" if source.setting else ""
+        return f"{source.task_name} {NOT_ASKED}{setting}"
+    if len(fitting) > 1:
+        folders = ", ".join(str(run.folder) for run in fitting)
+        raise RequestError(f"{len(fitting)} runs of {source.model} have {source.task_name}: {folders}; give one")
+    return fitting[0]
 
 
 @dataclass(frozen=True)

@@ -250,15 +250,25 @@ class StoredRun:
         if records is None:
             return Number(undefined=f"the run has no {what.removeprefix('the ')}")
         rows = [row for row in records if all(row.get(name) == value for name, value in source.where.items())]
-        if len(rows) != 1:
+        if not rows or (len(rows) > 1 and not source.add_up):
             asked = ", ".join(f"{name}={value}" for name, value in source.where.items())
             return Number(undefined=f"{what} has {len(rows) or 'no'} row{'s' * (len(rows) > 1)} with {asked}")
-        if reason := rows[0].get("undefined"):
+        if reason := next((row["undefined"] for row in rows if row.get("undefined")), None):
             return Number(undefined=str(reason))
-        value = rows[0].get(source.column)
-        if value is None:
+        values = [float(row[source.column]) for row in rows if row.get(source.column) is not None]
+        if len(values) < len(rows):
             return Number(undefined=f"{what} has no {source.column}")
-        return Number(measured=float(value), evaluations=1)
+        return Number(measured=math.fsum(values), evaluations=1)
+
+    def findings(self, source: Source, table: str, annotator: str) -> list[Mapping[str, Any]] | None:
+        """Return the rows of a family's table for the source's task, by rank; None where the run has no such table."""
+        task = self.named(source.task_name)
+        records = read_records(self.folder, family_of(task), table, annotator)
+        if records is None:
+            return None
+        wanted = {"task": task, **source.where}
+        rows = [row for row in records if all(row.get(name) == value for name, value in wanted.items())]
+        return sorted(rows, key=lambda row: int(row["rank"]))
 
     def departures(self, tasks: Collection[str]) -> list[str]:
         """Return in what the samples of the run are not those of the paper, for the run's tasks among `tasks`."""

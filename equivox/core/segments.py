@@ -215,6 +215,19 @@ class AnnotationScheme:
         """
         return {}
 
+    def judged(self, stage: str) -> Mapping[str, str]:
+        """Return what people say, from 0 to 1, of what the annotator gave at a stage: name → question.
+
+        In a question, {} is what the annotator was asked for. Without a stage it is of every attribute of the whole
+        answer, else of every list.
+        """
+        if not stage:
+            return {"correct": "of the extracted {}: the share that the answer bears out, 0 to 1"}
+        return {
+            "precision": "of the listed {}: the share that the text bears out, 0 to 1",
+            "recall": "of all {} in the text: the share that is listed, 0 to 1",
+        }
+
     def stage_of(self, segment: str) -> str:
         """Return the stage of a segment by its name: what is before the first `/`, "narrative" or "profile"."""
         return segment.partition("/")[0]

@@ -165,9 +165,12 @@ class DataSource:
 
     `builder` names the dataset builder that opens it, if its name differs from that of the corpus.
 
-    `corpus` is a builder's name (`equivox data list`). A custom corpus also has `table`, the CSV that lists its clips;
-    optional are `folder` (where the clips are), `columns` (our name → the name in the table), `where` (the rows to use)
-    and `values` (our name → the values that a column can have). A custom corpus needs no build.
+    `corpus` is a builder's name (`equivox data list`). A custom corpus also has `table`, which lists its clips, images
+    or texts (`kind`); optional are `folder` (where the clips are), `columns` (our name → the name in the table),
+    `where` (the rows to use) and `values` (our name → the values that a column can have). It needs no build.
+
+    `swap` gives each text to every group: by the column of the groups that it makes, the words that fill a placeholder
+    in each group. `in_prompts` names the placeholders that every prompt holds; all others must stand in the texts.
     """
 
     corpus: str
@@ -177,6 +180,9 @@ class DataSource:
     columns: Mapping[str, str] = field(default_factory=dict)
     where: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    kind: Literal["audio", "image", "text"] = "audio"
+    swap: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
+    in_prompts: tuple[str, ...] = ()
 
 
 class SimulatedAnswers(ABC):

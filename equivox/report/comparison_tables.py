@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from equivox.compare.cohorts import PublishedTotals
 from equivox.compare.conditions import ConditionTest
+from equivox.compare.dimensions import DimensionContrast, dimension_contrasts
 from equivox.compare.pairs import PairedTest, untested_measures
 from equivox.compare.parity import Parity
 from equivox.compare.ranking import Judged, Rank, missing_cohorts
@@ -66,7 +67,8 @@ def comparison_tables(comparison: Comparison, *, attributes: int = 3, values: in
     ]
     caveats = Table(columns=(), align="", rows=(), remarks=[f"{DASH} {caveat}" for caveat in comparison.caveats])
     found = task_correlations(comparison)
-    return [grids, *task_tables(comparison.runs), refusals, correlation_tables(found), movers, [caveats]]
+    between = [*correlation_tables(found), *contrast_tables(dimension_contrasts(comparison))]
+    return [grids, *task_tables(comparison.runs), refusals, between, movers, [caveats]]
 
 
 def verdict_tables(comparison: Comparison, judged: Judged) -> list[list[Table]]:
@@ -348,6 +350,29 @@ def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
             )
         )
     return tables
+
+
+def contrast_tables(found: Sequence[DimensionContrast]) -> list[Table]:
+    """Return the differences between two dimensions of the same tasks, a table for every two."""
+    return [
+        Table(
+            caption=f"{metric}, {first} minus {second}, over models, condition {condition}",
+            columns=("task", "models", "as published", "of estimates", "95 % interval", "p"),
+            align="lrrrrr",
+            rows=[
+                [
+                    *(c.task or "mean of the tasks", str(c.n_models), score_value(c.difference, "")),
+                    *(score_value(c.estimate, ""), score_interval(c.ci_low, c.ci_high, ""), p_value(c.p)),
+                ]
+                for c in own
+            ],
+            remarks=[f"{DASH} {c.task or 'mean of the tasks'}: {c.undefined}" for c in own if c.undefined],
+            notes=["p: the two dimensions exchanged within models; the corpora differ, too, so that it speaks of both"],
+        )
+        for (first, second, condition, metric), own in split_by(
+            found, lambda c: (c.first, c.second, c.condition, c.metric)
+        ).items()
+    ]
 
 
 def overlap_tables(overlaps: Sequence[Overlap]) -> list[Table]:

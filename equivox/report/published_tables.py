@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from equivox.compare.published import ReproducedCell, ReproducedTable, TableRun, reproduced
+from equivox.compare.published_lists import ReproducedList, reproduced_lists
 from equivox.core.files import write_text
+from equivox.core.plain import split_by
 from equivox.report.numbers import DASH
 from equivox.report.table import Cell, Content, Table, Weight, as_csv, as_latex
 
@@ -59,6 +62,9 @@ def write_tables(paper: str, runs: Sequence[TableRun], folder: Path) -> list[Pat
     from equivox.report.published_figures import draw_published
 
     texts: dict[Path, str] = {}
+    for name, own in split_by(reproduced_lists(paper, runs), lambda one: one.table).items():
+        texts[folder / f"{name}.csv"] = as_csv(list_records(own))
+        texts[folder / f"{name}.tex"] = as_latex([list_table(own)])
     for table in reproduced(paper, runs):
         texts[folder / f"{table.name}.csv"] = as_csv(records(table))
         if table.draw:
@@ -68,6 +74,49 @@ def write_tables(paper: str, runs: Sequence[TableRun], folder: Path) -> list[Pat
     for path, text in texts.items():
         write_text(path, text)
     return list(texts)
+
+
+def list_records(lists: Sequence[ReproducedList]) -> list[dict[str, Any]]:
+    """Return a row of plain values per rank of each list; None where one of the two has no entry of this rank."""
+    return [
+        {
+            "table": one.table,
+            "block": one.block,
+            "column": one.column,
+            "rank": rank,
+            "published": published,
+            "measured": measured,
+            "in_paper": None if measured is None else measured in one.published,
+            "undefined": one.undefined or "",
+        }
+        for one in lists
+        for rank, (published, measured) in enumerate(zip_longest(one.published, one.measured), start=1)
+    ]
+
+
+def list_table(lists: Sequence[ReproducedList]) -> Table:
+    """Return a table that lists findings: a row per rank, the measured entry with the published one below."""
+    columns = list(dict.fromkeys(one.column for one in lists))
+    rows: list[list[Content]] = []
+    for block, own in split_by(lists, lambda one: one.block).items():
+        pairs = zip_longest(*(list(zip_longest(one.measured, one.published)) for one in own), fillvalue=(None, None))
+        for rank, cells in enumerate(pairs, start=1):
+            rows.append([block, str(rank), *(Cell(measured or DASH, printed or "") for measured, printed in cells)])
+    missing = dict.fromkeys(f"{DASH} {one.block}, {one.column}: {one.undefined}" for one in lists if one.undefined)
+    shared = [
+        f"{one.block}, {one.column}: {len(one.shared)} of the {len(one.measured)} are in the paper's list"
+        for one in lists
+        if one.measured
+    ]
+    return Table(
+        caption=lists[0].caption,
+        columns=["", "rank", *columns],
+        align="lr" + "l" * len(columns),
+        rows=rows,
+        grouped=1,
+        remarks=[*missing, *shared],
+        notes=["each cell: what was found, and what the paper has in this place; a dash where nothing was"],
+    )
 
 
 def records(table: ReproducedTable) -> list[dict[str, Any]]:

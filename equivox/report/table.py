@@ -164,7 +164,7 @@ _SIGNS = str.maketrans(
     | {">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\char34{}", "'": r"\textquotesingle{}"}
     | {"`": r"\textasciigrave{}", "—": "---", "–": "--", "−": r"\ensuremath{-}", "×": r"\ensuremath{\times}"}
     | {"τ": r"\ensuremath{\tau}", "▲": r"\ensuremath{\uparrow}", "▼": r"\ensuremath{\downarrow}"}
-    | {"Δ": r"\ensuremath{\Delta}"}
+    | {"Δ": r"\ensuremath{\Delta}", "↔": r"\ensuremath{\leftrightarrow}"}
 )
 """Characters with a meaning in LaTeX: two hyphens make a dash, a bracket or star after a row is read as an option.
 

@@ -24,6 +24,7 @@ Formulas are in docs/statistics.md; how well levels and intervals hold is measur
 from equivox.statistics.agreement import Agreement, krippendorff_alpha
 from equivox.statistics.attainable import LeastP, least_p, least_p_over_clusters
 from equivox.statistics.bounds import Bounds, ntvd_bounds, share_bounds
+from equivox.statistics.clustering import clustering
 from equivox.statistics.comparison import ShiftComparison, compare_joint_shift
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
@@ -80,6 +81,7 @@ __all__ = [
     "attainable_shift",
     "cluster_correlation",
     "cluster_share",
+    "clustering",
     "compare_joint_shift",
     "compare_totals",
     "corrected_shift",

@@ -64,7 +64,9 @@ METRIC = Metric(
     score=score,
     score_family=score_family,
     follow_up=FollowUp(
-        stages={"exclusivity": "a phrase: whether it is a fact that is exclusive to the identity"}, questions=follow_up
+        stages={"exclusivity": "a phrase: whether it is a fact that is exclusive to the identity"},
+        questions=follow_up,
+        merged="unified",
     ),
     measures=(
         Measure(

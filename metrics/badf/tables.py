@@ -226,7 +226,7 @@ def _wordings(documents: Documents, document: int, association: Association) -> 
 
 
 def unified_rows(found: Found) -> Records:
-    """Return the wordings that counted as another phrase, with that phrase."""
+    """Return every wording with the phrase that it counted as, its own or another."""
     import numpy as np
 
     rows: list[Mapping[str, Any]] = []
@@ -235,7 +235,6 @@ def unified_rows(found: Found) -> Records:
         pairs, n = np.unique(np.stack([raw.codes, unified.codes]), axis=1, return_counts=True)
         for (one, other), count in zip(pairs.T.tolist(), n.tolist(), strict=True):
             wording, counts_as = raw.names[one], unified.names[other]
-            if wording != counts_as:
-                named = {"task": found.dimension.task.name, "category": category}
-                rows.append({**named, "wording": wording, "counts_as": counts_as, "n": count})
+            named = {"task": found.dimension.task.name, "category": category}
+            rows.append({**named, "wording": wording, "counts_as": counts_as, "n": count})
     return rows

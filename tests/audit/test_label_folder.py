@@ -234,7 +234,6 @@ def test_wrong_requests_are_one_line_and_write_nothing(run: Path, tmp_path: Path
         ((run, "--output", used), "is not an empty folder"),
         ((tmp_path / "nothing", "--output", new), "nothing"),
         ((run, "--per", "speaker", "--output", new), "got 'speaker'"),
-        ((run, "--judge", "--output", new), "--stage"),
     ):
         code, _, err = equivox("audit", "label", *arguments)
         assert (code, err.count("\n")) == (2, 1) and words in err, err

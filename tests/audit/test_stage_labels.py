@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from equivox import cli
@@ -17,11 +18,14 @@ from equivox.annotate.model import ModelAnnotator
 from equivox.audit.kept import score_audit, score_judged
 from equivox.audit.labels import read_key
 from equivox.core.errors import RequestError
+from equivox.core.files import read_table, write_table
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import GREEDY
 from equivox.run.annotating import stored_annotations
+from equivox.run.file_hashes import state_hashes
 from equivox.run.pipeline import execute
+from equivox.run.scoring import read_records
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
@@ -225,7 +229,76 @@ def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivo
     code, _, err = equivox("audit", "score", sheet, files[0])
     assert code == 2 and "is a number from 0 to 1, got '1.5'" in err
     code, _, err = equivox(*AUDIT, stories, "--judge", "-o", tmp_path / "x")
-    assert code == 2 and "give `--stage`" in err
+    assert code == 2 and "is annotated in stages; name one by `--stage` for `--judge`" in err
+
+
+def test_people_judge_how_phrases_were_split(tmp_path: Path, equivox: Cli) -> None:
+    """Appendix H of BADF: the accuracy of the decomposition, drawn evenly over the kinds of places."""
+    stories = make_run(tmp_path / "run", "simulated:biased", "badf_two:gender", 400)
+    places = set(read_table(stories / "plan.parquet", ["metadata.category"]).column(0).to_pylist())
+    sheet = tmp_path / "sheet"
+    command = (*LABEL, stories, "--stage", "decompose", "--judge", "--per", "category", "--n", 1, "-o", sheet)
+    code, _, err = equivox(*command)
+    assert code == 0, err
+    rows = rows_of(sheet)
+    assert {row["attribute"] for row in rows} == {"character_1 accuracy", "character_2 accuracy"}
+    assert len({row["item"] for row in rows}) == len(places) > 1
+    files = [filled(tmp_path / "kim.csv", rows, lambda row: "0.5" if row["attribute"][10] == "1" else "1")]
+    measures, left_out = score_judged(sheet, read_key(sheet), files)
+    assert [(m["name"], m["value"]) for m in sorted(measures, key=lambda one: one["name"])] == [
+        ("decompose: character_1 accuracy", 0.5), ("decompose: character_2 accuracy", 1.0),
+    ]  # fmt: skip
+    assert left_out == {}
+    code, _, err = equivox(*LABEL, stories, "--per", "categori", "-o", tmp_path / "x")
+    assert code == 2 and "did you mean category" in err
+
+
+def test_people_name_what_wordings_mean(tmp_path: Path, equivox: Cli) -> None:
+    """Appendix H of BADF: homogeneity and completeness of what was counted as one, from names that people give."""
+    run = make_run(tmp_path / "run", "simulated:biased", "badf_two:gender", 40)
+    assert read_records(run, "badf_two", "unified")
+    place = "media"
+    wordings = [("glad", "glad"), ("happy", "glad"), ("joyful", "joyful"), ("tired", "tired")]
+    records = [
+        {"task": "badf_two:gender", "category": place, "wording": w, "counts_as": c, "n": 1} for w, c in wordings
+    ]
+    write_table(run / "tables" / "badf_two" / "unified.parquet", pa.Table.from_pylist(records))
+    state_hashes(run)
+    sheet = tmp_path / "sheet"
+    code, _, err = equivox(*LABEL, run, "--stage", "unify", "--n", 4, "-o", sheet)
+    assert code == 0, err
+    rows = rows_of(sheet)
+    assert {row["response"] for row in rows} == {f"{place}: {wording}" for wording, _ in wordings}
+    assert "glad" not in "".join(row["response"] for row in rows if "happy" in row["response"])  # blind to the cluster
+    means = {"glad": "joy", "happy": "joy", "joyful": "joy", "tired": "weary"}
+    files = [filled(tmp_path / "kim.csv", rows, lambda row: means[row["response"].partition(": ")[2]])]
+    code, out, err = equivox("audit", "score", sheet, *files)
+    assert code == 0, err
+    # No cluster mixes meanings: homogeneity 1. H(clusters) = 1.5 bits, H(meanings) = 0.8113, both together 1.5:
+    # completeness 1 - (1.5 - 0.8113) / 1.5 = 0.5409, V = 2 * 0.5409 / 1.5409 = 0.7020.
+    for name, value in (("homogeneity", "1.0000"), ("completeness", "0.5409"), ("V-measure", "0.7020")):
+        assert re.search(rf"unify: {name} +{value}", out), out
+
+
+def test_people_verify_what_was_extracted(tmp_path: Path, equivox: Cli) -> None:
+    """Section 2.4 of VIBE: 10 answers a model, of each dimension apart; what was extracted stands below the answer."""
+    run = make_run(tmp_path / "run", "simulated:biased", "vibe_gender:advisory,vibe_accent:advisory", 48)
+    sheet = tmp_path / "sheet"
+    code, _, err = equivox(*LABEL, run, "--judge", "--per", "model,task", "--n", 10, "-o", sheet)
+    assert code == 0, err
+    rows = rows_of(sheet)
+    assert {row["attribute"] for row in rows} == {"hobby correct"} and len(rows) == 20
+    assert all("What was listed:\n- hobby" in row["response"] for row in rows)
+    key = read_key(sheet)
+    # Of the first dimension one answer of ten has one wrong hobby of three: (9 + 2/3) / 10.
+    first = next(row["item"] for row in rows if key[row["item"]]["task"].startswith("vibe_gender"))
+    files = [filled(tmp_path / "kim.csv", rows, lambda row: "0.6667" if row["item"] == first else "1")]
+    measures, _ = score_judged(sheet, key, files)
+    found = {measure["name"]: (measure["n"], measure["value"]) for measure in measures}
+    assert found["vibe_gender: hobby correct"] == (10, pytest.approx(0.96667, abs=1e-5))
+    assert found["vibe_accent: hobby correct"] == (10, 1.0)
+    code, out, err = equivox("audit", "score", sheet, *files)
+    assert code == 0 and "vibe_gender: hobby correct" in out and "0.9667" in out, err
 
 
 def test_a_profile_is_one_text_for_each_character(narratives: Path, tmp_path: Path, equivox: Cli) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,12 +13,14 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from equivox.compare.dimensions import dimension_contrasts
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError, RunError
 from equivox.core.progress import Event, Progress
 from equivox.core.scores import Score
 from equivox.metrics.ntvd.metric import METRIC
+from equivox.report.comparison_tables import contrast_tables
 from equivox.report.score_tables import marks, task_tables
 from equivox.run.spec import RunSpec
 
@@ -225,3 +228,42 @@ def test_the_warning_comes_before_the_model_answers(
     _, _, err = equivox("run", model, task, "--data", "sample", "--output", "nowhere", "-q", "--annotator", "rules")
     assert err.count("warning: the answers of endpoint:m will be read by `rules`") == warned
     assert "stopped here" in err
+
+
+def test_gender_against_accent_from_table_1() -> None:
+    """VIBE, section 3.2: "gender effects are often stronger than accent effects under the same task", tested.
+
+    Advisory of the eleven models; all 2,048 exchanges of the two dimensions within models are counted by hand.
+    """
+    gender = [46.77, 7.66, 16.55, 2.45, 6.47, 18.83, 19.33, 7.00, 11.93, 7.14, 20.19]
+    accent = [27.44, 7.53, 3.27, 3.86, 4.04, 3.54, 3.89, 2.97, 11.73, 9.72, 13.45]
+    story = [[20.17, 19.38], [19.65, 4.98]]
+    runs = []
+    for m, (one, other) in enumerate(zip(gender, accent, strict=True)):
+        scores = [
+            replace(score("vibe_gender:advisory", one), dimension="gender"),
+            replace(score("vibe_accent:advisory", other), dimension="accent"),
+        ]
+        if m < 2:
+            scores += [
+                replace(score("vibe_gender:story", story[m][0]), dimension="gender"),
+                replace(score("vibe_accent:story", story[m][1]), dimension="accent"),
+            ]
+        families = dict.fromkeys(("vibe_gender", "vibe_accent"), METRIC)
+        runs.append(ComparedRun(f"m{m}", Path(f"m{m}"), "rules", scores, families))
+    found = {contrast.task: contrast for contrast in dimension_contrasts(Comparison(runs, []))}
+    assert set(found) == {"advisory", "story", ""}
+    gaps = [one - other for one, other in zip(gender, accent, strict=True)]
+    advisory = found["advisory"]
+    assert (advisory.first, advisory.second, advisory.n_models) == ("gender", "accent", 11)
+    assert advisory.difference == pytest.approx(sum(gaps) / 11) == advisory.estimate  # 72.88 / 11 = 6.63
+    signs = itertools.product((1, -1), repeat=11)
+    extreme = sum(abs(sum(s * g for s, g in zip(row, gaps, strict=True))) >= abs(sum(gaps)) - 1e-9 for row in signs)
+    assert advisory.p == pytest.approx(extreme / 2048) and advisory.p < 0.05
+    assert advisory.ci_low < advisory.difference < advisory.ci_high
+    # The mean over tasks is of the models that have them all.
+    assert found[""].n_models == 2
+    assert found[""].difference == pytest.approx((19.33 + 0.79 + 0.13 + 14.67) / 4)
+    (table,) = contrast_tables(list(found.values()))
+    assert table.caption.startswith("nTVD, gender minus accent, over models")
+    assert dimension_contrasts(Comparison(runs[:1], [])) == []

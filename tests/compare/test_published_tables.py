@@ -20,6 +20,7 @@ from scipy.stats import t as student_t
 
 import equivox
 from equivox.compare.published import ReproducedCell, ReproducedTable, TableRun, reproduced
+from equivox.compare.published_lists import reproduced_lists
 from equivox.configs import read_config_file
 from equivox.configs.published import PublishedPaper, published_names, published_paper
 from equivox.core.errors import RequestError
@@ -560,6 +561,48 @@ def test_badf_from_the_stored_table(runs: dict[str, Path]) -> None:
     assert cell_of(tables, "table_14", "Qwen3-8B", "count", "Female").deviation == rows["female"]["count"] - 458
     assert {cell.block for cell in tables[0].cells if math.isnan(cell.published)} == {f"{name}, two"}
     assert f"{name}: 2 of the 3 tasks of badf_two" in tables[0].remarks
+
+
+def test_the_associations_stand_beside_the_papers(runs: dict[str, Path], tmp_path: Path) -> None:
+    given = [TableRun(runs["badf"], "transformers:model_name=Qwen/Qwen3-8B", "two")]
+    lists = reproduced_lists("badf", given)
+    # Tables 15 to 17: five runs of three dimensions; 18 to 20: two, four and four identities in three settings.
+    assert len(lists) == 5 * 3 + (2 + 4 + 4) * 3 == 45 and all(len(one.published) == 10 for one in lists)
+    (one,) = (x for x in lists if (x.table, x.block, x.column) == ("table_17", "Qwen3-8B", "Gender"))
+    top = [
+        row for row in read_records(runs["badf"], "badf_two", "top_of_all") or [] if row["task"] == "badf_two:gender"
+    ]
+    assert (
+        list(one.measured) == [f"{r['category']} ↔ {r['phrase']} ({r['identity']})" for r in top]
+        and one.undefined is None
+    )
+    assert one.published[0] == "law policy ↔ determined (female)" and one.shared == []
+    (lacking,) = (x for x in lists if (x.table, x.block, x.column) == ("table_18", "Female", "Base"))
+    assert lacking.undefined == "no run of llama-3.2-3b-instruct" and not lacking.measured
+    # A model that the paper does not have has lists of its own, once for each setting.
+    fresh = [x for x in reproduced_lists("badf", [TableRun(runs["badf"], "simulated:x", "two")]) if not x.published]
+    assert [(x.table, x.block, x.column) for x in fresh if x.table != "table_20"] == [
+        *(("table_15", "simulated:x, two", name) for name in ("Gender", "Race")),
+        *(("table_17", "simulated:x, two", name) for name in ("Gender", "Race")),
+        *(("table_18", f"simulated:x, {who}", "Base") for who in ("Female", "Male")),
+        *(("table_19", f"simulated:x, {who}", "Base") for who in ("Asian", "Black", "Middle-east", "White")),
+    ]
+    assert list(fresh[0].measured) == list(one.measured)
+    files = {file.name: file for file in write_tables("badf", given, tmp_path)}
+    with files["table_17.csv"].open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if (row["block"], row["column"]) == ("Qwen3-8B", "Gender")]
+    assert [row["measured"] for row in rows][: len(top)] == list(one.measured) and rows[0]["in_paper"] == "False"
+    text = files["table_18.tex"].read_text("utf-8")
+    assert "law policy" in text and "no run of llama" in text
+    assert {"figure_5.svg", "figure_9.svg"} <= set(files)
+
+
+def test_counts_are_added_up_over_identities(runs: dict[str, Path]) -> None:
+    tables = reproduced("badf", [TableRun(runs["badf"], "transformers:model_name=Qwen/Qwen3-8B", "two")])
+    rows = read_records(runs["badf"], "badf_two", "heat_map") or []
+    place = rows[0]["category"]
+    cell = cell_of(tables, "figure_9", "Qwen3-8B", place, "Two-Character")
+    assert cell.measured == sum(row["count"] for row in rows if row["category"] == place) > 0
 
 
 # The files

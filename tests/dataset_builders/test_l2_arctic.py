@@ -51,12 +51,26 @@ def test_only_sentences_that_all_read_and_that_name_nobody_are_kept(l2_arctic: C
         "arctic_a0001",
         "arctic_a0003",
         "arctic_a0004",
+        "arctic_a0005",
     ]
     lines = builder.differences()
     assert "sentences not used that not every speaker read: 1 of 8" in lines
-    assert "sentences not used that name a gender, an age or a race: 4 of 8" in lines
-    assert "sentences: 600 published, 3 found" in lines
+    assert "sentences not used that name a gender, an age or a race: 3 of 8" in lines
+    # "She" is somebody else; the sentence is used because the others are fewer than 600.
+    assert "sentences used that say he or she, as fewer than 600 do not: 1 of 8" in lines
+    assert "sentences: 600 published, 4 found" in lines
     assert "transcripts without a recording: 1 (SKA/arctic_a0002)" in lines
+
+
+def test_pronouns_make_up_the_number_and_no_more(l2_arctic: Callable[..., Path]) -> None:
+    source = l2_arctic((*NEUTRAL, "She sings.", "He sleeps.", "His old lamp."))
+    for wanted, pronouns in ((4, 0), (5, 1), (6, 2), (7, 2)):
+        builder = L2Arctic(source, sentences=wanted)
+        chosen = {str(clip.columns["sentence"]) for clip in builder.clips()}
+        assert {f"arctic_a{n:04d}" for n in range(1, 5)} <= chosen and len(chosen) == 4 + pronouns
+        assert "arctic_a0007" not in chosen
+        left = [line for line in builder.differences() if line.startswith("sentences not used that say he or she")]
+        assert left == ([f"sentences not used that say he or she: {2 - pronouns} of 7"] if pronouns < 2 else [])
 
 
 def test_the_sentences_used_are_those_with_the_smallest_hash(l2_arctic: Callable[..., Path]) -> None:

@@ -117,6 +117,14 @@ class StoryScheme(AnnotationScheme):
             )
         )
 
+    def judged(self, stage: str) -> Mapping[str, str]:
+        """Return the shares of appendix H: of decomposed phrases the accuracy, of others precision and recall."""
+        if stage != "decompose":
+            return super().judged(stage)
+        return {
+            "accuracy": "of the {} before: the share that is split where it says several things, and only there, 0 to 1"
+        }
+
     def sample(
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
     ) -> tuple[Status, Mapping[str, SegmentAnnotation]]:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from equivox.core.errors import RequestError
-from equivox.metrics.badf.labels import cluster_agreement, clustering, exclusivity_agreement, story_shares
+from equivox.metrics.badf.labels import cluster_agreement, exclusivity_agreement, story_shares
+from equivox.statistics import clustering
 
 Cli = Callable[..., tuple[int, str, str]]
 

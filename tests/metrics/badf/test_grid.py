@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,17 @@ def test_data_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="is no folder and no YAML file"):
         grid(str(tmp_path / "nothing"))
     assert "the published grid" in grid(str(tmp_path)).notes[0]
+
+
+def test_other_wordings_ask_for_the_same_story() -> None:
+    from equivox.tasks.badf import PROMPTS, REWORDED, badf_task
+
+    assert list(REWORDED) == ["reworded_1", "reworded_2", "reworded_3"]
+    texts = {PROMPTS["two"].text, *(prompt.text for prompt in REWORDED.values())}
+    assert len(texts) == 4
+    for text in texts:
+        assert all(text.count(name) == 1 for name in ("{d1}", "{d2}", "{loc}", "10 sentences"))
+    own, paper = badf_task("badf_reworded_2", "gender"), badf_task("badf_two", "gender")
+    # A variant states only its difference.
+    assert own == replace(paper, name="badf_reworded_2:gender", prompt=REWORDED["reworded_2"], simulate=own.simulate)
+    assert own.prompt.name == "badf_wordings/2" and own.prompt.source.startswith("equivox, after arXiv 2508.01412")

@@ -1,0 +1,180 @@
+"""A first task file for a table: what was found in it, what could not be told, and questions to replace."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from equivox.core.errors import RequestError
+from equivox.dataset_builders.plain_tables import read_columns
+
+MOST_GROUPS = 12
+"""A column with more values is no group of people that a first comparison would have."""
+
+_PEOPLE = ("gender", "sex", "race", "ethnicity", "accent", "dialect", "age_group", "age", "origin", "religion", "group")
+_UNITS = ("speaker", "speaker_id", "person", "client_id", "name", "item", "id", "cv", "case", "photo")
+_MEDIA = {
+    "audio": (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a"),
+    "image": (".png", ".jpg", ".jpeg", ".webp"),
+}
+_NAMES = "{female: [Anna, Maria, Olga], male: [Jonas, Peter, Emil]}"
+_EXAMPLES = {"pronoun": "{female: [she], male: [he]}", "title": "{female: [Ms], male: [Mr]}"}
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a table looks like: what it lists, and which of its columns says what; an empty text is not known.
+
+    `unit` is the column that carries the group (nested), or whose values are in every group (crossed). `candidates` are
+    all columns that could be compared, `mixed` those whose values are in some groups only.
+    """
+
+    rows: int
+    columns: tuple[str, ...]
+    kind: str
+    path: str
+    text: str
+    group: str
+    unit: str
+    crossed: bool
+    candidates: tuple[str, ...]
+    mixed: tuple[str, ...]
+    placeholders: tuple[str, ...]
+
+
+def look_at(path: Path) -> Found:
+    """Return what the table at `path` looks like; RequestError for one that cannot be read."""
+    columns = {name: ["" if cell is None else str(cell) for cell in own] for name, own in read_columns(path).items()}
+    paths = [(name, kind) for kind, endings in _MEDIA.items() for name in columns if _ends(columns[name], endings)]
+    media, kind = next(iter(paths), ("", "text"))
+    others = {name: own for name, own in columns.items() if name != media}
+    lengths = {name: sum(map(len, own)) / len(own) for name, own in others.items()}
+    text = max(lengths, key=lambda name: (name in ("text", "prompt"), lengths[name])) if lengths else ""
+    text = text if text in ("text", "prompt") or lengths.get(text, 0) > 20 else ""
+    few = {name: len({*own} - {""}) for name, own in others.items() if name != text}
+    candidates = [name for name, n in few.items() if 2 <= n <= min(MOST_GROUPS, len(others[name]) // 2)]
+    candidates.sort(key=lambda name: (_PEOPLE.index(name) if name in _PEOPLE else len(_PEOPLE), few[name]))
+    group = candidates[0] if candidates and (candidates[0] in _PEOPLE or len(candidates) == 1) else ""
+    unit, crossed, mixed = _unit(others, group, text) if group else ("", False, ())
+    placeholders = dict.fromkeys(name for cell in others.get(text, ()) for name in _PLACEHOLDER.findall(cell))
+    return Found(
+        rows=len(next(iter(columns.values()))),
+        columns=tuple(columns),
+        kind=kind,
+        path=media,
+        text=text,
+        group=group,
+        unit=unit,
+        crossed=crossed,
+        candidates=tuple(candidates),
+        mixed=mixed,
+        placeholders=tuple(name for name in placeholders if name not in columns),
+    )
+
+
+def _ends(cells: Sequence[str], endings: tuple[str, ...]) -> bool:
+    """Return whether most cells of a column are names of files with such an ending."""
+    return 2 * sum(cell.lower().endswith(endings) for cell in cells) > len(cells)
+
+
+def _unit(columns: Mapping[str, Sequence[str]], group: str, text: str) -> tuple[str, bool, tuple[str, ...]]:
+    """Return the column of the unit, whether each unit is in every group, and the columns that are in some groups only.
+
+    A unit has several rows. Columns of usual names come first, then those whose units are in every group.
+    """
+    every = {*columns[group]} - {""}
+    found, mixed = [], []
+    for name, cells in columns.items():
+        of = defaultdict(set)
+        for cell, label in zip(cells, columns[group], strict=True):
+            of[cell].add(label)
+        if name in (group, text) or len(of) < 4 or len(of) == len(cells):
+            continue
+        if all(len(labels) == 1 for labels in of.values()):
+            found.append((name, False))
+        elif all(labels >= every for labels in of.values()):
+            found.append((name, True))
+        else:
+            mixed.append(name)
+    found.sort(key=lambda one: (_UNITS.index(one[0]) if one[0] in _UNITS else len(_UNITS), not one[1]))
+    return (*(found[0] if found else ("", False)), tuple(mixed))
+
+
+def task_file_for(table: Path) -> str:
+    """Return a commented task file for the table at `table`, which is ready to run where the groups could be told."""
+    found = look_at(table)
+    swapped = found.placeholders if found.kind == "text" else ()
+    name = re.sub(r"[^a-z0-9_]+", "_", table.stem.lower()).strip("_")
+    name = name if re.match("[a-z]", name) else f"table_{name}"
+    lines = [f"# {table.name}: {found.rows:,} rows of {found.kind}. {_told(found)}", f"name: {name[:60]}"]
+    lines += [f"table: {table.name}", f"media: {found.kind}"]
+    renamed: dict[str, str] = {"path": found.path} if found.path not in ("", "path") else {}
+    if found.kind != "text" and found.text not in ("", "text"):
+        renamed["text"] = found.text
+    if renamed:
+        lines.append(f"columns: {{{', '.join(f'{ours}: {theirs}' for ours, theirs in renamed.items())}}}")
+    if swapped:
+        lines += [
+            "# Each row is asked about every group, with another word in each. The lists are examples: replace them.",
+            f"group: {'swapped_gender' if 'gender' in found.columns else 'gender'}",
+            "swap:",
+            *(f"  {one}: {_EXAMPLES.get(one, _NAMES)}" for one in swapped),
+        ]
+    else:
+        others = [one for one in found.candidates if one != found.group]
+        more = f"   # could be compared, too: {', '.join(others)}" if others else ""
+        lines.append(f"group: {found.group or 'FILL_IN'}{more}")
+        if found.unit:
+            how = "is in every group" if found.crossed else "has one group"
+            lines.append(f"cluster: {found.unit}   # each {how}")
+    lines += _asked(found)
+    lines += ["card: Who made this table, under which licence, and what it cannot say.", ""]
+    return "\n".join(lines)
+
+
+def _told(found: Found) -> str:
+    """Return in words what could be told of the groups and units, and what could not."""
+    if found.kind == "text" and found.placeholders:
+        return f"Its texts have placeholders ({', '.join(found.placeholders)}), so that words can be swapped."
+    if not found.group:
+        return (
+            f"Which column is compared could not be told; it could be {', '.join(found.candidates) or 'none of them'}."
+        )
+    if not found.unit:
+        mixed = f" ({', '.join(found.mixed)}: in some groups only)" if found.mixed else ""
+        return f"Compared: {found.group}. No column has several rows a unit, so each row counts by itself{mixed}."
+    return f"Compared: {found.group}. Unit: {found.unit}, {'in every group' if found.crossed else 'each in one group'}."
+
+
+def _asked(found: Found) -> list[str]:
+    """Return the questions: two of VIBE for recordings, one to replace for texts and images."""
+    if found.kind == "audio":
+        return ["prompts: [advisory, candidate]   # of VIBE; or `questions` of your own"]
+    text = (
+        f"{{{found.text or 'text'}}}" if found.kind == "text" else "What would you advise the person in this picture?"
+    )
+    return [
+        "questions:   # an example: replace the question, and what is annotated in the answers",
+        "  - name: answer",
+        f"    text: {_quoted(text)}",
+        "    attributes:",
+        "      # A choice has options; without them it is a short phrase: {name: advice, asks: the main advice}",
+        "      - {name: tone, asks: the tone of the answer, options: [encouraging, neutral, discouraging]}",
+    ]
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '\\"') + '"'
+
+
+def write_task_file(table: Path) -> Path:
+    """Write a task file beside the table at `table` and return its path; RequestError if one is there already."""
+    path = table.with_suffix(".yaml")
+    if path.exists():
+        raise RequestError(f"{path} is there already; move it, or change it by hand")
+    path.write_text(task_file_for(table), "utf-8")
+    return path

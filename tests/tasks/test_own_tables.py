@@ -1,0 +1,230 @@
+"""Any table as a corpus: texts, pictures and clips in every format, swaps, and a first task file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from equivox import measure
+from equivox.core.errors import RequestError
+from equivox.dataset_builders.corpus import open_corpus
+from equivox.run.declarations import read_tasks
+from equivox.run.plan import make_plan, read_plan
+from equivox.tasks.files import load_task_file
+from equivox.tasks.new_file import look_at, task_file_for
+
+Cli = Callable[..., tuple[int, str, str]]
+QUESTION = """\
+questions:
+  - name: hire
+    text: "{cv} Should we invite {name}?"
+    attributes:
+      - {name: invite, asks: whether to invite, options: [invited, not invited]}
+"""
+SWAP = "swap: {name: {female: [Anna, Olga, Maria], male: [Jonas, Emil]}}\n"
+
+
+def table(path: Path, rows: list[dict[str, object]]) -> Path:
+    """Write rows in the format of the path's ending."""
+    kind = path.suffix
+    if kind == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif kind == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if kind == ".tsv" else ",")
+            writer.writeheader()
+            writer.writerows(rows)
+    return path
+
+
+def cvs(n: int = 30) -> list[dict[str, object]]:
+    return [{"id": f"cv{i}", "years": i % 7, "cv": f"{{name}} has worked for {i % 7} years."} for i in range(n)]
+
+
+def task_file(folder: Path, text: str, rows: list[dict[str, object]] | None = None, name: str = "cvs.csv") -> Path:
+    table(folder / name, cvs() if rows is None else rows)
+    file = folder / "mine.yaml"
+    file.write_text(f"name: cvs\ntable: {name}\n{text}")
+    return file
+
+
+def test_a_swap_gives_each_row_to_every_group(tmp_path: Path) -> None:
+    (task,) = load_task_file(task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}", cvs(4)))
+    corpus = open_corpus(task.data, None)
+    seen = [(s.sample_id, s.columns["gender"], s.columns["name"], s.columns["cv"]) for s in corpus.samples]
+    assert seen == [
+        ("cv0/female", "female", "Anna", "Anna has worked for 0 years."),
+        ("cv0/male", "male", "Jonas", "Jonas has worked for 0 years."),
+        ("cv1/female", "female", "Olga", "Olga has worked for 1 years."),
+        ("cv1/male", "male", "Emil", "Emil has worked for 1 years."),
+        ("cv2/female", "female", "Maria", "Maria has worked for 2 years."),
+        ("cv2/male", "male", "Jonas", "Jonas has worked for 2 years."),
+        ("cv3/female", "female", "Anna", "Anna has worked for 3 years."),
+        ("cv3/male", "male", "Emil", "Emil has worked for 3 years."),
+    ]
+    assert (task.cluster, task.media, task.condition, task.metadata) == ("item", (), "text", ("name",))
+    assert "{name} by gender: female: Anna, Olga, Maria" in task.card
+    other = load_task_file(task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}".replace("Emil", "Paul"), cvs(4)))[0]
+    assert open_corpus(other.data, None).fingerprint != corpus.fingerprint
+
+
+@pytest.mark.parametrize(("model", "found"), [("simulated:planted?shift=0.5", True), ("simulated:random", False)])
+def test_a_difference_within_rows_is_found_and_none_is_not(tmp_path: Path, model: str, found: bool) -> None:
+    (task,) = load_task_file(task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}", cvs(60)))
+    result = measure(model, task, output=tmp_path / "run", options="n_resamples=499")
+    (whole,) = (score for score in result.scores if score.is_whole)
+    assert whole.found is found
+    plan = read_plan(tmp_path / "run")
+    assert plan["cluster"].to_pylist()[:2] == ["cv0", "cv0"]
+    # The run keeps the swap, and makes the requests again from it.
+    assert read_tasks(tmp_path / "run")[0].data == task.data
+
+
+def test_two_kinds_of_groups_are_crossed(tmp_path: Path) -> None:
+    names = table(tmp_path / "cities.csv", [{"rich": "Kent", "poor": "Hull"}, {"rich": "Bath", "poor": ""}])
+    rows = [{"cv": f"{{name}} of {{city}}, {{pronoun}} applies, case {i}."} for i in range(3)]
+    swap = (
+        "swap:\n  name: {female: [Anna], male: [Jonas]}\n  pronoun: {female: [she], male: [he]}\n"
+        f"  city: {names.name}\n"
+    )
+    (task,) = load_task_file(task_file(tmp_path, f"group: [gender, wealth]\n{swap}{QUESTION}", rows))
+    samples = open_corpus(task.data, None).samples
+    assert len(samples) == 3 * 2 * 2
+    assert [s.columns["cv"] for s in samples[:4]] == [
+        "Anna of Kent, she applies, case 0.",
+        "Anna of Hull, she applies, case 0.",
+        "Jonas of Kent, he applies, case 0.",
+        "Jonas of Hull, he applies, case 0.",
+    ]
+    assert samples[4].columns["city"] == "Bath" and samples[5].columns["city"] == "Hull"
+    assert task.dimension == "gender × wealth"
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_texts_of_people_in_every_format(tmp_path: Path, ending: str) -> None:
+    rows: list[dict[str, object]] = [
+        {"text": f"Question {i}?", "gender": ("female", "male")[i // 3 % 2], "person": f"p{i // 3}", "n": i}
+        for i in range(24)
+    ]
+    text = (
+        "group: gender\ncluster: person\nwhere: {n: ['0', '1', '2', '3', '4', '5', '6', '7', '8']}\n"
+        'questions: [{name: advice, text: "{text}", attributes: [{name: tone, asks: tone, options: [warm, cold]}]}]\n'
+    )
+    (task,) = load_task_file(task_file(tmp_path, text, rows, f"people{ending}"))
+    corpus = open_corpus(task.data, None)
+    assert [s.columns["text"] for s in corpus.samples] == [f"Question {i}?" for i in range(9)]
+    assert corpus.notes == ("rows left out by `where`: 15 of 24",)
+    assert corpus.samples[0].columns["speaker"] == corpus.samples[0].sample_id == "000001"
+
+
+def test_pictures_and_clips_in_a_table_that_is_no_csv(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = []
+    for i in range(8):
+        buffer = io.BytesIO()
+        Image.fromarray(np.full((8, 8, 3), 20 * i, np.uint8)).save(buffer, "PNG")
+        (tmp_path / f"{i}.png").write_bytes(buffer.getvalue())
+        rows.append({"path": f"{i}.png", "text": "", "speaker": f"s{i}", "race": ("a", "b")[i % 2]})
+    question = (
+        "questions: [{name: q, text: Who is it, attributes: [{name: job, asks: the job, options: [cook, nurse]}]}]\n"
+    )
+    (task,) = load_task_file(task_file(tmp_path, f"media: image\ngroup: race\n{question}", rows, "faces.jsonl"))
+    assert task.condition == "image"
+    result = measure("simulated:biased", task, output=tmp_path / "run", options="n_resamples=99")
+    assert result.scores[0].coverage.used == 8
+
+
+MISTAKES = {
+    (f"group: gender\n{SWAP}{QUESTION}", "none"): "cvs.csv, row 2: no text has {name}, so that",
+    (f"group: gender\n{SWAP}{QUESTION}", "twice"): "row 2: the id 'cv0' is there twice",
+    (f"group: years\n{SWAP}{QUESTION}", ""): "`swap` makes the column 'years', and cvs.csv has one",
+    (f"group: [gender, age]\n{SWAP}{QUESTION}", ""): "1 kinds of groups (female, male), and `group` names",
+    (f"group: gender\nswap: {{name: {{female: [Anna]}}}}\n{QUESTION}", ""): "`swap` of name has one group, female",
+    (f"group: gender\nmedia: audio\n{SWAP}{QUESTION}", ""): "`swap` changes words of texts; cvs.csv has audio",
+    (f"group: gender\n{SWAP}", ""): "the prompts of VIBE ask about a recording, and cvs.csv has text",
+    (f"group: gender\nwhere: {{month: may}}\n{SWAP}{QUESTION}", ""): "`where` names 'month', which cvs.csv lacks",
+    (f"group: gender\nvalues: {{years: ['1']}}\n{SWAP}{QUESTION}", ""): "`values` does not declare '0' (",
+    (f"group: gender\nswap: {{name: lists.csv}}\n{QUESTION}", ""): "cannot read lists.csv",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "told"), MISTAKES.items(), ids=lambda value: str(value)[-40:])
+def test_mistakes_are_one_line(tmp_path: Path, equivox: Cli, given: tuple[str, str], told: str) -> None:
+    text, odd = given
+    rows = cvs()
+    if odd == "none":
+        rows[1]["cv"] = "Somebody has worked for a year."
+        text = text.replace("invite {name}", "invite them")
+    if odd == "twice":
+        rows[1]["id"] = "cv0"
+    file = task_file(tmp_path, text, rows)
+    code, _, error = equivox("run", "simulated:random", file, "--output", tmp_path / "run")
+    assert code == 2 and len(error.strip().splitlines()) == 1, error
+    assert told in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_placeholder_in_the_question_is_enough(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"cv": f"Case {i}."} for i in range(4)]
+    (task,) = load_task_file(task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}", rows))
+    from equivox.engines import EngineIdentity
+
+    corpus = open_corpus(task.data, None)
+    nobody = EngineIdentity(engine="none", model="none", revision="")
+    texts = [r.text for r in make_plan([task], {"cvs": corpus}, nobody).requests()]
+    assert sorted(texts)[:2] == ["Case 0. Should we invite Anna?", "Case 0. Should we invite Jonas?"]
+
+
+def test_what_is_found_in_a_table(tmp_path: Path) -> None:
+    nested = [
+        {"speaker": f"s{i // 5}", "gender": ("f", "m")[i // 5 % 2], "mood": ("a", "b", "c")[i % 3], "file": f"{i}.wav",
+         "text": f"A sentence that is long enough, number {i % 5}."}
+        for i in range(40)
+    ]  # fmt: skip
+    found = look_at(table(tmp_path / "clips.csv", nested))
+    assert (found.kind, found.path, found.group, found.unit, found.crossed) == (
+        "audio",
+        "file",
+        "gender",
+        "speaker",
+        False,
+    )
+    assert "mood" in found.candidates
+    crossed = [
+        {
+            "case": f"c{i // 2}",
+            "race": ("x", "y")[i % 2],
+            "prompt": f"A case that is long enough, number {i // 2}: {i % 2}",
+        }
+        for i in range(40)
+    ]
+    found = look_at(table(tmp_path / "cases.tsv", crossed))
+    assert (found.kind, found.text, found.group, found.unit, found.crossed) == ("text", "prompt", "race", "case", True)
+    unclear = [
+        {"a": "xy"[i % 2], "b": "uv"[i % 2], "text": f"Something long enough to be a text, {i}"} for i in range(20)
+    ]
+    assert "could not be told; it could be a, b" in task_file_for(table(tmp_path / "unclear.jsonl", unclear))
+
+
+def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli) -> None:
+    path = table(tmp_path / "My CVs.csv", cvs())
+    code, out, _ = equivox("tasks", "new", path)
+    file = tmp_path / "My CVs.yaml"
+    assert code == 0 and file.is_file() and "name: my_cvs" in out
+    code, out, _ = equivox("run", "simulated:biased", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99")
+    assert code == 0 and "Yes." in out
+    code, _, error = equivox("tasks", "new", path)
+    assert code == 2 and "is there already" in error
+    assert equivox("tasks", "new")[0] == 2
+    with pytest.raises(RequestError, match="a table ends in"):
+        look_at(tmp_path / "table.xlsx")
