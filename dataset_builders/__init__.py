@@ -21,7 +21,6 @@ from equivox.dataset_builders.l2_arctic import L2Arctic
 from equivox.dataset_builders.parquet import BuildReport, build
 from equivox.dataset_builders.schema import read_clip, rows
 from equivox.dataset_builders.spoken_stereoset import SpokenStereoSet
-from equivox.dataset_builders.vctk import Vctk
 
 __all__ = [
     "BUILDERS",
@@ -36,7 +35,6 @@ __all__ = [
     "Genres",
     "L2Arctic",
     "SpokenStereoSet",
-    "Vctk",
     "build",
     "builders",
     "open_builder",
@@ -48,7 +46,6 @@ __all__ = [
 BUILDERS: dict[str, type[Builder]] = {
     "crema_d": CremaD,
     "l2_arctic": L2Arctic,
-    "vctk": Vctk,
     "fairface": FairFace,
     "spoken_stereoset": SpokenStereoSet,
     "genres": Genres,

@@ -13,7 +13,6 @@ import hashlib
 import io
 import json
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,9 +28,6 @@ AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 FACTS_FILE = "facts.json"
 """An optional file in a source folder; its facts replace those of the published corpus."""
 
-
-ADULT = 18
-"""The age from which people are used in corpora with children: VIBE asks for romantic appeal and for employment."""
 
 Role = Literal["demographic", "stratum", "other"]
 
@@ -411,16 +407,6 @@ def decade(age: int | None) -> str | None:
     ('30-39', None)
     """
     return None if age is None else f"{age // 10 * 10}-{age // 10 * 10 + 9}"
-
-
-def held_by_few(values: Iterable[str | None], least: int) -> dict[str, int]:
-    """Return each value that fewer than `least` people have, with their number; `values` has one entry per person.
-
-    >>> held_by_few(["welsh", "welsh", "manx", None], least=2)
-    {'manx': 1}
-    """
-    counted = Counter(value for value in values if value is not None)
-    return {value: n for value, n in sorted(counted.items()) if n < least}
 
 
 def speakers_with(clips: Iterable[Clip], column: str) -> dict[str | int | float, int]:

@@ -6,7 +6,7 @@
     The full stereotype content dictionaries: sociability and morality (warmth), ability and agency (competence), the
     direction of each, and the valence of every word.
 
-Their licences allow research and forbid passing them on: `equivox data fetch nrc` downloads a list from its authors.
+Their licences allow research and forbid passing them on: `equivox data build nrc` downloads a list from its authors.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def read_lexicon(name: str, path: Path | None = None, *, sha256: str | None = No
     Parameters
     ----------
     path
-        The file; None: the file that `equivox data fetch` wrote.
+        The file; None: the file that `equivox data build` wrote.
     sha256
         Checksum of a custom file in the same layout; None: that of the published file.
 
@@ -173,7 +173,7 @@ def read_lexicon(name: str, path: Path | None = None, *, sha256: str | None = No
         content = path.read_bytes()
     except OSError:
         raise RequestError(
-            f"the word list {name!r} ({source.title}) is not at {path}; get it with `equivox data fetch {name}`"
+            f"the word list {name!r} ({source.title}) is not at {path}; get it with `equivox data build {name}`"
             f"{', install NRCLex, which carries it,' if name == 'nrc' else ''} or name its place in {LEXICA_FOLDER}"
         ) from None
     try:

@@ -14,7 +14,6 @@ PICTURE = ROOT / "docs" / "layers.svg"
 
 SAYS = {
     "cli": "commands; each calls one function below",
-    "testing": "assertions for the tests of model builders",
     "api": "measure, open_run, load_task, list_tasks",
     "integrations": "the Hub, lighteval, flat results: other projects' formats",
     "report": "tables, figures, pages; renders results, computes none",

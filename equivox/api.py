@@ -15,8 +15,7 @@ from equivox.core.task import Task
 
 if TYPE_CHECKING:
     import pandas
-
-    from equivox.report.notebook import Plots
+    from matplotlib.figure import Figure
 
 Table = Literal["scores", "responses"]
 """The tables of `Result.to_pandas`."""
@@ -78,12 +77,14 @@ class Result:
             if score.is_whole and score.undefined is not None
         }
 
-    @property
-    def plot(self) -> Plots:
-        """The run's figures: `result.plot.forest()`, `.shares(task, attribute)`, `.heat(task)` and others."""
-        from equivox.report.notebook import Plots
+    def figure(self, name: str) -> Figure:
+        """Return a figure of the run as `equivox report --figure` names it: `forest:FAMILY`, `shares:TASK:ATTRIBUTE`.
 
-        return Plots(self.folder)
+        RequestError, with the figures that the run has, for one that it does not have.
+        """
+        from equivox.report.figures import figure_of
+
+        return figure_of(self.folder, name)
 
     def _repr_html_(self) -> str:
         """Return the opening of the run and its scores, as a notebook shows them."""

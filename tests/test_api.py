@@ -110,14 +110,14 @@ def test_a_result_shows_and_draws_itself(tmp_path: Path) -> None:
     shown = result._repr_html_()
     assert "answer female and male speakers differently?" in shown and "Trust:" in shown
     assert "<script>" not in shown and "interval" in shown and "100 %" in shown
-    figure = result.plot.forest()
+    figure = result.figure("forest:vibe_gender")
     assert isinstance(figure, Figure) and figure.axes[0].get_yticklabels()
     # What a notebook asks an object for, without `%matplotlib inline`: PNG, 720 pixels wide (big-endian, in IHDR).
     picture = figure._repr_png_()  # type: ignore[attr-defined]
     assert picture.startswith(b"\x89PNG") and int.from_bytes(picture[16:20], "big") == 720
-    assert isinstance(result.plot.shares(task.name, "competency"), Figure)
+    assert isinstance(result.figure(f"shares:{task.name}:competency"), Figure)
     with pytest.raises(equivox.RequestError, match="there are shares:"):
-        result.plot.shares(task.name, "nothing")
+        result.figure(f"shares:{task.name}:nothing")
 
 
 def test_a_task_whose_name_no_file_can_have_is_refused_before_anything_is_asked(tmp_path: Path) -> None:

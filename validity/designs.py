@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.statistics import compare_shift, distribution_shift
+from equivox.statistics import compare_joint_shift, distribution_shift
 from equivox.statistics.distance import ntvd_of_shares
 from equivox.statistics.power import of_clusters
 from equivox.statistics.results import DistributionShift
@@ -178,8 +178,8 @@ def compared_table(runs: int, seed: int) -> Iterator[str]:
         found = []
         for _ in range(runs):
             answers = [answered(shares, 0.01, 60, rng) for shares in models]
-            one = compare_shift(
-                *answers,
+            one = compare_joint_shift(
+                *({"answers": own} for own in answers),
                 group[speaker],
                 clusters=speaker,
                 blocks=gender[speaker],

@@ -11,7 +11,6 @@ from equivox.cli import (
     calibrate_command,
     data_commands,
     engine_commands,
-    export_command,
     file_commands,
     gate_command,
     hub_commands,
@@ -57,7 +56,6 @@ COMMANDS = {
         file_commands.reproduce,
     ),
     "Read, compare, check and publish runs": (
-        export_command.export,
         result_commands.compare,
         gate_command.gate,
         verify_command.verify,

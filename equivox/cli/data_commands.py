@@ -81,11 +81,16 @@ def _describe(corpus: str, data: str, figure: Path | None) -> None:
 
 @app.command(cls=Command)
 def build(
-    corpus: Annotated[str, typer.Argument(help="The corpus, see `equivox data list`.")],
+    corpus: Annotated[
+        str, typer.Argument(help="The corpus, see `equivox data list`; or a word list of GENRES: nrc, sadcat.")
+    ],
     source: Annotated[
         Path | None, typer.Option(help="The folder of the corpus as distributed; with --hub, a snapshot already here.")
     ] = None,
-    output: Annotated[Path, output_option("Where built corpora go, one folder each.")] = Path("data"),
+    output: Annotated[
+        Path | None,
+        output_option("Where built corpora go, one folder each: data; word lists $EQUIVOX_LEXICA or a cache."),
+    ] = None,
     hub: Annotated[str | None, typer.Option(help="A copy on the Hub: a name of configs/hub, or a YAML file.")] = None,
     revision: Annotated[str | None, typer.Option(help="The commit of that copy, 40 hexadecimal digits.")] = None,
     demographics: Annotated[
@@ -98,7 +103,7 @@ def build(
         Path | None, typer.Option(help="A YAML file with other models, steps or thresholds for --generate-images.")
     ] = None,
 ) -> None:
-    """Build a corpus: parquet with audio bytes and every label, a data card, and a report of anything unusual."""
+    """Build a corpus: parquet with media and every column, a card, and what is unusual; or download a word list."""
     from contextlib import ExitStack
 
     from equivox.cli.show import progress_bars
@@ -106,7 +111,11 @@ def build(
     from equivox.dataset_builders import build as build_corpus
     from equivox.dataset_builders import open_builder
     from equivox.dataset_builders.hub import download, open_hub_file, original_layout
+    from equivox.dataset_builders.word_lists import SOURCES
 
+    if corpus in SOURCES:
+        return _fetch(corpus, output)
+    output = output or Path("data")
     origin: dict[str, str] = {}
     with ExitStack() as stack:
         if hub is not None:
@@ -133,6 +142,18 @@ def build(
             echo(f"{heading}:")
             for line in lines:
                 echo(f"  {line}")
+    return None
+
+
+def _fetch(name: str, output: Path | None) -> None:
+    """Download a word list, check it and print its licence; word lists are not shipped with equivox."""
+    from equivox.dataset_builders.word_lists import SOURCES, fetch_lexicon
+
+    source = SOURCES[name]
+    echo(f"{source.title}, {source.megabytes:g} MB from {source.url}")
+    echo(f"Licence: {source.licence}. Terms: {source.home}. Cite: {source.cite}.")
+    path = fetch_lexicon(name, output)
+    echo(f"{path} (SHA-256 {source.sha256[:12]}…, as expected)")
 
 
 def _generate_images(builder: Builder, settings_file: Path | None) -> None:
@@ -162,21 +183,6 @@ app.command(cls=Command)(hub_commands.push)
 
 
 app.command(cls=Command)(make_command.make)
-
-
-@app.command(cls=Command)
-def fetch(
-    what: Annotated[str, typer.Argument(metavar="nrc|sadcat", help="A word list of GENRES.")],
-    output: Annotated[Path | None, output_option("The output folder; $EQUIVOX_LEXICA or a cache by default.")] = None,
-) -> None:
-    """Download a word list, check it and print its licence; word lists are not shipped with equivox."""
-    from equivox.dataset_builders.word_lists import fetch_lexicon, lexicon_source
-
-    source = lexicon_source(what)
-    echo(f"{source.title}, {source.megabytes:g} MB from {source.url}")
-    echo(f"Licence: {source.licence}. Terms: {source.home}. Cite: {source.cite}.")
-    path = fetch_lexicon(what, output)
-    echo(f"{path} (SHA-256 {source.sha256[:12]}…, as expected)")
 
 
 def _problems(problems: Mapping[str, str], shown: int = 20) -> list[str]:

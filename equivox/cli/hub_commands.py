@@ -69,12 +69,20 @@ def push(
     return EXIT_DONE
 
 
+BOARDS = ("hub", "every-eval-ever")
+"""Where scores are submitted to."""
+
+
 def submit(
     run: RunArgument,
-    model_repo: Annotated[str, typer.Option("--model-repo", help="The model's repository on the Hub, owner/name.")],
+    to: Annotated[str, typer.Option(metavar="BOARD", help="hub or every-eval-ever.")] = "hub",
+    model_repo: Annotated[
+        str | None, typer.Option("--model-repo", help="The model's repository on the Hub, owner/name.")
+    ] = None,
     benchmark: Annotated[
-        str, typer.Option(help="The data set's repository; {corpus} stands for the corpus: org/equivox-{corpus}.")
-    ],
+        str | None,
+        typer.Option(help="The data set's repository; {corpus} stands for the corpus: org/equivox-{corpus}."),
+    ] = None,
     output: Annotated[Path | None, output_option("Where the files go.")] = None,
     revision: Annotated[str | None, typer.Option(help="The commit of the data set's repository.")] = None,
     source_url: Annotated[
@@ -86,15 +94,35 @@ def submit(
     min_coverage: Annotated[
         float, typer.Option(help="Share of usable responses that every group needs, 0.8 or more.")
     ] = 0.95,
+    data: Annotated[
+        str | None, data_option("For every-eval-ever: where the corpora are now, for the hashes of prompts.")
+    ] = None,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="For every-eval-ever: prompts and responses beside their hashes.")
+    ] = False,
     send: Annotated[
         bool, typer.Option("--push", help="Open a pull request; without it, the files are written here only.")
     ] = False,
 ) -> int:
-    """Write a run's scores for the Hub's leaderboards; with --push, open a pull request on the model."""
+    """Write a run's scores for the Hub's leaderboards, or for Every Eval Ever; with --push, open a pull request."""
     from equivox.cli.show import believe_all
+    from equivox.core.errors import RequestError, nearest
     from equivox.integrations.hub.remote import upload
     from equivox.integrations.hub.submission import RESULTS, Wish, write_submission
 
+    if to not in BOARDS:
+        raise RequestError(f"`to` is one of {', '.join(BOARDS)}, got {to!r}{nearest(to, BOARDS)}")
+    of_the_hub = {"model-repo": model_repo, "benchmark": benchmark, "revision": revision, "source-url": source_url}
+    if to == "every-eval-ever":
+        given = [name for name, value in (of_the_hub | {"mark": mark, "push": send}).items() if value]
+        if given:
+            raise RequestError(f"`{given[0]}` is for the Hub; leave it out with `--to every-eval-ever`")
+        return _write_evaluation(run, output, data, texts=texts)
+    if model_repo is None or benchmark is None:
+        missing = "model-repo" if model_repo is None else "benchmark"
+        raise RequestError(f"`{missing}` is missing; the Hub takes `--model-repo` and `--benchmark`")
+    if data is not None or texts:
+        raise RequestError(f"`{'data' if data else 'texts'}` is for `--to every-eval-ever`; leave it out")
     believe_all([run])
     wish = Wish(
         run=run,
@@ -126,6 +154,18 @@ def submit(
         pull_request=True,
     )
     echo(f"Pull request: {url}")
+    return EXIT_DONE
+
+
+def _write_evaluation(run: Path, output: Path | None, data: str | None, *, texts: bool) -> int:
+    """Write a run for Every Eval Ever."""
+    from equivox.cli.show import believe_all
+    from equivox.integrations.every_eval_ever.exporting import write_evaluation
+
+    believe_all([run])
+    folder = output or Path("hub") / f"{run.resolve().name}-every-eval-ever"
+    for path in write_evaluation(run, folder, data=data, texts=texts):
+        echo(f"  {path}  {path.stat().st_size:,} bytes")
     return EXIT_DONE
 
 

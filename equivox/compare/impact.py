@@ -127,17 +127,17 @@ def impact(
             f"no attribute of {folder} has favourable values; name some: --favourable ATTRIBUTE=VALUE "
             f"({', '.join(known)})"
         )
-    reader = annotator or str(manifest["command"]["annotator"])
-    samples = open_samples(folder, used, reader)
+    used_annotator = annotator or str(manifest["command"]["annotator"])
+    samples = open_samples(folder, used, used_annotator)
     model = str(manifest["command"]["model"])
     return Impact(
         model=model,
-        annotator=reader,
+        annotator=used_annotator,
         date=str(manifest["created"])[:10],
         source=str(manifest["command"].get("data") or ""),
         data={task.data.corpus: manifest["identity"]["corpora"][task.data.corpus] for task in used},
         left_out=manifest.get("samples_without_group", {}),
-        marks=ComparedRun(model, folder, reader, (), audits=stored_audits(folder, reader)).marks,
+        marks=ComparedRun(model, folder, used_annotator, (), audits=stored_audits(folder, used_annotator)).marks,
         tables=tuple(
             _table(task, samples[task.name], attribute, columns)
             for task in used

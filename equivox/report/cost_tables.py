@@ -97,7 +97,7 @@ def estimate_table(estimate: Estimate) -> Table:
             ),
             *code_notes(
                 (model.model for model in estimate.models),
-                (reader.name for model in estimate.models for reader in model.annotators),
+                (annotator.name for model in estimate.models for annotator in model.annotators),
             ),
         ],
     )

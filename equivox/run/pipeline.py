@@ -214,13 +214,13 @@ def annotate_run(
 ) -> list[Score]:
     """Annotate a finished run with another annotator and score its annotations; those of others stay unchanged."""
     tasks = run_tasks(folder)
-    with closing(open_annotator(annotator, workers)) as reader:
-        reader.check(tasks)
+    with closing(open_annotator(annotator, workers)) as opened:
+        opened.check(tasks)
         check_tools(tasks)
         with writing(folder):
-            others = _others(folder, reader.identity.name)
+            others = _others(folder, opened.identity.name)
             return annotate_and_score(
-                folder, tasks, reader, options, others=others, retry_failed=retry_failed, progress=progress
+                folder, tasks, opened, options, others=others, retry_failed=retry_failed, progress=progress
             )
 
 

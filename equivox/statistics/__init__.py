@@ -25,7 +25,7 @@ from equivox.statistics.agreement import Agreement, krippendorff_alpha
 from equivox.statistics.attainable import LeastP, least_p, least_p_over_clusters
 from equivox.statistics.bounds import Bounds, ntvd_bounds, share_bounds
 from equivox.statistics.clustering import clustering
-from equivox.statistics.comparison import ShiftComparison, compare_joint_shift, compare_shift
+from equivox.statistics.comparison import ShiftComparison, compare_joint_shift
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
 from equivox.statistics.distance import attainable_shift, ntvd
@@ -83,7 +83,6 @@ __all__ = [
     "cluster_share",
     "clustering",
     "compare_joint_shift",
-    "compare_shift",
     "compare_totals",
     "corrected_shift",
     "correlations",

@@ -80,79 +80,6 @@ class ShiftComparison:
         return 1.0 if self.difference * self.estimate < 0 else max(self.p, self.p_distance)
 
 
-def compare_shift(
-    values_a: ValueColumn,
-    values_b: ValueColumn,
-    groups: LabelColumn,
-    *,
-    clusters: LabelColumn,
-    strata: LabelColumn | None = None,
-    blocks: LabelColumn | None = None,
-    min_count: int = 10,
-    n_resamples: int = 10_000,
-    confidence: float = 0.95,
-    rng: np.random.Generator,
-) -> ShiftComparison:
-    """Return the difference of two models' distribution shifts on the same samples, with its tests and interval.
-
-    Parameters
-    ----------
-    values_a, values_b
-        The values of each model for each sample, in the same order of samples; forms as `values` in
-        `distribution_shift`. A sample without a value from either model is dropped for both, and counted.
-    groups, clusters, strata, blocks
-        One label per sample, as in `distribution_shift`. What is held equal there is held equal here.
-    min_count
-        Values seen fewer times over both models together are removed.
-    n_resamples
-        Swaps of the two models drawn. All 2^C swaps are enumerated when there are no more than this.
-    confidence
-        Coverage of the interval, between 0 and 1.
-    rng
-        The only source of randomness.
-
-    Returns
-    -------
-    ShiftComparison
-        `difference` is in percent. Zero means that both models lie equally far from parity, not that they give the same
-        answers. NaN with a reason when fewer than two groups or values are left, or a group is empty. Only the
-        interval, the estimates and `p_distance` are NaN when a group has answers from a single cluster.
-
-    Raises
-    ------
-    RequestError
-        As `distribution_shift`; also when `clusters` is None.
-
-    Notes
-    -----
-    The swap test's null is that the models are exchangeable within a cluster, which is stronger than equal nTVDs:
-    models with equal shifts that use different words are not exchangeable, and the test rejects them more often than
-    its level. `p_distance` inverts the interval. The interval takes the upward bias of each model at its largest on one
-    side and at its smallest on the other, and keeps its level for any words (docs/validity.md).
-
-    Examples
-    --------
-    >>> groups, speakers = ["f"] * 4 + ["m"] * 4, list("aabbccdd")
-    >>> apart = [["x"]] * 4 + [["y"]] * 4
-    >>> alike = [["x"], ["y"]] * 4
-    >>> found = compare_shift(apart, alike, groups, clusters=speakers, min_count=1, rng=np.random.default_rng(1))
-    >>> found.ntvd_a, found.ntvd_b, found.difference, found.p
-    (100.0, 0.0, 100.0, 0.125)
-    """
-    return compare_joint_shift(
-        {"values": values_a},
-        {"values": values_b},
-        groups,
-        clusters=clusters,
-        strata=strata,
-        blocks=blocks,
-        min_count=min_count,
-        n_resamples=n_resamples,
-        confidence=confidence,
-        rng=rng,
-    )
-
-
 def compare_joint_shift(
     attributes_a: Mapping[str, ValueColumn],
     attributes_b: Mapping[str, ValueColumn],
@@ -176,24 +103,42 @@ def compare_joint_shift(
     ----------
     attributes_a, attributes_b
         The values of each attribute, in the same order of samples for both models: mappings from name to column, pandas
-        DataFrames or pyarrow Tables with the same names.
+        DataFrames or pyarrow Tables with the same names. Columns are as `values` in `distribution_shift`. A sample
+        without a value from either model is dropped for both, and counted.
     weights
         The weight of each attribute in the mean, above zero; an attribute without one has weight 1. Weights are scaled
         to sum to one over the attributes that are compared. None for equal weights.
-    groups, clusters, strata, blocks, min_count, n_resamples, confidence, rng
-        As in `compare_shift`.
+    groups, clusters, strata, blocks
+        One label per sample, as in `distribution_shift`. What is held equal there is held equal here.
+    min_count
+        Values seen fewer times over both models together are removed.
+    n_resamples
+        Swaps of the two models drawn. All 2^C swaps are enumerated when there are no more than this.
+    confidence
+        Coverage of the interval, between 0 and 1.
+    rng
+        The only source of randomness.
 
     Returns
     -------
     ShiftComparison
-        `difference` is in percent, and zero when both models lie equally far from parity on average. An attribute that
-        cannot be compared is left out with its reason; NaN when that is so for all of them. Only the interval,
-        the estimates and `p_distance` are NaN when in any attribute a group has answers from a single cluster.
+        `difference` is in percent. Zero means that both models lie equally far from parity on average, not that they
+        give the same answers. An attribute with fewer than two groups or values left, or with an empty group, is left
+        out with its reason; NaN when that is so for all of them. Only the interval, the estimates and `p_distance` are
+        NaN when in any attribute a group has answers from a single cluster.
 
     Raises
     ------
     RequestError
-        As `compare_shift`; also when the models have different attributes or none, or a weight is not above zero.
+        As `distribution_shift`; also when `clusters` is None, when the models have different attributes or none, or
+        when a weight is not above zero.
+
+    Notes
+    -----
+    The swap test's null is that the models are exchangeable within a cluster, which is stronger than equal nTVDs:
+    models with equal shifts that use different words are not exchangeable, and the test rejects them more often than
+    its level. `p_distance` inverts the interval. The interval takes the upward bias of each model at its largest on one
+    side and at its smallest on the other, and keeps its level for any words (docs/validity.md).
 
     Examples
     --------

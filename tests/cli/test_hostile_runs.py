@@ -31,6 +31,8 @@ NEEDED = {
     "benchmark": "org/data", "repo": "org/data", "annotator": "rules", "most": "50", "n": "1",
 }  # fmt: skip
 """What a command that opens a run needs beside it, by the metavar of an argument or the name of an option."""
+TAKEN = {("gate", "most"), ("submit", "model_repo"), ("submit", "benchmark")}
+"""Options that a command needs in one of its forms."""
 WRITES = ("output", "out", "csv", "latex")
 
 
@@ -53,7 +55,7 @@ COMMANDS = {
 }
 
 
-DECIDING = {"leaderboard", "submit", "data push", "gate", "report", "compare", "export", "verify"}
+DECIDING = {"leaderboard", "submit", "data push", "gate", "report", "compare", "verify"}
 """The commands that publish or decide by a run: they refuse one whose tasks cannot be read."""
 
 
@@ -68,7 +70,7 @@ def line(path: tuple[str, ...], command: Any, run: Path, place: Path) -> list[st
                 words.append(NEEDED[parameter.metavar])
         elif parameter.name in WRITES and (parameter.required or parameter.default is not None):
             words += [parameter.opts[0], str(place / "written")]
-        elif parameter.required or (parameter.name == "most" and path == ("gate",)):
+        elif parameter.required or (*path, parameter.name) in TAKEN:
             words += [parameter.opts[0], NEEDED[parameter.name]]
         elif parameter.name == "browser":
             words.append("--no-open")
@@ -76,7 +78,7 @@ def line(path: tuple[str, ...], command: Any, run: Path, place: Path) -> list[st
 
 
 def test_the_registry_names_the_commands_that_open_runs() -> None:
-    expected = {"status", "export", "compare", "gate", "verify", "view", "report", "submit", "audit label",
+    expected = {"status", "compare", "gate", "verify", "view", "report", "submit", "audit label",
                 "data push", "score", "annotate", "impact", "leaderboard"}  # fmt: skip
     assert set(COMMANDS) >= DECIDING
     assert expected <= set(COMMANDS)

@@ -14,7 +14,6 @@ from equivox.api import measure
 from equivox.cli import run as command
 from equivox.compare.gate import Check, Gate, Limits, _decided, gate
 from equivox.core.errors import RequestError
-from equivox.testing import assert_not_worse
 
 TASKS = "vibe_gender:candidate,vibe_gender:story"
 
@@ -203,17 +202,6 @@ def test_bad_limits_are_one_line(
     err = capsys.readouterr().err
     assert message in err
     assert err.count("\n") == 1
-
-
-def test_the_assertion_names_what_is_worse(runs: dict[str, Path]) -> None:
-    assert_not_worse(runs["fair"], runs["20"], margin=5)
-    assert_not_worse(runs["20 again"], runs["20"], margin={"nTVD": 1}, inconclusive=True)
-    with pytest.raises(AssertionError, match=r"vibe_gender:story nTVD against .*: worse, (39|40)\.\d+ \["):
-        assert_not_worse(runs["60"], runs["20"], margin=5)
-    with pytest.raises(AssertionError, match=r"not comparable, because 8\d% of the answers"):
-        assert_not_worse(runs["failing"], runs["20"], margin=5, inconclusive=True)
-    with pytest.raises(RequestError):
-        assert_not_worse(runs["fair"], runs["fair"].parent, margin=5)
 
 
 def test_the_workflow_file_runs_on_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,9 +107,9 @@ def test_its_scores_are_submitted_by_its_own_rule(environment: Environment) -> N
         "n_resamples=199",
     )
     submit = ("submit", "submitted", "--model-repo", "org/model", "--benchmark", "org/letters", "-o", "out")
-    refused = environment.equivox(*submit, "--no-details", check=False)
+    refused = environment.equivox(*submit, check=False)
     assert refused.returncode == 2 and "tasks that equivox does not come with: letters:praise" in refused.stderr
-    done = environment.equivox(*submit, "--no-details", "--mark", "modified-data")
+    done = environment.equivox(*submit, "--mark", "modified-data")
     (entry,) = json.loads((environment.folder / "out" / "equivox.json").read_text())["values"].items()
     assert entry[0] == "letters-praise" and -3 < entry[1] < -1, done.stdout
 

@@ -6,7 +6,7 @@ They show that a builder handles the full size before the real corpus was downlo
     equivox data build crema_d --source look-alikes/CREMA-D --output look-alikes/built
 
 The clips are 60 ms of noise, the photographs grey squares; a score on them has no meaning. CREMA-D and L2-ARCTIC have
-their full counts, VCTK its speakers and shared sentences; the others are small.
+their full counts; FairFace is small.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import wave
 from collections.abc import Sequence
 from pathlib import Path
 
-from look_alike_people import make_fairface, make_vctk
+from look_alike_people import make_fairface
 
 from equivox.core.media import sha256
 from equivox.dataset_builders.l2_arctic import SPEAKERS, identity_words
@@ -145,7 +145,6 @@ def _sentence(number: int) -> str:
 MAKERS = {
     "crema_d": make_crema_d,
     "l2_arctic": make_l2_arctic,
-    "vctk": make_vctk,
     "fairface": make_fairface,
 }
 

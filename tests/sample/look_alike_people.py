@@ -1,6 +1,6 @@
-"""Folders of tiny clips or drawings in the layouts of VCTK and FairFace.
+"""A folder of grey squares in the layout of FairFace.
 
-Every number, name and label is made up: there is no speech and no face in them. `look_alike.py` writes them by name.
+Every number, name and label is made up: there is no face in them. `look_alike.py` writes it by name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import itertools
 from pathlib import Path
 
 from equivox.dataset_builders.fairface import CATEGORIES
-from equivox.dataset_builders.vctk import SHARED
 
 RATE, SECONDS = 16_000, 0.06
 ACCENTS = ("English", "Scottish", "American", "NorthernIrish", "Irish")
@@ -33,47 +32,6 @@ def _noise(path: Path, seed: str, kind: str) -> None:
 
 def _halve(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def make_vctk(folder: Path, *, damage: bool = False) -> dict[str, str]:
-    """Write a look-alike of VCTK: 110 speakers, the shared sentences, one of their own each, one without texts."""
-    rows = ["ID  AGE  GENDER  ACCENTS  REGION COMMENTS "]
-    speakers = [f"p{225 + n}" for n in range(109)] + ["s5"]
-    for n, speaker in enumerate(speakers):
-        rows.append(f"{speaker}  {18 + n % 12}  {'FM'[n % 2]}    {ACCENTS[n % len(ACCENTS)]}  Somewhere  {n}")
-        for number in range(1, SHARED + 2):
-            name = f"{speaker}_{number:03d}"
-            shared = number <= SHARED
-            for microphone in ("mic1", "mic2") if number == 1 else ("mic1",):
-                _noise(folder / f"wav48_silence_trimmed/{speaker}/{name}_{microphone}.flac", name + microphone, "FLAC")
-            text = folder / "txt" / speaker / f"{name}.txt"
-            text.parent.mkdir(parents=True, exist_ok=True)
-            text.write_text(
-                f"Sentence {_word(number)} is read by everybody." if shared else f"Only {speaker} reads this."
-            )
-    for path in (folder / "txt" / "p315").iterdir():
-        path.unlink()
-    rows[rows.index(next(row for row in rows if row.startswith("p280")))] = "p280  25  F    Unknown  France (no mic2)"
-    done = {}
-    if damage:
-        audio = folder / "wav48_silence_trimmed"
-        done = {
-            "missing clip": "p226_003",
-            "cut clip": "p226_004",
-            "other transcript": "p227_005",
-            "misnamed file": "p228_06_mic1",
-            "speaker without a row": rows.pop(5).split()[0],
-            "gender that is none": "p231",
-            "age that is none": "p232",
-        }
-        (audio / "p226" / "p226_003_mic1.flac").unlink()
-        _halve(audio / "p226" / "p226_004_mic1.flac")
-        (folder / "txt" / "p227" / "p227_005.txt").write_text("Something else is said here.")
-        (audio / "p228" / "p228_006_mic1.flac").rename(audio / "p228" / "p228_06_mic1.flac")
-        rows = [row.replace("  M  ", "  X  ").replace("  F  ", "  X  ") if row[:4] == "p231" else row for row in rows]
-        rows = [f"p232  ?  {row.split(maxsplit=2)[2]}" if row[:4] == "p232" else row for row in rows]
-    (folder / "speaker-info.txt").write_text("\n".join(rows) + "\n", "utf-8")
-    return done
 
 
 def make_fairface(folder: Path, *, damage: bool = False) -> dict[str, str]:

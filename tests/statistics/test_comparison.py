@@ -6,7 +6,12 @@ import pytest
 from scipy import stats
 
 from equivox.core.errors import RequestError
-from equivox.statistics import compare_joint_shift, compare_shift, ntvd
+from equivox.statistics import compare_joint_shift, ntvd
+
+
+def compare_shift(values_a, values_b, groups, **given):
+    """Two models compared on one attribute."""
+    return compare_joint_shift({"values": values_a}, {"values": values_b}, groups, **given)
 
 
 def generator(seed=1):

@@ -22,7 +22,6 @@ from equivox.statistics import (
     cluster_correlation,
     cluster_share,
     compare_joint_shift,
-    compare_shift,
     compare_totals,
     correlations,
     cramers_v,
@@ -127,7 +126,7 @@ def test_every_form_of_the_same_data_has_the_same_result(data, label_form, value
     turned = values[::-1]
     given_turned = VALUE_FORMS[value_form](turned, order)
     compared = [
-        compare_shift(a, b, g, clusters=c, rng=rng(), **asked)
+        compare_joint_shift({"v": a}, {"v": b}, g, clusters=c, rng=rng(), **asked)
         for a, b, (g, c, _) in ((values, turned, columns), (given_values, given_turned, given_columns))
     ]
     assert plain(compared[0]) == plain(compared[1])

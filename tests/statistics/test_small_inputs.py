@@ -8,7 +8,7 @@ import pytest
 from equivox.statistics import (
     association_test,
     cluster_correlation,
-    compare_shift,
+    compare_joint_shift,
     joint_shift,
     mean_difference,
     ntvd_bounds,
@@ -42,7 +42,8 @@ def test_shifts_are_in_range_or_undefined(seed):
             assert 0 < shift.p_response <= 1
             assert math.isnan(shift.p_cluster) if given is None else 0 < shift.p_cluster <= 1
             assert 0 <= shift.null_mean <= shift.attainable_max
-    compared = compare_shift(values, fewer, groups, clusters=clusters, min_count=1, n_resamples=30, rng=rng)
+    asked = {"clusters": clusters, "min_count": 1, "n_resamples": 30, "rng": rng}
+    compared = compare_joint_shift({"a": values}, {"a": fewer}, groups, **asked)
     assert (compared.undefined is None) == math.isfinite(compared.difference)
 
 

@@ -1,1 +1,1 @@
-"""The Hub: data sets, submissions of results, and lighteval's file layout."""
+"""The Hub: data sets, runs, and submissions of results."""

@@ -194,8 +194,8 @@ def _configs(folder: Path) -> dict[str, tuple[str, int]]:
     import pyarrow.parquet as pq
 
     places = {"responses": "responses/*.parquet", "plan": PLAN}
-    for reader in sorted((folder / "annotations").glob("*/")):
-        places[f"annotations-{reader.name}"] = f"annotations/{reader.name}/shard-*.parquet"
+    for annotator in sorted((folder / "annotations").glob("*/")):
+        places[f"annotations-{annotator.name}"] = f"annotations/{annotator.name}/shard-*.parquet"
     found = {}
     for name, pattern in places.items():
         paths = sorted(folder.glob(pattern))

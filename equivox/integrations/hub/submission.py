@@ -25,8 +25,6 @@ from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
 from equivox.integrations.hub.dataset_folder import (
     RECORD,
-    SPLIT,
-    config_name,
     folder_being_written,
     put_in_place,
     scalar,
@@ -132,7 +130,6 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
     with folder_being_written(wish.output, apart_from=wish.run) as partial:
         (partial / RESULTS).mkdir()
         _write_entries(partial, wish, manifest, tasks, defined, values, benchmarks, marked)
-        _write_model_index(partial / "model_index.yaml", wish, defined, values, tasks, benchmarks)
         _write_eval_files(partial / "benchmark", tasks, benchmarks)
         record = {"model": wish.model_repo, "values": values, "left_out": left_out, "marked": marked}
         (partial / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -354,39 +351,6 @@ def notes_of(
         *(f"{mark.upper()}: {reason}" for mark, reason in marked.items()),
     ]
     return "; ".join(told)
-
-
-def _write_model_index(
-    path: Path,
-    wish: Wish,
-    scores: Mapping[str, Score],
-    values: Mapping[str, float],
-    tasks: Mapping[str, Task],
-    benchmarks: Mapping[str, str],
-) -> None:
-    """Write the results in the older format, for the header of the model's README."""
-    import yaml
-    from huggingface_hub import EvalResult
-    from huggingface_hub.repocard_data import eval_results_to_model_index
-
-    results = [
-        EvalResult(
-            task_type="text-generation",
-            dataset_type=benchmarks[source_corpus(tasks[score.task])],
-            dataset_name=f"equivox {score.task}",
-            dataset_config=config_name(score.task),
-            dataset_split=SPLIT,
-            dataset_revision=wish.revision,
-            metric_type=score.name,
-            metric_name=tasks[score.task].metric.by_name[score.name].published_help,
-            metric_value=round(values[task_id], 6),
-            source_name=wish.source_name,
-            source_url=wish.source_url,
-        )
-        for task_id, score in scores.items()
-    ]
-    index = {"model-index": eval_results_to_model_index(wish.model_repo.partition("/")[2], results)}
-    path.write_text(yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=110), "utf-8")
 
 
 def _write_eval_files(folder: Path, tasks: Mapping[str, Task], benchmarks: Mapping[str, str]) -> None:

@@ -77,7 +77,7 @@ def score_recorded(
 
     `annotator` is the one whose recorded annotations count. A request without an answer is a failed one.
     """
-    reader = Replayed(annotator, {}, NOT_THERE)
+    replayed = Replayed(annotator, {}, NOT_THERE)
     content = sorted([name, key, answer.text or "", answer.error or ""] for (name, key), answer in answers.items())
     model = spec.model.removeprefix(f"{IMPORTED}:")
     # Tasks that ask the same share the response, so one of them is enough.
@@ -86,10 +86,10 @@ def score_recorded(
         EngineIdentity(engine=IMPORTED, model=model, revision=digest(content)),
         lambda request: by_id.get(sample_id(request), Answer(text=None)).response(request.key),
     )
-    with prepared(spec, reader, engine, dict(corpora)) as run:
+    with prepared(spec, replayed, engine, dict(corpora)) as run:
         run.answer(no_progress)
         _store_annotations(run, answers, annotator)
-        return annotate_and_score(spec.output, run.tasks, reader, spec.options)
+        return annotate_and_score(spec.output, run.tasks, replayed, spec.options)
 
 
 def annotate_response(

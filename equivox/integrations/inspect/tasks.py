@@ -213,13 +213,13 @@ def annotation(annotator: str | None = None, **settings: Any) -> Scorer:
     found = asked(Settings(**settings))
 
     async def score(state: TaskState, target: Target) -> LogScore:
-        reader = annotator_of(found.task, annotator)
+        chosen = annotator_of(found.task, annotator)
         answer = answer_in(state.output)
         made = {}
         if answer.text is not None:
-            given = (found.task, state.metadata["metadata"], answer.text, str(state.sample_id), reader)
+            given = (found.task, state.metadata["metadata"], answer.text, str(state.sample_id), chosen)
             made = await anyio.to_thread.run_sync(partial(_annotated, *given))
-        return log_score(found.task, state.metadata["metadata"], answer, made, reader.identity)
+        return log_score(found.task, state.metadata["metadata"], answer, made, chosen.identity)
 
     return score
 

@@ -17,7 +17,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -280,14 +280,10 @@ def _is_address(name: str) -> bool:
 
 
 def application(explorer: Explorer, *, host: str = "127.0.0.1", started: Callable[[], None] | None = None) -> Starlette:
-    """Return the application that shows the runs of `explorer`; `started` is called once it listens."""
-    app = guarded(ROUTES, host, started)
-    app.state.explorer = explorer
-    return app
+    """Return the application that shows the runs of `explorer`; `started` is called once it listens.
 
-
-def guarded(routes: Sequence[BaseRoute], host: str, started: Callable[[], None] | None) -> Starlette:
-    """Return an application that answers to its own names alone, with headers that let nothing in from elsewhere."""
+    It answers to its own names alone, with headers that let nothing in from elsewhere.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -295,7 +291,9 @@ def guarded(routes: Sequence[BaseRoute], host: str, started: Callable[[], None] 
             started()
         yield
 
-    return Starlette(routes=routes, middleware=[Middleware(_Guard, known=knows(host))], lifespan=lifespan)
+    app = Starlette(routes=ROUTES, middleware=[Middleware(_Guard, known=knows(host))], lifespan=lifespan)
+    app.state.explorer = explorer
+    return app
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -323,31 +321,20 @@ def serve(
     ready: Callable[[str], None],
 ) -> None:
     """Serve the page of the runs in `folders` until it is interrupted; `ready` is called with its address."""
-    with tempfile.TemporaryDirectory(prefix="equivox-view-") as scratch, listen(host, port) as opened:
-        explorer = Explorer(folders, Path(scratch), data)
-        explorer.ready()  # what cannot be shown is said before anything is opened
-        serve_until_ended(partial(application, explorer, host=host), opened, host, ready)
-
-
-def serve_until_ended(
-    make: Callable[..., Starlette], opened: socket.socket, host: str, ready: Callable[[str], None]
-) -> None:
-    """Serve the application that `make` returns on a socket until it is interrupted or ended.
-
-    `make` takes `started`, the function that is called once it listens; `ready` is then called with its address.
-    """
     import uvicorn
-
-    named = f"[{host}]" if ":" in host else "127.0.0.1" if host in {"0.0.0.0", ""} else host
-    address = f"http://{named}:{opened.getsockname()[1]}/"
-    app = make(started=lambda: ready(address))
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             # A second Ctrl-C is no more than the first; uvicorn would break off and print a traceback.
             self.should_exit = True
 
-    Server(configuration(app)).run(sockets=[opened])
+    with tempfile.TemporaryDirectory(prefix="equivox-view-") as scratch, listen(host, port) as opened:
+        explorer = Explorer(folders, Path(scratch), data)
+        explorer.ready()  # what cannot be shown is said before anything is opened
+        named = f"[{host}]" if ":" in host else "127.0.0.1" if host in {"0.0.0.0", ""} else host
+        address = f"http://{named}:{opened.getsockname()[1]}/"
+        app = application(explorer, host=host, started=lambda: ready(address))
+        Server(configuration(app)).run(sockets=[opened])
 
 
 def configuration(app: Starlette) -> uvicorn.Config:

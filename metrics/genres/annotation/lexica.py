@@ -37,7 +37,7 @@ EmotionLexicon = Mapping[str, frozenset[str]]
 
 
 def read_emotions(path: Path | None = None, *, sha256: str | None = None) -> EmotionLexicon:
-    """Return the emotion lexicon from a file, from `equivox data fetch`, or from the package NRCLex.
+    """Return the emotion lexicon from a file, from `equivox data build`, or from the package NRCLex.
 
     RequestError if none of these exists, or if the list found is another one.
     """

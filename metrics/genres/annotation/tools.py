@@ -46,7 +46,7 @@ class Tools:
     emotions, traits
         `nrc` and `sadcat`.
     nrc, sadcat
-        Paths of the word lists; None: the files that `equivox data fetch` wrote.
+        Paths of the word lists; None: the files that `equivox data build` wrote.
     nrc_sha256, sadcat_sha256
         The checksums of custom word lists in the same layout; empty: the published lists.
     evaluations

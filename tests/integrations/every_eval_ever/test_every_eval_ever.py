@@ -1,4 +1,4 @@
-"""`equivox export --to every-eval-ever`: valid by the published schema, nothing unknown a number, nothing private."""
+"""`equivox submit --to every-eval-ever`: valid by the published schema, nothing unknown a number, nothing private."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def exported(
     equivox: Command, run: Path, out: Path, *given: object
 ) -> tuple[dict[str, Any], list[dict[str, Any]], str]:
     """Export a run, check the files against the published schemas and against each other, and return their content."""
-    code, printed, err = equivox("export", run, "--to", "every-eval-ever", "--out", out, *given)
+    code, printed, err = equivox("submit", run, "--to", "every-eval-ever", "-o", out, *given)
     assert (code, err) == (0, "")
     (path,) = out.rglob("*.json")
     (beside,) = out.rglob("*.jsonl")
@@ -196,7 +196,7 @@ def test_credentials_and_local_paths_stay_where_they_are(
         assert private not in text
     monkeypatch.setenv("SOME_API_KEY", "You might enjoy")
     out = tmp_path / "secret"
-    code, _, err = equivox("export", planted, "--to", "every-eval-ever", "--texts", "--out", out)
+    code, _, err = equivox("submit", planted, "--to", "every-eval-ever", "--texts", "-o", out)
     assert code == 2
     assert "would hold a secret, SOME_API_KEY: nothing is written" in err
     assert not out.exists()
@@ -204,14 +204,32 @@ def test_credentials_and_local_paths_stay_where_they_are(
 
 def test_an_export_has_the_same_name_again(planted: Path, tmp_path: Path, equivox: Command) -> None:
     for _ in range(2):
-        assert equivox("export", planted, "--to", "every-eval-ever", "--out", tmp_path / "out")[0] == 0
+        assert equivox("submit", planted, "--to", "every-eval-ever", "-o", tmp_path / "out")[0] == 0
     assert len(list((tmp_path / "out").rglob("*.json*"))) == 2
 
 
 def test_an_unknown_format_is_refused(planted: Path, equivox: Command) -> None:
-    code, _, err = equivox("export", planted, "--to", "every-eval")
+    code, _, err = equivox("submit", planted, "--to", "every-eval")
     assert code == 2
-    assert "every-eval-ever: the scores as Every Eval Ever has them" in err
+    assert "`to` is one of hub, every-eval-ever, got 'every-eval'; did you mean every-eval-ever" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--to", "every-eval-ever", "--model-repo", "a/b"), "`model-repo` is for the Hub"),
+        (("--to", "every-eval-ever", "--push"), "`push` is for the Hub"),
+        (("--model-repo", "a/b"), "`benchmark` is missing"),
+        (("--benchmark", "a/b"), "`model-repo` is missing"),
+        (("--model-repo", "a/b", "--benchmark", "a/c", "--texts"), "`texts` is for `--to every-eval-ever`"),
+    ],
+)
+def test_what_the_other_board_takes_is_refused(
+    planted: Path, equivox: Command, given: tuple[str, ...], said: str
+) -> None:
+    code, _, err = equivox("submit", planted, *given)
+    assert (code, err.count("\n")) == (2, 1)
+    assert said in err
 
 
 SIGNED = Score(

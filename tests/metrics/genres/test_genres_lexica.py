@@ -123,7 +123,7 @@ def test_a_missing_column_is_named() -> None:
 
 def test_a_missing_list_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EQUIVOX_LEXICA", str(tmp_path))
-    with pytest.raises(RequestError, match=r"equivox data fetch nrc.*EQUIVOX_LEXICA"):
+    with pytest.raises(RequestError, match=r"equivox data build nrc.*EQUIVOX_LEXICA"):
         read_lexicon("nrc")
     with pytest.raises(RequestError, match="did you mean nrc"):
         read_lexicon("nrcc")
@@ -137,7 +137,7 @@ def test_a_package_with_the_same_words_will_do(tmp_path: Path, monkeypatch: pyte
     (folder / "nrc_en.json").write_text('{"calm": ["trust", "positive"]}')
     monkeypatch.syspath_prepend(tmp_path / "packages")
     # Another list than the published one is not taken for it.
-    with pytest.raises(RequestError, match="equivox data fetch nrc"):
+    with pytest.raises(RequestError, match="equivox data build nrc"):
         lexica.read_emotions()
     monkeypatch.setattr(lexica, "NRC_CONTENT", digest({"calm": ["positive", "trust"]}))
     assert lexica.read_emotions() == {"calm": {"positive", "trust"}}
@@ -199,7 +199,7 @@ def test_nothing_is_kept_of_what_is_not_expected(tmp_path: Path, small_nrc: byte
 
 def test_offline_says_so(equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    code, out, err = equivox("data", "fetch", "sadcat", "--output", tmp_path)
+    code, out, err = equivox("data", "build", "sadcat", "--output", tmp_path)
     assert code == 2 and "HF_HUB_OFFLINE" in err and "osf.io" in err
     assert "Licence:" in out
-    assert equivox("data", "fetch", "sadcut")[0] == 2
+    assert equivox("data", "build", "sadcut")[0] == 2

@@ -334,8 +334,8 @@ def test_the_rules_annotator_cannot_stand_for_an_evaluator(equivox: Cli, tmp_pat
 @pytest.mark.parametrize(
     ("tool", "message"),
     [
-        ("emotions: nrc", "equivox data fetch nrc"),
-        ("traits: sadcat", "equivox data fetch sadcat"),
+        ("emotions: nrc", "equivox data build nrc"),
+        ("traits: sadcat", "equivox data build sadcat"),
         ("parser: no_such_parser", "no_such_parser|spaCy"),
     ],
 )
