@@ -557,7 +557,8 @@ def test_answers_cut_off_and_withheld_are_counted_and_warned_about(
 def test_a_system_prompt_is_sent_first_and_its_tokens_are_no_media(server: Server, clip: bytes) -> None:
     fair = request("ask", clip=clip, key="fair", system="Treat all people alike.")
     plain = request("ask", clip=clip, key="plain")
-    responses = {r.key: r for r in engine(server).generate([plain, fair])}
+    with engine(server) as opened:
+        responses = {r.key: r for r in opened.generate([plain, fair])}
     # The text alone is counted with the system prompt and without, so both tell the same of the clip.
     assert {r.media_tokens for r in responses.values()} == {AUDIO_TOKENS}
     assert responses["fair"].prompt_tokens == (responses["plain"].prompt_tokens or 0) + 4
