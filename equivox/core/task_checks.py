@@ -11,7 +11,8 @@ from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import typed
 from equivox.core.metric import Metric
-from equivox.core.task import Task
+from equivox.core.segments import AnnotationScheme
+from equivox.core.task import DataSource, Media, Prompt, Sampling, Task
 
 _NAME = re.compile(r"[^\s:]+:.*\S")
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*")
@@ -24,18 +25,22 @@ def check_task(task: Task, where: str) -> Task:
     Checked are the types of all fields, of the task and of its parts, and what no type can say: names, versions, the
     card, options, and what is compared. A text where a tuple of texts belongs would otherwise be read letter by letter.
     """
-    for part in _parts(task):
+    for field, part, kind in _parts(task):
+        if not isinstance(part, kind):
+            raise RequestError(f"{where}: the task {task.name!r}: `{field}` needs a {kind.__name__}, got {part!r:.80}")
         _check_types(part, f"{where}: {_named(part, task)}")
     for problem in (*_problems(task), *(found for one in task.attributes for found in _attribute_problems(one))):
         raise RequestError(f"{where}: the task {task.name!r}: {problem}")
     return task
 
 
-def _parts(task: Task) -> Iterator[Any]:
-    """Yield the task and its parts, a whole before what it consists of, so that each is checked before it is read."""
-    yield task
-    yield from (task.data, task.prompt, task.sampling, *task.media, task.annotation)
-    yield from task.annotation.attributes
+def _parts(task: Task) -> Iterator[tuple[str, Any, type]]:
+    """Yield the task and its parts with the kinds that they must be, a whole before what it consists of."""
+    yield "task", task, Task
+    yield from (("data", task.data, DataSource), ("prompt", task.prompt, Prompt), ("sampling", task.sampling, Sampling))
+    yield from (("media", one, Media) for one in task.media)
+    yield "annotation", task.annotation, AnnotationScheme
+    yield from (("attributes", one, Attribute) for one in task.annotation.attributes)
 
 
 def _check_types(part: Any, where: str) -> None:
