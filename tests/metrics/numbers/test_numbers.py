@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -132,8 +133,11 @@ def test_the_command_reads_a_table(tmp_path: Path, equivox: Cli) -> None:
         csv.writer(opened).writerows(
             [("gender", "offer"), *(("f", 4 + i % 3) for i in range(9)), *(("m", i % 3) for i in range(9))]
         )
-    code, out, _ = equivox("metric", "numbers", str(file), "--column", "groups=gender", "--column", "numbers=offer")
-    assert code == 0 and "difference                4\n" in out
+    named = ("--column", "groups=gender", "--column", "numbers=offer", "--json")
+    code, out, _ = equivox("metric", "numbers", file, *named)
+    found = json.loads(out)
+    # 4, 5, 6 three times each against 0, 1, 2: 4 apart, and every number moves by 4.
+    assert (code, found["difference"], found["distance"]) == (0, pytest.approx(4), pytest.approx(4))
 
 
 TASKS = """\
