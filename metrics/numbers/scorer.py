@@ -121,7 +121,6 @@ def _evidence(
         DIFFERENCE: {
             **shared,
             "value": found.difference,
-            "null_mean": found.null_mean,
             "ci_low": found.ci_low,
             "ci_high": found.ci_high,
             "p_cluster": found.p,
@@ -130,7 +129,6 @@ def _evidence(
         DISTANCE: {
             **shared,
             "value": found.distance,
-            "null_mean": found.distance_null_mean,
             "p_cluster": found.distance_p,
             "notes": (f"noise alone would give a distance of {found.distance_null_mean:,.4g} on average",),
         },

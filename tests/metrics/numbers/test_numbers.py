@@ -140,6 +140,7 @@ def test_the_command_reads_a_table(tmp_path: Path, equivox: Cli) -> None:
     assert (code, found["difference"], found["distance"]) == (0, pytest.approx(4), pytest.approx(4))
 
 
+SALARIES = "{unit: EUR, low: 0, high: 1000}"
 TASKS = """\
 name: offers
 table: cvs.csv
@@ -154,9 +155,7 @@ card: Made up.
 """
 
 
-def task_file(
-    folder: Path, *, crossed: bool = True, n: int = 40, number: str = "{unit: EUR, low: 0, high: 1000}"
-) -> Path:
+def task_file(folder: Path, *, crossed: bool = True, n: int = 40, number: str = SALARIES) -> Path:
     design = "swap: {name: {female: [Anna, Olga], male: [Jonas, Emil]}}" if crossed else "cluster: id"
     with (folder / "cvs.csv").open("w", newline="") as file:
         writer = csv.writer(file)
@@ -172,7 +171,7 @@ def task_file(
 @pytest.mark.parametrize("crossed", [True, False])
 @pytest.mark.parametrize(
     "number",
-    ["{unit: EUR, low: 0, high: 1000}", "{measure: words}", "{unit: of 10, low: 0, high: 10, pattern: 'is ([0-9.]+)'}"],
+    [SALARIES, "{measure: words}", "{unit: of 10, low: 0, high: 10, pattern: 'is ([0-9.]+)'}"],
 )
 def test_a_planted_difference_is_found_and_has_its_size(tmp_path: Path, crossed: bool, number: str) -> None:
     file = task_file(tmp_path, crossed=crossed, n=80, number=number)
@@ -228,6 +227,32 @@ def test_the_terminal_shows_the_unit(tmp_path: Path, equivox: Cli) -> None:
     assert "Found in mean difference and distance of distributions" in out
     code, out, _ = equivox("tasks", str(tmp_path / "offers.yaml"))
     assert code == 0 and "the yearly salary: a number in EUR, from 0 to 1,000" in out
+
+
+def test_a_stored_run_is_scored_compared_verified_and_reported(tmp_path: Path, equivox: Cli) -> None:
+    file = task_file(tmp_path)
+    words = file.read_text().split("questions:\n")[1].split("card:")[0]
+    letter = words.replace("name: salary\n", "name: letter\n").replace(SALARIES, "{measure: words}")
+    file.write_text(file.read_text().replace("card:", f"{letter}card:"))
+    runs = [tmp_path / name for name in ("one", "other")]
+    for run, model in zip(runs, ("simulated:planted?shift=0.4", "simulated:random"), strict=True):
+        assert equivox("run", model, file, "--output", run)[0] == 0
+    code, out, _ = equivox("verify", runs[0])
+    assert code == 0 and out.startswith("verified: ")
+    code, out, _ = equivox("compare", *runs)
+    assert code == 0 and "not tested: models answer on scales of their own" in out
+    page = tmp_path / "page.html"
+    assert equivox("report", runs[0], "--output", page)[0] == 0
+    # Units have an axis and a table each.
+    assert "mean difference (EUR)" in page.read_text() and "mean difference (words)" in page.read_text()
+
+
+def test_attributes_without_a_number_are_stored_as_ever() -> None:
+    from equivox.run.declarations import decode, encode
+
+    colour = Attribute(name="colour", asks="the colour")
+    assert "number" not in encode(colour, {})
+    assert decode(encode(colour, {})) == colour and decode(encode(SALARY, {})) == SALARY
 
 
 @pytest.mark.parametrize(
