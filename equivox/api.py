@@ -11,7 +11,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.scores import Score
-from equivox.core.task import Task
+from equivox.core.task import Task, tasks_in
 
 if TYPE_CHECKING:
     import pandas
@@ -195,7 +195,9 @@ def _chosen(tasks: str | Task | Iterable[Task]) -> list[Task]:
     """Return tasks as they may be given: by names, one, or several."""
     from equivox.tasks.registry import resolve_tasks
 
-    return resolve_tasks(tasks) if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
+    if isinstance(tasks, str):
+        return resolve_tasks(tasks)
+    return tasks_in(tasks if isinstance(tasks, Task) else list(tasks), "`tasks`")
 
 
 def import_responses(

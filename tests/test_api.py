@@ -121,9 +121,13 @@ def test_a_result_shows_and_draws_itself(tmp_path: Path) -> None:
 
 
 def test_a_task_whose_name_no_file_can_have_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
-    for name in ("a/b:story", "..", ".hidden"):
+    for name, told in (
+        ("a/b:story", "no file can be called after the task"),
+        ("..:x/y", "no file"),
+        (".hidden", "family:task"),
+    ):
         task = replace(equivox.load_task("vibe_gender:story"), name=name)
-        with pytest.raises(equivox.RequestError, match="no file can be called after the task"):
+        with pytest.raises(equivox.RequestError, match=told):
             equivox.measure("simulated:biased", task, data="sample", limit=4, output=tmp_path / "run")
         assert not (tmp_path / "run").exists()
 

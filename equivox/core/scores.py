@@ -245,7 +245,10 @@ class Score:
 
     @property
     def would_do(self) -> str | None:
-        """What would find the shift that is looked for: "154 clusters, or 8 answers each". None if there is no need."""
+        """What would find the shift that is looked for: "154 clusters, or 8 answers each". None if there is no need.
+
+        More answers of each cluster come from more prompts, or from `--sampling temperature=0.7,repeats=3`.
+        """
         hidden = self._hidden
         if self.untold is None or hidden is None:
             return None

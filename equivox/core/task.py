@@ -320,9 +320,10 @@ class Task:
 
 
 def tasks_in(given: object, where: str) -> list[Task]:
-    """Return the tasks in a task or a sequence of tasks; RequestError for other objects."""
-    if isinstance(given, Task):
-        return [given]
-    if isinstance(given, Sequence) and given and all(isinstance(entry, Task) for entry in given):
-        return list(given)
+    """Return the tasks in a task or a sequence of tasks; RequestError for other objects and for impossible tasks."""
+    from equivox.core.task_checks import check_task
+
+    tasks = [given] if isinstance(given, Task) else given
+    if isinstance(tasks, Sequence) and tasks and all(isinstance(entry, Task) for entry in tasks):
+        return [check_task(task, where) for task in tasks]
     raise RequestError(f"{where} gives {given!r:.60}, not tasks; give a Task or a non-empty list of tasks")

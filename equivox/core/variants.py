@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import checked_fields, load_yaml
 from equivox.core.task import Sampling, Task
 
 TEXT_ONLY, SILENCE, SHUFFLED = "text_only", "silence", "shuffled"
@@ -29,7 +30,9 @@ CONDITIONS = (*SENDS, TEXT_ONLY, SILENCE, SHUFFLED)
 DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
 SAMPLINGS = (AS_DECLARED, GREEDILY)
-"""The values of the option `sampling`."""
+"""The values of the option `sampling` that have a name; others are settings, such as temperature=0.7,repeats=3."""
+_SUFFIXES = {True: "greedy", False: "sampled"}
+"""What stands behind the family of a task that is decoded otherwise: greedily, or by settings."""
 GREEDY_SAMPLING: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "repeats": 1}
 """The fields of a task's sampling that `greedy` sets."""
 EVERY_CONDITION = "all"
@@ -105,11 +108,7 @@ def vary(
     RequestError for a condition that a task does not offer, for an unknown sampling, and for a setting of the sampling
     that is out of its range.
     """
-    from equivox.core.fields import checked_fields
-
     varied = []
-    for task in tasks:
-        checked_fields(Sampling, asdict(task.sampling), what=f"{task.name}: sampling")
     for task in (with_sampling(task, sampling) for task in tasks):
         offered = conditions_of(task)
         chosen = (
@@ -145,17 +144,43 @@ def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
     return replace(task, name=f"{family}_by_{'_'.join(group)}:{rest}", group=group, blocks=blocks, strata=strata)
 
 
+def sampling_settings(sampling: str) -> Mapping[str, Any]:
+    """Return the fields of a task's sampling that the option `sampling` sets; RequestError for what it cannot set.
+
+    >>> sampling_settings("temperature=0.7,repeats=3"), sampling_settings("as-declared")
+    ({'temperature': 0.7, 'repeats': 3}, {})
+    """
+    if sampling in SAMPLINGS:
+        return GREEDY_SAMPLING if sampling == GREEDILY else {}
+    entries = [entry.partition("=") for entry in sampling.split(",")]
+    known = [one.name for one in fields(Sampling)]
+    for name, equals, _ in entries:
+        if not equals or name.strip() not in known:
+            what = nearest(sampling, SAMPLINGS) if not equals else nearest(name, known)
+            raise RequestError(
+                f"`sampling` is one of {', '.join(SAMPLINGS)}, or settings such as temperature=0.7,repeats=3, got "
+                f"{sampling!r}{what}; known settings: {', '.join(known)}"
+            )
+    return {name.strip(): load_yaml(value) for name, _, value in entries}
+
+
 def with_sampling(task: Task, sampling: str) -> Task:
-    """Return `task` decoded as declared, or greedily (one answer, the likeliest tokens) under a name that says so."""
-    if sampling not in SAMPLINGS:
-        raise RequestError(
-            f"`sampling` is one of {', '.join(SAMPLINGS)}, got {sampling!r}{nearest(sampling, SAMPLINGS)}"
-        )
-    greedy = replace(task.sampling, **GREEDY_SAMPLING)
-    if sampling == AS_DECLARED or greedy == task.sampling:
+    """Return `task` decoded as declared, or otherwise under a name that says so.
+
+    `greedy` is one answer, the likeliest tokens. Settings, such as temperature=0.7,repeats=3, replace those of the
+    task. RequestError for a setting out of its range, and for repeats that would all say the same.
+    """
+    settings = sampling_settings(sampling)
+    changed = Sampling(**checked_fields(Sampling, {**asdict(task.sampling), **settings}, what=f"{task.name}: sampling"))
+    if changed == task.sampling:
         return task
+    if changed.repeats > 1 and changed.temperature == 0:
+        raise RequestError(
+            f"`sampling` asks for {changed.repeats} repeats with temperature 0, which all say the same; give "
+            "temperature=0.7, or leave the repeats out"
+        )
     family, _, rest = task.name.partition(":")
-    return replace(task, name=f"{family}_greedy:{rest}", sampling=greedy)
+    return replace(task, name=f"{family}_{_SUFFIXES[sampling == GREEDILY]}:{rest}", sampling=changed)
 
 
 def with_condition(task: Task, condition: str) -> Task:
@@ -182,4 +207,5 @@ def declared_name(name: str, sampling: str = AS_DECLARED) -> str:
     'spoken_stereoset:age'
     """
     family, colon, rest = name.partition("@")[0].partition(":")
-    return f"{family.removesuffix('_greedy') if sampling == GREEDILY else family}{colon}{rest}"
+    suffix = "" if sampling == AS_DECLARED else f"_{_SUFFIXES[sampling == GREEDILY]}"
+    return f"{family.removesuffix(suffix)}{colon}{rest}"

@@ -14,7 +14,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.requests import EngineIdentity
 from equivox.core.task import Penalty, Temperature, TokenLimit, TopK, TopP
-from equivox.core.variants import GREEDILY, GREEDY_SAMPLING
+from equivox.core.variants import sampling_settings
 
 _REFUSED_GENERATION = {
     "seed": "every response has its own seed; the run's `--seed` changes them all",
@@ -99,15 +99,14 @@ def generation_parameters(given: Any, known: Mapping[str, str]) -> dict[str, Any
 
 
 def refuse_overrides(identity: EngineIdentity, sampling: str) -> None:
-    """Raise RequestError for a run that asks for greedy decoding of a model whose arguments set another decoding."""
-    if sampling != GREEDILY:
-        return
+    """Raise RequestError for a run that asks for a decoding of a model whose arguments set another one."""
+    settings = sampling_settings(sampling)
     for argument in ("generation_parameters", "extra_body"):
         given = identity.settings.get(argument)
         for name, value in given.items() if isinstance(given, Mapping) else ():
-            if name in GREEDY_SAMPLING and value != GREEDY_SAMPLING[name]:
+            if name in settings and value != settings[name]:
                 raise RequestError(
-                    f"`sampling` is {GREEDILY}, but the model arguments set {argument}={{{name}: {value}}}, which "
+                    f"`sampling` is {sampling}, but the model arguments set {argument}={{{name}: {value}}}, which "
                     f"would take its place; leave {name} out of them, or run with `--sampling as-declared`"
                 )
 

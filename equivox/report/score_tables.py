@@ -258,7 +258,9 @@ def _enough(scores: Sequence[Score]) -> str:
     needs = [(score.clusters_needed, score.would_do) for score in scores if score.would_do is not None]
     if not needs:
         return ""
-    return f"; {max(needs)[1]} would do{'' if len(needs) == 1 else ' for all of them'}"
+    most = max(needs)[1]
+    more = " (`--sampling temperature=0.7,repeats=N` asks N times)" if "answers each" in most else ""
+    return f"; {most}{more} would do{'' if len(needs) == 1 else ' for all of them'}"
 
 
 def marks(runs: Iterable[ComparedRun]) -> list[str]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import EquivoxError, RequestError, RunError
 from equivox.core.files import refuse_unusable, write_table
 from equivox.core.outage import STOP_AFTER, until_outage
 from equivox.core.progress import Progress, no_progress
@@ -319,6 +319,7 @@ def generate(
     engine did not use the media it was given, because such answers say nothing about the person; responses that were
     made elsewhere are not checked for it. Raises RunError too for an outage of the engine (`until_outage`).
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     pending = pending_rows(folder, plan, retry_failed=retry_failed)
@@ -333,7 +334,9 @@ def generate(
         for response in until_outage(_answers(plan, pending, engine), engine.identity.model, stop_after):
             row = unanswered.pop(response.key, None)
             if row is None:
-                raise RunError(f"{engine.identity.model} answered a request that was not made ({response.key[:12]})")
+                asked = pc.is_in(pa.scalar(response.key), value_set=plan.table["key"].combine_chunks()).as_py()
+                what = "answered a request twice" if asked else "answered a request that was not made"
+                raise RunError(f"{_engine_named(engine)} {what} ({response.key[:12]}); what was stored before stays")
             if proves_arrival and response.error is None and response.media_items < media_counts[row]:
                 _refuse_arrival(plan.request(row), response, engine)
             error = None if response.error is None else cleaned(response.error)
@@ -361,8 +364,24 @@ def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine) -> Iterator
     usable = plan.usable[pending]
     for row in pending[~usable].tolist():
         yield Response(key=plan.request(row).key, text=None, error=f"unusable media: {plan.problem(row)}")
-    if sendable := plan.requests(pending[usable]):  # the model is not loaded without need
-        yield from engine.generate(sendable)
+    if not (sendable := plan.requests(pending[usable])):  # the model is not loaded without need
+        return
+    try:
+        for response in engine.generate(sendable):
+            if not isinstance(response, Response):
+                raise RunError(f"{_engine_named(engine)} yielded {response!r:.60}, no Response; what was stored stays")
+            yield response
+    except EquivoxError:
+        raise
+    except Exception as error:  # an engine is somebody's code, which can fail in any way
+        reason = cleaned(" ".join(f"{type(error).__name__}: {error}".split()))[:300]
+        raise RunError(
+            f"{_engine_named(engine)} failed ({reason}); what was stored stays, and --debug says where"
+        ) from error
+
+
+def _engine_named(engine: Engine) -> str:
+    return f"the engine {engine.identity.engine} of {engine.identity.model}"
 
 
 def _refuse_arrival(request: Request, response: Response, engine: Engine) -> None:

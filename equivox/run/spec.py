@@ -43,7 +43,7 @@ TYPED: Mapping[str, tuple[type, str]] = {
     "seed": (int, "The seed from which the seeds of all requests are derived."),
     "compare": (str, "What is compared, by the corpus's columns: gender,accent,gender×accent. Asks the model once."),
     "conditions": (str, "declared, text_only, silence, shuffled, or all."),
-    "sampling": (str, "as-declared by each task, or greedy: one answer, always the likeliest token."),
+    "sampling": (str, "as-declared by each task, greedy, or settings: temperature=0.7,repeats=3 asks three times."),
     "annotator": (str, "Annotator of the responses: a name, a YAML file, or a model; `rules` for simulated models."),
     "options": (str, SCORING_HELP),
     "retry_failed": (bool, "Ask again what failed before: the model, and the annotator."),

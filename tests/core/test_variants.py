@@ -6,13 +6,14 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from equivox.core import media
 from equivox.core.errors import RequestError
-from equivox.core.variants import conditions_of, parse_conditions, parse_group, vary, with_sampling
+from equivox.core.variants import conditions_of, declared_name, parse_conditions, parse_group, vary, with_sampling
 from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines import EngineIdentity
 from equivox.run.plan import Plan, make_plan
@@ -171,3 +172,22 @@ def test_conditions_of_speech_and_a_greedy_task() -> None:
     greedy = with_sampling(declared, "greedy")
     assert (greedy.name, greedy.sampling.temperature) == ("spoken_stereoset_greedy:gender", 0.0)
     assert greedy.sampling.max_new_tokens == declared.sampling.max_new_tokens
+
+
+def test_a_task_is_asked_several_times() -> None:
+    declared = builtin_tasks()["vibe_gender:story"]
+    sampled = with_sampling(declared, "temperature=0.7, repeats=3")
+    assert sampled.name == "vibe_gender_sampled:story"
+    assert sampled.sampling == replace(declared.sampling, temperature=0.7, repeats=3)
+    assert declared_name(sampled.name, "temperature=0.7,repeats=3") == declared.name
+    assert with_sampling(declared, "temperature=0") is declared
+    for text, told in (
+        ("repeats=3", "3 repeats with temperature 0, which all say the same"),
+        ("temperature=hot", "temperature"),
+        ("temperature=-1", "greater than or equal to 0"),
+        ("repeat=3", "did you mean repeats"),
+        ("greedily", "did you mean greedy"),
+        ("", "known settings"),
+    ):
+        with pytest.raises(RequestError, match=told):
+            with_sampling(declared, text)

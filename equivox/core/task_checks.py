@@ -1,0 +1,101 @@
+"""What is wrong with a task that somebody wrote in Python, in one line, before anything is asked."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute
+from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import typed
+from equivox.core.metric import Metric
+from equivox.core.task import Task
+
+_NAME = re.compile(r"[^\s:]+:.*\S")
+_ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*")
+_SENDS = ("audio", "image", "text")
+
+
+def check_task(task: Task, where: str) -> Task:
+    """Return `task` if it can be meant; RequestError, which begins with `where`, if not.
+
+    Checked are the types of all fields, of the task and of its parts, and what no type can say: names, versions, the
+    card, options, and what is compared. A text where a tuple of texts belongs would otherwise be read letter by letter.
+    """
+    for part in _parts(task):
+        _check_types(part, f"{where}: {_named(part, task)}")
+    for problem in (*_problems(task), *(found for one in task.attributes for found in _attribute_problems(one))):
+        raise RequestError(f"{where}: the task {task.name!r}: {problem}")
+    return task
+
+
+def _parts(task: Task) -> Iterator[Any]:
+    """Yield the task and its parts, a whole before what it consists of, so that each is checked before it is read."""
+    yield task
+    yield from (task.data, task.prompt, task.sampling, *task.media, task.annotation)
+    yield from task.annotation.attributes
+
+
+def _check_types(part: Any, where: str) -> None:
+    fields = [field for field in dataclasses.fields(part) if field.init]
+    values = {field.name: getattr(part, field.name) for field in fields}
+    from pydantic import InstanceOf
+
+    own = type(part)
+    # A scheme of one's own may have fields of types that its module alone knows: those of the base class are checked.
+    kind = next(base for base in own.__mro__ if base.__module__.startswith("equivox.core.") and _is_record(base))
+    known = {field.name for field in dataclasses.fields(kind)}
+    try:
+        typed(kind, {name: value for name, value in values.items() if name in known}, Metric=InstanceOf[Metric])
+    except RequestError as error:
+        text = str(error).removeprefix(f"{kind.__name__}: ")
+        hint = "; a tuple of one text has a comma: (…,)" if "valid tuple" in text else ""
+        raise RequestError(f"{where}: {text}{hint}") from None
+
+
+def _is_record(kind: type) -> bool:
+    return dataclasses.is_dataclass(kind)
+
+
+def _named(part: Any, task: Task) -> str:
+    kind = type(part).__name__
+    name = getattr(part, "name", None)
+    return f"{kind} {name!r}" if isinstance(name, str) else f"{kind} of the task {task.name!r}"
+
+
+def _problems(task: Task) -> Iterator[str]:
+    """Yield what is wrong with the task itself, the first problem first."""
+    if not _NAME.fullmatch(task.name):
+        yield "`name` is family:task, such as greeting:address"
+    if task.version < 1:
+        yield f"`version` counts from 1, got {task.version}"
+    if not task.card.strip():
+        yield "`card` is empty; say which data it asks about, and what its numbers cannot say"
+    if bool(task.group) == bool(task.compares):
+        yield "`group` names the compared columns, or `compares` what is compared within a response; give one of them"
+    for name in ("group", "strata", "blocks", "items", "metadata"):
+        if len(set(getattr(task, name))) < len(getattr(task, name)):
+            yield f"`{name}` names a column twice: {', '.join(getattr(task, name))}"
+    sent = next((one.kind for one in task.media), "text")
+    if task.condition not in _SENDS:
+        known = ", ".join(_SENDS)
+        yield f"`condition` is {task.condition!r}{nearest(task.condition, _SENDS)}; it is what is sent: {known}"
+    elif task.condition != sent and task.condition not in {one.kind for one in task.media}:
+        yield f"`condition` is {task.condition!r}, and what is sent is {sent}; set one by the other"
+
+
+def _attribute_problems(attribute: Attribute) -> Iterator[str]:
+    """Yield what is wrong with one attribute."""
+    if not _ATTRIBUTE.fullmatch(attribute.name):
+        yield f"the attribute {attribute.name!r} is called by small letters, digits and _"
+    if attribute.count < 1:
+        yield f"`count` of {attribute.name} is 1 or more, got {attribute.count}"
+    options = attribute.options
+    if len(set(options)) < len(options):
+        yield f"`options` of {attribute.name} repeat one: {', '.join(options)}"
+    if len(options) == 1:
+        yield f"`options` of {attribute.name} has one, {options[0]!r}; a choice has two or more, an open attribute none"
+    if clash := sorted({OTHER, UNSTATED} & set(options)) if attribute != REFUSAL else []:
+        yield f"the option {clash[0]!r} of {attribute.name} is always there; leave it out"

@@ -1,0 +1,111 @@
+"""Mistakes in tasks and engines that somebody wrote in Python: each ends in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equivox import measure
+from equivox.core.errors import RequestError, RunError
+from equivox.core.task import IMAGE, AnnotationScheme, Attribute, DataSource, Sampling, Task, tasks_in
+from equivox.engines import Engine, EngineIdentity, Request, Response
+from equivox.run.store import Store, response_schema
+from equivox.tasks.registry import builtin_tasks
+
+GOOD = builtin_tasks()["vibe_gender:advisory"]
+CHOICE = Attribute(name="tone", asks="the tone", options=("warm", "cold"))
+
+
+def with_attribute(**changes: Any) -> Task:
+    return replace(GOOD, annotation=AnnotationScheme(attributes=(replace(CHOICE, **changes),)))
+
+
+MISTAKES: list[tuple[Task, str]] = [
+    (
+        with_attribute(options="warm"),
+        "Attribute 'tone': `options`: input should be a valid tuple, got 'warm'; a tuple of",
+    ),
+    (with_attribute(options=("warm",)), "`options` of tone has one, 'warm'"),
+    (with_attribute(options=("warm", "warm")), "`options` of tone repeat one"),
+    (with_attribute(options=("warm", "other")), "the option 'other' of tone is always there"),
+    (with_attribute(name="the tone"), "the attribute 'the tone' is called by small letters"),
+    (with_attribute(count="2"), "`count`: input should be a valid integer"),
+    (with_attribute(count=0), "`count` of tone is 1 or more, got 0"),
+    (with_attribute(role="results"), "`role`"),
+    (replace(GOOD, name="advisory"), "`name` is family:task"),
+    (replace(GOOD, name="vibe:a/b"), "no file can be called after the task 'vibe:a/b'"),
+    (replace(GOOD, version="1"), "`version`: input should be a valid integer, got '1'"),  # type: ignore[arg-type]
+    (replace(GOOD, version=0), "`version` counts from 1, got 0"),
+    (replace(GOOD, card=" "), "`card` is empty"),
+    (replace(GOOD, group="gender"), "`group`: input should be a valid tuple, got 'gender'"),  # type: ignore[arg-type]
+    (replace(GOOD, group=("gender", "gender")), "`group` names a column twice"),
+    (replace(GOOD, group=()), "`group` names the compared columns"),
+    (replace(GOOD, compares="gender"), "give one of them"),
+    (replace(GOOD, cluster=("speaker",)), "`cluster`: input should be a valid string"),  # type: ignore[arg-type]
+    (replace(GOOD, strata="sentence"), "`strata`: input should be a valid tuple"),  # type: ignore[arg-type]
+    (replace(GOOD, metadata="text"), "`metadata`: input should be a valid tuple"),  # type: ignore[arg-type]
+    (replace(GOOD, media="audio"), "`media`: input should be a valid tuple"),  # type: ignore[arg-type]
+    (replace(GOOD, media=(IMAGE,)), "`condition` is 'audio', and what is sent is image"),
+    (replace(GOOD, condition="video"), "`condition` is 'video'"),
+    (replace(GOOD, conditions="audio"), "`conditions`: input should be a valid tuple"),  # type: ignore[arg-type]
+    (replace(GOOD, metric="ntvd"), "`metric`"),  # type: ignore[arg-type]
+    (replace(GOOD, data="crema_d"), "`data`"),  # type: ignore[arg-type]
+    (replace(GOOD, data=DataSource(corpus="mine", table="x.csv")), "`table`"),  # type: ignore[arg-type]
+    (replace(GOOD, prompt="Hello."), "`prompt`"),  # type: ignore[arg-type]
+    (replace(GOOD, prompt=replace(GOOD.prompt, text=5)), "`text`: input should be a valid string, got 5"),
+    (replace(GOOD, sampling={"temperature": 1}), "`sampling`"),  # type: ignore[arg-type]
+    (replace(GOOD, sampling=Sampling(temperature=-1.0)), "`temperature`"),
+    (replace(GOOD, sampling=Sampling(repeats=0)), "`repeats`"),
+]
+
+
+@pytest.mark.parametrize(("task", "told"), MISTAKES, ids=[told for _, told in MISTAKES])
+def test_a_mistake_in_a_task_is_one_line(task: Task, told: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestError) as found:
+        measure("simulated:biased", task, data="sample", output=tmp_path / "run")
+    assert told in str(found.value) and "\n" not in str(found.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_every_shipped_task_can_be_meant() -> None:
+    tasks = list(builtin_tasks().values())
+    assert tasks_in(tasks, "TASKS") == tasks
+
+
+class Odd(Engine):
+    """An engine that goes wrong at its fourth request."""
+
+    modalities = frozenset({"text", "audio"})
+    identity = EngineIdentity(engine="odd", model="m", revision="1")
+
+    def __init__(self, then: object) -> None:
+        self.then = then
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        for number, request in enumerate(requests):
+            yield Response(key=request.key, text="You might enjoy chess.", media_items=len(request.media))
+            if number == 3:
+                if isinstance(self.then, Exception):
+                    raise self.then
+                yield self.then(request) if callable(self.then) else self.then  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("then", "told"),
+    [
+        (ValueError("broken\nin two lines"), "the engine odd of m failed (ValueError: broken in two lines)"),
+        (lambda request: Response(key=request.key, text="Again."), "the engine odd of m answered a request twice"),
+        (Response(key="nobody", text="x"), "the engine odd of m answered a request that was not made (nobody)"),
+        (None, "the engine odd of m yielded None, no Response"),
+    ],
+)
+def test_an_engine_that_goes_wrong_is_one_line_and_loses_nothing(then: object, told: str, tmp_path: Path) -> None:
+    with pytest.raises(RunError) as found:
+        measure(Odd(then), GOOD, data="sample", limit=24, output=tmp_path / "run")
+    assert str(found.value).startswith(told) and "\n" not in str(found.value)
+    stored = Store(tmp_path / "run" / "responses", response_schema()).keys()
+    assert len(stored) == 4
