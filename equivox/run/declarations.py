@@ -16,7 +16,9 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -159,6 +161,11 @@ def _registered() -> Mapping[str, Any]:
     parts: dict[str, Any] = {}
     for plugin in added(TASKS, read=tasks_in).values():
         encode(plugin.given, parts)
+    # Only task files name some metrics of equivox, so that no registered task has them.
+    for folder in iter_modules(import_module("equivox.metrics").__path__):
+        metric = getattr(import_module(f"equivox.metrics.{folder.name}"), "METRIC", None) if folder.ispkg else None
+        if isinstance(metric, Metric):
+            encode(metric, parts)
     for answers in [part for part in parts.values() if isinstance(part, SimulatedAnswers)]:
         encode(answers.brief(), parts)
     return parts
