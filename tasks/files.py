@@ -26,6 +26,7 @@ questions:                   # optional: custom prompts
     examples:                # optional: correct annotations
       - {text: A dentist, and today., values: {urgency: today, specialty: dentist}}
     sampling: {temperature: 0.7, repeats: 3}                          # optional: greedy, once, by default
+system: [fair.txt]           # optional: files with a system prompt each, or {fair: its text}: conditions
 card: Who recorded this, under which licence, and what it cannot say.
 
 `favourable` lists the values of an attribute that are good for the person (`equivox impact`). An open attribute needs
@@ -46,6 +47,7 @@ from equivox.configs import read_config_file
 from equivox.core.attributes import Length, Number
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
+from equivox.core.system_prompts import checked_system_prompt, read_system_prompts
 from equivox.core.task import (
     AUDIO,
     IMAGE,
@@ -60,6 +62,7 @@ from equivox.core.task import (
     Task,
     WorkedExample,
 )
+from equivox.core.variants import with_interventions
 from equivox.dataset_builders.plain_tables import read_columns
 
 if TYPE_CHECKING:
@@ -150,6 +153,7 @@ class _TaskFile(BaseModel):
     items: Names = ()
     prompts: Names = ()
     questions: tuple[_QuestionField, ...] = ()
+    system: Names | dict[str, str] = ()
     card: str = ""
 
 
@@ -162,7 +166,16 @@ def load_task_file(path: Path) -> list[Task]:
         from equivox.tasks.genres_file import load_genres_file
 
         return load_genres_file(path)
-    return _tasks(read_config_file(_TaskFile, str(path), "tasks"), path)
+    declared = read_config_file(_TaskFile, str(path), "tasks")
+    return [with_interventions(task, _system(declared, path)) for task in _tasks(declared, path)]
+
+
+def _system(declared: _TaskFile, path: Path) -> dict[str, str]:
+    """Return the system prompts that a task file names or holds, by their names."""
+    if isinstance(declared.system, dict):
+        where = f"in the task file {path}"
+        return {name: checked_system_prompt(name, text, where) for name, text in declared.system.items()}
+    return read_system_prompts(",".join(declared.system), path.parent) if declared.system else {}
 
 
 def _names_genres(path: Path) -> bool:

@@ -15,6 +15,7 @@ from equivox.compare.agreement import agreement
 from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.task import Task
+from equivox.core.variants import SYSTEM
 from equivox.report.numbers import DASH, how_many, in_words, interval
 from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars
@@ -53,6 +54,7 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
     show_opening(out, opening(runs))
     for tables in task_tables(runs):
         print_tables(out, tables)
+    _show_interventions(out, runs)
     failed = 0
     for run in runs:
         if by_attribute:
@@ -67,6 +69,22 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
     if undefined:
         out.print(f"{undefined} task score(s) undefined, see above.", style="yellow")
     return EXIT_INCOMPLETE if undefined or failed else EXIT_DONE
+
+
+def _show_interventions(out: Console, runs: Sequence[ComparedRun]) -> None:
+    """Print what system prompts changed, in words and as tables: compared in pairs with the plain condition."""
+    asked = [run for run in runs if any(score.condition.startswith(SYSTEM) for score in run.scores)]
+    if not asked:
+        return
+    from equivox.compare.conditions import condition_tests
+    from equivox.compare.pairs import open_one
+    from equivox.report.comparison_tables import condition_tables
+    from equivox.report.interventions import interventions_in_words, is_intervention
+
+    tests = [entry for entry in condition_tests([open_one(run) for run in asked]) if is_intervention(entry[1])]
+    print_tables(out, condition_tables(tests))
+    for words in interventions_in_words(tests):
+        out.print(words, markup=False, soft_wrap=True)
 
 
 def show_opening(out: Console, first: Opening) -> None:

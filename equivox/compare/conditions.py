@@ -1,4 +1,7 @@
-"""Is it the voice? Each task of a run against the same task without the recording or the image, on the same samples."""
+"""Is it the voice, does an instruction help? Each task of a run against the same task in another condition.
+
+The other condition leaves out the recording or the image, or adds a system prompt; both ask about the same samples.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from equivox.compare.answers import answer_tests
 from equivox.compare.pairs import (
     OVERALL,
     OpenedRun,
@@ -32,12 +36,19 @@ all such tests that are shown together. A positive `further` means that bias is 
 def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[ConditionTest]:
     """Return the tests between the declared condition and every other one that a run has, but for shuffled groups.
 
+    Of a system prompt, the answers are tested as well (`equivox.compare.answers`); their q is over such tests alone.
+
     A pair that is not tested is returned with the reason. Empty if no run has a task in two conditions. The unit is
     the cluster: both conditions ask about the same samples, and whole clusters are exchanged.
     """
     found = [
         (one.run.model, test) for one in opened for test in (*_tests(one, n_resamples), *_overall(one, n_resamples))
     ]
+    answers = [(one.run.model, test) for one in opened for test in answer_tests(one, n_resamples)]
+    return [tested for own in (found, answers) for tested in _with_q(own)]
+
+
+def _with_q(found: Sequence[ConditionTest]) -> list[ConditionTest]:
     q = with_q([test for _, test in found], "models × tasks × measures × conditions")
     return [(model, test) for (model, _), test in zip(found, q, strict=True)]
 

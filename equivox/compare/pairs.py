@@ -115,7 +115,7 @@ class OpenedRun:
 
 def open_runs(comparison: Comparison) -> list[OpenedRun]:
     """Return the runs of a comparison with their samples; columns are read when a test needs them."""
-    return [_open(run) for run in comparison.runs]
+    return [open_one(run) for run in comparison.runs]
 
 
 def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[PairedTest]:
@@ -144,7 +144,8 @@ def with_q(tests: Sequence[PairedTest], family: str) -> list[PairedTest]:
     return [replace(test, q=q[str(place)]) for place, test in enumerate(tests)]
 
 
-def _open(run: ComparedRun) -> OpenedRun:
+def open_one(run: ComparedRun) -> OpenedRun:
+    """Return one compared run with its samples."""
     from equivox.annotate.merging import as_scored
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import run_tasks

@@ -43,7 +43,7 @@ class Labels:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One generation to be made: media first, then the text, as one user message.
+    """One generation to be made: media first, then the text, as one user message, after a system prompt if it has one.
 
     `key` is the content hash under which the response is stored (see `request_key`). `schema` is the JSON schema that
     the answer must follow; only annotators set it. With `patch` the model does not answer the text: hidden states are
@@ -62,6 +62,7 @@ class Request:
     labels: Labels
     schema: Mapping[str, Any] | None = None
     patch: Patching | None = None
+    system: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,9 +200,9 @@ class Engine:
 def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:
     """Return the hash of everything that determines the response to `request` with this seed; its own does not count.
 
-    That is: model and revision, the rendered message, the media's bytes (by digest), sampling, seed and condition; for
-    a simulated model also the task and the labels. Two tasks that ask a real model the same question about the same
-    sample share its response.
+    That is: model and revision, the system prompt and the rendered message, the media's bytes (by digest), sampling,
+    seed and condition; for a simulated model also the task and the labels. Two tasks that ask a real model the same
+    question about the same sample share its response.
     """
     labels, patch = request.labels, request.patch
     seen = [request.task, labels.group, labels.groups, labels.cluster, labels.stratum, dict(labels.metadata)]
@@ -215,6 +216,8 @@ def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:
             request.condition,
             seen if identity.reads_labels else None,
             None if patch is None else dataclasses.asdict(patch),
+            # Requests without a system prompt keep the keys that they had before there were any.
+            *([request.system] if request.system else []),
         ]
     )[:KEY_LENGTH]
 

@@ -89,6 +89,8 @@ class Prompt:
         The prompt's name, its version, its text and the publication that the text comes from.
     without_media
         The text before the prompt in the condition `text_only`.
+    system
+        The system prompt that is sent before the message; empty: none.
     presentations
         Returns the presentations of a sample; None: each sample is presented once, as it is.
     patch
@@ -101,6 +103,7 @@ class Prompt:
     text: str
     source: str
     without_media: str = TRANSCRIPT
+    system: str = ""
     presentations: Presentations | None = field(default=None, repr=False)
     patch: Patch | None = None
 
@@ -108,7 +111,9 @@ class Prompt:
     def identity(self) -> dict[str, Any]:
         """Everything that determines what is sent, as plain values."""
         ways = self.presentations
-        return {
+        # Prompts without a system prompt keep the identity that they had before there were any.
+        system = {"system": self.system} if self.system else {}
+        return system | {
             "name": self.name,
             "version": self.version,
             "text": self.text,
@@ -253,6 +258,8 @@ class Task:
         The declared condition: `audio`, `image` or `text`, by what is sent.
     conditions
         The conditions of the task, the declared one first; None: all that its media allow.
+    interventions
+        Named system prompts that may change the answers; each makes a condition more, `system=NAME`.
     """
 
     name: str
@@ -275,6 +282,7 @@ class Task:
     asked_as: str = ""
     condition: str = "audio"
     conditions: tuple[str, ...] | None = None
+    interventions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def family(self) -> str:

@@ -9,6 +9,8 @@
 `shuffled`
     The answers of the declared condition, with the groups permuted over clusters once: the scores without any
     effect.
+`system=NAME`
+    An intervention: the task as declared, with the system prompt called NAME.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields, load_yaml
+from equivox.core.system_prompts import checked_system_prompt
 from equivox.core.task import Sampling, Task
 
 TEXT_ONLY, SILENCE, SHUFFLED = "text_only", "silence", "shuffled"
@@ -27,6 +30,8 @@ SENDS = ("audio", "image", "text")
 """The names that the declared condition can have."""
 CONDITIONS = (*SENDS, TEXT_ONLY, SILENCE, SHUFFLED)
 """All conditions, in the order in which they are shown."""
+SYSTEM = "system="
+"""What the conditions that send a system prompt begin with; its name follows."""
 DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
 SAMPLINGS = (AS_DECLARED, GREEDILY)
@@ -48,25 +53,26 @@ def parse_conditions(text: str) -> tuple[str, ...]:
     """
     known = (DECLARED, *CONDITIONS, EVERY_CONDITION)
     named = [entry.strip() for entry in text.split(",") if entry.strip()]
+    interventions = tuple(dict.fromkeys(name for name in named if name.startswith(SYSTEM)))
     for name in named:
-        if name not in known:
-            raise RequestError(f"unknown condition {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+        if name not in known and name not in interventions:
+            listed = ", ".join((*known, f"{SYSTEM}NAME"))
+            raise RequestError(f"unknown condition {name!r}{nearest(name, known)}; known: {listed}")
     if not named:
         raise RequestError(f"`conditions` names none; known: {', '.join(known)}")
-    return (
-        (EVERY_CONDITION,)
-        if EVERY_CONDITION in named
-        else tuple(condition for condition in known if condition in named)
-    )
+    if EVERY_CONDITION in named:
+        return (EVERY_CONDITION,)
+    return (*(condition for condition in known if condition in named), *interventions)
 
 
 def conditions_of(task: Task) -> tuple[str, ...]:
     """Return the conditions that `task` offers, the declared one first."""
+    interventions = tuple(f"{SYSTEM}{name}" for name in task.interventions)
     if task.conditions:
-        return task.conditions
+        return (*task.conditions, *interventions)
     kinds = {medium.kind for medium in task.media}
     controls = (*((TEXT_ONLY,) if kinds else ()), *((SILENCE,) if "audio" in kinds else ()))
-    return (task.condition, *controls, *((SHUFFLED,) if task.group else ()))
+    return (task.condition, *controls, *((SHUFFLED,) if task.group else ()), *interventions)
 
 
 def parse_group(text: str) -> tuple[str, ...]:
@@ -123,6 +129,16 @@ def vary(
             others = [with_condition(with_group(task, columns), condition) for columns in compare[1:]]
             varied += [asking, *(replace(other, asked_as=asking.name) for other in others)]
     return varied
+
+
+def with_interventions(task: Task, system: Mapping[str, str]) -> Task:
+    """Return `task` with further system prompts; RequestError for a name that it has for another text."""
+    for name, text in system.items():
+        if task.interventions.get(name, text) != text:
+            raise RequestError(
+                f"{task.name} has a system prompt {name!r} of its own, with another text; give the file another name"
+            )
+    return replace(task, interventions={**task.interventions, **system}) if system else task
 
 
 def asks_nothing(task: Task) -> bool:
@@ -188,6 +204,11 @@ def with_condition(task: Task, condition: str) -> Task:
     if condition == task.condition:
         return task
     varied = replace(task, name=f"{task.name}@{condition}", condition=condition)
+    if condition.startswith(SYSTEM):
+        # What the task says to the model in any case stays, so that the intervention alone is what changes.
+        name = condition.removeprefix(SYSTEM)
+        told = (task.prompt.system, checked_system_prompt(name, task.interventions[name], f"{name!r} of {task.name}"))
+        return replace(varied, prompt=replace(task.prompt, system="\n\n".join(filter(None, told))))
     if condition != TEXT_ONLY:
         return varied
     return replace(varied, media=(), prompt=replace(task.prompt, text=f"{task.prompt.without_media}{task.prompt.text}"))

@@ -27,7 +27,7 @@ from equivox.core.media import MediaError
 from equivox.core.redact import remember_secrets
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD
-from equivox.engines.messages import chat_messages, split_thinking
+from equivox.engines.messages import chat_messages, split_thinking, user_message
 from equivox.engines.servers import Servers, short
 
 FATAL = frozenset({401, 402, 403, 404})
@@ -114,7 +114,7 @@ class EndpointEngine(Engine):
             settings.max_retries,
             settings.requests_per_minute,
         )
-        self._text_tokens: dict[str, int | None] = {}
+        self._text_tokens: dict[tuple[str, str], int | None] = {}
         self._lock = threading.Lock()
         self._counting = threading.Lock()
 
@@ -282,12 +282,12 @@ class EndpointEngine(Engine):
         """Return the number of prompt tokens of the text without media, requested from the server once per text."""
         # The lock is held during the request, so that other threads wait for this answer instead of asking too.
         with self._counting:
-            if request.text not in self._text_tokens:
-                completion = self._complete(
-                    [{"role": "user", "content": [{"type": "text", "text": request.text}]}], request, max_tokens=1
-                )
-                self._text_tokens[request.text] = completion.usage.prompt_tokens if completion.usage else None
-            return self._text_tokens[request.text]
+            # The system prompt is counted with the text, so that its tokens do not pass for those of media.
+            said = (request.system, request.text)
+            if said not in self._text_tokens:
+                completion = self._complete(user_message(request, []), request, max_tokens=1)
+                self._text_tokens[said] = completion.usage.prompt_tokens if completion.usage else None
+            return self._text_tokens[said]
 
     def _add_up(self, usage: Any) -> None:
         """Add one answer of the server to the usage; answers that only count a text's tokens are included."""

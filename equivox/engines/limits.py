@@ -52,9 +52,9 @@ def refuse_short_context(
     """
     shortest: dict[tuple[str, int], str] = {}
     for request in requests:
-        place = (request.task, answer(request))
-        if place not in shortest or len(request.text) < len(shortest[place]):
-            shortest[place] = request.text
+        place, text = (request.task, answer(request)), request.system + request.text
+        if place not in shortest or len(text) < len(shortest[place]):
+            shortest[place] = text
     for (task, wanted), text in shortest.items():
         needed = tokens(text) + wanted
         if needed > limit:
@@ -64,13 +64,32 @@ def refuse_short_context(
             )
 
 
+def refuse_dropped_system(
+    checkpoint: Checkpoint, requests: Iterable[Request], render: Callable[[list[dict[str, Any]]], str]
+) -> None:
+    """Raise RequestError if the chat template leaves out the system prompt of a request, which would change nothing.
+
+    `render` applies the template to messages. A template that raises says so again for each request, which then fails.
+    """
+    for system in sorted({request.system for request in requests} - {""}):
+        try:
+            rendered = render([{"role": "system", "content": system}, {"role": "user", "content": "Hello."}])
+        except Exception:  # templates raise errors of many types
+            continue
+        if system not in rendered:
+            raise RequestError(
+                f"the chat template of {checkpoint.name} leaves out the system prompt {system[:40]!r}…: the model "
+                "would never see it; give a template that sends it (`chat_template=…`), or another model"
+            )
+
+
 def too_much_audio(
     request: Request, messages: Sequence[Mapping[str, Any]], longest_s: float | None, model: str
 ) -> str | None:
     """Return a message about the clip in the rendered `messages` that is too long for the model, or None."""
     if longest_s is None:
         return None
-    for part, content in zip(request.media, messages[0]["content"], strict=False):
+    for part, content in zip(request.media, messages[-1]["content"], strict=False):
         if part.kind == "audio":
             seconds = wav_seconds(content["input_audio"]["data"])
             if seconds > longest_s + _TOLERANCE_S:

@@ -1,4 +1,4 @@
-"""A request as OpenAI chat messages: one user message, media first, then the text.
+"""A request as OpenAI chat messages: its system prompt if it has one, then one user message, media before the text.
 
 Every engine that takes chat messages uses these functions, so that a prompt never varies by model; the engine applies
 the model's chat template.
@@ -38,9 +38,26 @@ def chat_messages(
     )
 
 
-def user_message(request: Request, media: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return `request` as OpenAI chat messages; `media` is the `media_content` of its media."""
-    return [{"role": "user", "content": [*media, {"type": "text", "text": request.text}]}]
+def user_message(
+    request: Request, media: Sequence[Mapping[str, Any]], system_prompt: str | None = None
+) -> list[dict[str, Any]]:
+    """Return `request` as OpenAI chat messages; `media` is the `media_content` of its media.
+
+    `system_prompt` is the model's own, from its arguments.
+    """
+    return [
+        *system_messages(request, system_prompt),
+        {"role": "user", "content": [*media, {"type": "text", "text": request.text}]},
+    ]
+
+
+def system_messages(request: Request, system_prompt: str | None = None) -> list[dict[str, Any]]:
+    """Return the system message of `request`, after the model's own `system_prompt`; [] if there is neither.
+
+    Both stand in one message, because chat templates refuse a second one.
+    """
+    told = [text for text in (system_prompt, request.system or None) if text is not None]
+    return [{"role": "system", "content": "\n\n".join(told)}] if told else []
 
 
 def media_content(

@@ -21,7 +21,9 @@ A number is drawn from the attribute's range, and `planted` makes it larger by `
 Options, as a query after the name: `shift` (planted only), `speaker` (probability that an answer is the speaker's
 favourite, drawn without regard to the group), `refusal` (probability of declining), `refusal_gap` (added to it for
 the first group: with two groups the refusal nTVD is 100 × the gap), `fail` (probability that a request fails) and
-`seed`.
+`seed`. A system prompt changes nothing, but for `obeys` (planted only: the share of the shift that it takes away),
+`bland` (the probability that it makes the model give one same answer to everybody) and `declines` (the same of a
+refusal).
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ import hashlib
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from copy import copy
+from dataclasses import dataclass, fields, replace
 from urllib.parse import parse_qsl
 
 from equivox.configs import load_config
@@ -45,6 +48,9 @@ from equivox.statistics.distance import attainable_shift
 VERSION = "1"
 """Raised whenever a simulated model's answers change."""
 
+_UNDER_SYSTEM = ("obeys", "bland", "declines")
+"""The options that say what a system prompt changes."""
+
 MODELS = ("oracle", "random", "biased", "planted")
 
 
@@ -58,6 +64,9 @@ class SimulatedSettings:
     refusal_gap: float = 0.0
     fail: float = 0.0
     seed: int = 0
+    obeys: float = 0.0
+    bland: float = 0.0
+    declines: float = 0.0
 
     @classmethod
     def from_query(cls, model: str, query: str) -> SimulatedSettings:
@@ -66,7 +75,7 @@ class SimulatedSettings:
         given = dict(typed)
         if len(given) < len(typed):
             raise RequestError(f"`model` simulated:{model}?{query} gives an option twice; give it once")
-        known = [f.name for f in fields(cls) if f.name != "shift" or model == "planted"]
+        known = [f.name for f in fields(cls) if f.name not in ("shift", "obeys") or model == "planted"]
         for name in given:
             if name not in known:
                 raise RequestError(
@@ -108,7 +117,12 @@ class SimulatedEngine(Engine):
             engine="simulated",
             model=model,
             revision=VERSION,
-            settings={f.name: getattr(settings, f.name) for f in fields(settings)},
+            settings={
+                f.name: value
+                for f in fields(settings)
+                # Models that were there before system prompts keep the keys of their answers.
+                if (value := getattr(settings, f.name)) or f.name not in _UNDER_SYSTEM
+            },
             reads_labels=True,
         )
         self._tasks = {declared_name(task.name): task for task in tasks}
@@ -164,6 +178,8 @@ class SimulatedEngine(Engine):
 
     def answer(self, request: Request, rng: random.Random) -> str:
         """Return one answer to `request` as its labels say, drawn by `rng`; `equivox.calibration` teaches from it."""
+        if request.system:
+            return self._under_system(request, rng)
         declines = self.settings.refusal
         if request.labels.group == request.labels.groups[0]:
             declines += self.settings.refusal_gap
@@ -191,6 +207,18 @@ class SimulatedEngine(Engine):
                 sentences.append(rng.choice(known).format(value=rng.choice(words[value]), name=name))
         text = " ".join(sentences)
         return lengthened(text, *zip(*lengths, strict=True)) if lengths else text
+
+    def _under_system(self, request: Request, rng: random.Random) -> str:
+        """Return one answer to a request with a system prompt: that of the model as the prompt changes it."""
+        changed, settings = copy(self), self.settings
+        changed.settings = replace(settings, shift=settings.shift * (1 - settings.obeys))
+        if rng.random() < settings.declines:
+            changed.settings = replace(settings, refusal=1.0, refusal_gap=0.0)
+        elif rng.random() < settings.bland:
+            # One seed for everybody and no look at the group: the same answer, whoever asks.
+            changed.model, changed.settings = "random", replace(settings, refusal=0.0, refusal_gap=0.0, speaker=0.0)
+            rng = random.Random(f"{settings.seed}/bland/{declared_name(request.task)}")
+        return changed.answer(replace(request, system=""), rng)
 
     def told(self, name: str, text: str) -> Mapping[str, Sequence[str]] | None:
         """Return the values that an answer to the task `name` states in the sentences of `answer`, by attribute.

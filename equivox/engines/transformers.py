@@ -29,8 +29,8 @@ from equivox.engines.arguments import (
     whole,
 )
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
-from equivox.engines.limits import failed, refuse_missing_modality, refuse_short_context
-from equivox.engines.messages import SAMPLING_RATE, split_thinking
+from equivox.engines.limits import failed, refuse_dropped_system, refuse_missing_modality, refuse_short_context
+from equivox.engines.messages import SAMPLING_RATE, split_thinking, system_messages
 from equivox.engines.quiet import one_line
 from equivox.engines.transformers_loading import (
     Loaded,
@@ -141,6 +141,7 @@ class TransformersEngine(Engine):
         refuse_missing_modality(self.checkpoint, self.modalities, requests)
         for patch in {self._patch(request.patch) for request in requests if request.patch is not None}:
             patching.check_layers(patch, config.get_text_config().num_hidden_layers, model=self.checkpoint.name)
+        refuse_dropped_system(self.checkpoint, requests, lambda messages: self._applied(tokenizer, messages))
         if requests and (limit := self._limit(config)):
             refuse_short_context(
                 requests,
@@ -292,10 +293,13 @@ class TransformersEngine(Engine):
         content: Any = request.text
         if request.media:
             content = [{"type": part.kind} for part in request.media] + [{"type": "text", "text": request.text}]
-        messages = [{"role": "user", "content": content}]
-        if (system := self.arguments.get("system_prompt")) is not None:
-            messages.insert(0, {"role": "system", "content": system})
+        before = system_messages(request, self.arguments.get("system_prompt"))
+        messages = [*before, {"role": "user", "content": content}]
         renderer = loaded.processor if getattr(loaded.processor, "chat_template", None) else loaded.tokenizer
+        return self._applied(renderer, messages)
+
+    def _applied(self, renderer: Any, messages: list[dict[str, Any]]) -> str:
+        """Return messages as the chat template writes them."""
         template = {"chat_template": self.arguments["chat_template"]} if "chat_template" in self.arguments else {}
         return str(
             renderer.apply_chat_template(

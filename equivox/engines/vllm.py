@@ -20,6 +20,7 @@ from equivox.engines.ahead import MediaAhead
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import (
     failed,
+    refuse_dropped_system,
     refuse_missing_modality,
     refuse_short_context,
     refuse_too_many_media,
@@ -104,6 +105,16 @@ class VLLMEngine(Engine):
 
             tokenizer = cached_tokenizer_from_config(config.model_config)
             limit = int(config.model_config.max_model_len)
+            refuse_dropped_system(
+                self.checkpoint,
+                requests,
+                lambda messages: tokenizer.apply_chat_template(
+                    messages,
+                    tokenize=False,
+                    chat_template=self.arguments.chat_template,
+                    **self.arguments.chat_template_kwargs,
+                ),
+            )
             refuse_short_context(
                 requests, limit, tokens=lambda text: len(tokenizer.encode(text)), answer=self._max_tokens
             )
@@ -244,11 +255,9 @@ class VLLMEngine(Engine):
         arguments = self.arguments
         self._arrived, self._worn = [], None
         try:
-            messages = user_message(request, media())
+            messages = user_message(request, media(), arguments.system_prompt)
             if reason := too_much_audio(request, messages, self.longest_audio_s, self.checkpoint.name):
                 return failed(request, reason)
-            if arguments.system_prompt is not None:
-                messages.insert(0, {"role": "system", "content": arguments.system_prompt})
             (name,) = self._llm.enqueue_chat(
                 [messages],
                 self._sampling_params(request),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from equivox.annotate.rules import is_exact
@@ -21,6 +21,7 @@ from equivox.core.scores import LEVEL, Verdict, verdict
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.comparison_tables import in_order
 from equivox.report.comparison_tables import in_words as told_apart
+from equivox.report.interventions import interventions_in_words
 from equivox.report.numbers import how_many
 from equivox.report.verdicts import (
     TaskVerdict,
@@ -122,7 +123,8 @@ def opening(
 def opening_of(comparison: Comparison, judged: Judged) -> Opening:
     """Return the opening of a comparison with its results."""
     tests = judged.tests if len(comparison.runs) > 1 else None
-    return opening(comparison.runs, tests=tests, ranks=judged.ranks, caveats=comparison.caveats)
+    first = opening(comparison.runs, tests=tests, ranks=judged.ranks, caveats=comparison.caveats)
+    return replace(first, sentences=(*first.sentences, *interventions_in_words(judged.conditions)))
 
 
 def family_summary(run: ComparedRun, family: str) -> tuple[Verdict, str]:

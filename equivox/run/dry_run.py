@@ -84,7 +84,7 @@ def _lengths(requests: Sequence[Request]) -> tuple[float, float]:
     if not requests:
         return 0.0, 0.0
     looked = [requests[i] for i in range(0, len(requests), math.ceil(len(requests) / _LOOKED_AT))]
-    prompts = sum(len(one.text) / CHARACTERS_PER_TOKEN + MEDIA_TOKENS * len(one.media) for one in looked)
+    prompts = sum(len(one.system + one.text) / CHARACTERS_PER_TOKEN + MEDIA_TOKENS * len(one.media) for one in looked)
     return prompts / len(looked), sum(one.sampling.max_new_tokens for one in looked) / len(looked)
 
 

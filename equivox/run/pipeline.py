@@ -472,7 +472,7 @@ def begin(
             "conditions": spec.conditions,
             "sampling": spec.sampling,
             "annotator": annotator,
-        }
+        } | ({"system": dict(spec.system)} if spec.system else {})
         manifest = new_manifest(identity, command)
         write_manifest(folder, manifest | {"samples_without_group": left_out} | dict(spec.about))
     forget_hashes(folder)

@@ -521,6 +521,7 @@ def _unkeyed(one: _Presented) -> Request:
         condition=declared_condition(task) if shuffled else task.condition,
         media=tuple(_media_part(medium, sample, task.condition) for medium in task.media),
         text=_fill(task.prompt.text, filled),
+        system=task.prompt.system,
         sampling=task.sampling,
         seed=0,
         labels=_labels(task, sample, groups, one.presentation),

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 from equivox.core.errors import RequestError, nearest
 from equivox.core.outage import STOP_AFTER
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
-from equivox.core.variants import AS_DECLARED, DECLARED, parse_comparisons, parse_conditions, vary
+from equivox.core.variants import (
+    AS_DECLARED,
+    DECLARED,
+    EVERY_CONDITION,
+    SYSTEM,
+    parse_comparisons,
+    parse_conditions,
+    vary,
+    with_interventions,
+)
 
 if TYPE_CHECKING:
     from equivox.core.task import Task
@@ -42,7 +51,8 @@ TYPED: Mapping[str, tuple[type, str]] = {
     "limit": (int, "Samples per task, spread over groups and speakers."),
     "seed": (int, "The seed from which the seeds of all requests are derived."),
     "compare": (str, "What is compared, by the corpus's columns: gender,accent,gender×accent. Asks the model once."),
-    "conditions": (str, "declared, text_only, silence, shuffled, or all."),
+    "conditions": (str, "declared, text_only, silence, shuffled, system=NAME (see `--system`), or all."),
+    "system": (str, "Text files with a system prompt each, by commas: every task is asked with each of them, too."),
     "sampling": (str, "as-declared by each task, greedy, or settings: temperature=0.7,repeats=3 asks three times."),
     "annotator": (str, "Annotator of the responses: a name, a YAML file, or a model; `rules` for simulated models."),
     "options": (str, SCORING_HELP),
@@ -63,7 +73,8 @@ def _one_worker() -> Workers:
 class RunSpec:
     """The settings of a run: the model's name, the tasks as declared, the folder, and the rest, see `TYPED`.
 
-    `about` holds further entries of the manifest. RequestError for a limit below 1 and a negative `stop_after`.
+    `system` holds system prompts by their names; each is a further condition of every task. `about` holds further
+    entries of the manifest. RequestError for a limit below 1 and a negative `stop_after`.
     """
 
     model: str
@@ -75,6 +86,7 @@ class RunSpec:
     compare: tuple[tuple[str, ...], ...] = ()
     conditions: tuple[str, ...] = (DECLARED,)
     sampling: str = AS_DECLARED
+    system: Mapping[str, str] = field(default_factory=dict)
     annotator: str = "rules"
     options: ScoringOptions = DEFAULT_OPTIONS
     retry_failed: bool = False
@@ -94,7 +106,8 @@ class RunSpec:
         """Return the run with `settings` as a user writes them; RequestError for a name that is no setting.
 
         `compare`, `conditions` and `options` may be texts ("gender,accent", "text_only,silence", "n_resamples=999"),
-        `workers` is a number and `ray_address` the cluster that they run on. None stands for the default.
+        and `system` names text files ("fair.txt"). `workers` is a number and `ray_address` the cluster that they run
+        on. None stands for the default.
         """
         from equivox.engines.workers import Workers
 
@@ -109,6 +122,10 @@ class RunSpec:
             given["compare"] = parse_comparisons(given["compare"])
         if isinstance(given.get("conditions"), str):
             given["conditions"] = parse_conditions(given["conditions"])
+        if isinstance(given.get("system"), str):
+            from equivox.core.system_prompts import read_system_prompts
+
+            given["system"] = read_system_prompts(given["system"])
         if isinstance(given.get("options"), str):
             given["options"] = scoring_of(given["options"])
         return cls(
@@ -124,5 +141,7 @@ class RunSpec:
         """The tasks in every condition that is asked for, on the corpus that `data` is the build of, if it is one."""
         from equivox.run.asked_of import asked_of
 
-        tasks = asked_of(self.data, self.tasks)
-        return vary(tasks, compare=self.compare, conditions=self.conditions, sampling=self.sampling)
+        tasks = [with_interventions(task, self.system) for task in asked_of(self.data, self.tasks)]
+        further = [name for name in map(SYSTEM.__add__, self.system) if name not in self.conditions]
+        conditions = self.conditions if EVERY_CONDITION in self.conditions else (*self.conditions, *further)
+        return vary(tasks, compare=self.compare, conditions=conditions, sampling=self.sampling)

@@ -45,6 +45,7 @@ from equivox.statistics.shift import distribution_shift, joint_shift
 from equivox.statistics.sign_flip import Parity, SignFlip, parity_deviation, sign_flip_test
 from equivox.statistics.total_bias import TotalBias, total_bias_score
 from equivox.statistics.totals import TotalsComparison, compare_totals
+from equivox.statistics.variety import VarietyDifference, variety_difference
 from equivox.statistics.within_strata import WithinStrata, association_within_strata
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "SignFlip",
     "TotalBias",
     "TotalsComparison",
+    "VarietyDifference",
     "WithinStrata",
     "adjust",
     "adjust_hierarchy",
@@ -107,4 +109,5 @@ __all__ = [
     "share_bounds",
     "sign_flip_test",
     "total_bias_score",
+    "variety_difference",
 ]

@@ -77,6 +77,7 @@ def _are_here(runs: list[str]) -> bool:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     for words in commands(page):
         assert not unknown_options(words), words
         if page not in WORKED and can_run(words):

@@ -82,7 +82,7 @@ class Server:
 
     def handle(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
-        content = body["messages"][0]["content"]
+        content = body["messages"][-1]["content"]
         text = content if isinstance(content, str) else content[-1]["text"]
         if len(content) > 1 and not isinstance(content, str):
             text = f"audio + {text}"
@@ -126,10 +126,11 @@ class Server:
         handler.wfile.write(data)
 
     def completion(self, body: dict[str, Any]) -> dict[str, Any]:
-        content = body["messages"][0]["content"]
-        parts = [] if isinstance(content, str) else content
+        *system, user = body["messages"]
+        parts = [] if isinstance(user["content"], str) else user["content"]
         audio = sum(part["type"] == "input_audio" for part in parts)
         words = sum(len(part["text"].split()) for part in parts if part["type"] == "text")
+        words += sum(len(message["content"].split()) for message in system)
         usage = {"prompt_tokens": words + AUDIO_TOKENS * audio, "completion_tokens": 4, "total_tokens": 0}
         return {
             "id": "x", "object": "chat.completion", "created": 0, "model": body["model"],
@@ -551,6 +552,20 @@ def test_answers_cut_off_and_withheld_are_counted_and_warned_about(
     (whole,) = [s for s in open_run(tmp_path / "run").scores if s.is_whole]
     assert (whole.coverage.truncated, whole.coverage.cut_in_thought, whole.coverage.withheld) == (48, 24, 24)
     assert sum("of 96 responses were" in note for note in whole.notes) == 3
+
+
+def test_a_system_prompt_is_sent_first_and_its_tokens_are_no_media(server: Server, clip: bytes) -> None:
+    fair = request("ask", clip=clip, key="fair", system="Treat all people alike.")
+    plain = request("ask", clip=clip, key="plain")
+    with engine(server) as opened:
+        responses = {r.key: r for r in opened.generate([plain, fair])}
+    # The text alone is counted with the system prompt and without, so both tell the same of the clip.
+    assert {r.media_tokens for r in responses.values()} == {AUDIO_TOKENS}
+    assert responses["fair"].prompt_tokens == (responses["plain"].prompt_tokens or 0) + 4
+    roles = Counter(tuple(message["role"] for message in body["messages"]) for body in server.bodies)
+    assert roles == {("user",): 2, ("system", "user"): 2}
+    told = [body["messages"][0] for body in server.bodies if len(body["messages"]) == 2]
+    assert told == [{"role": "system", "content": "Treat all people alike."}] * 2
 
 
 def test_media_that_cannot_be_used_are_not_sent(server: Server, clip: bytes) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Request, request_key
 from equivox.core.segments import check_tools
+from equivox.core.system_prompts import read_system_prompts
 from equivox.core.task import Task
-from equivox.core.variants import AS_DECLARED, DECLARED, parse_comparisons, vary
+from equivox.core.variants import AS_DECLARED, DECLARED, SYSTEM, parse_comparisons, vary, with_interventions
 from equivox.dataset_builders.corpus import Corpus
 from equivox.run.pipeline import IMPORTED, open_corpora
 from equivox.run.plan import Plan, make_plan
@@ -44,7 +45,8 @@ def sample_id(request: Request) -> str:
 class Settings:
     """The settings of an evaluation: arguments of its task in inspect_ai (`-T limit=24`), as options of `equivox run`.
 
-    `task` is the task's name as declared; `condition` is a single one.
+    `task` is the task's name as declared; `condition` is a single one. `system` is the text of the system
+    prompt that the condition `system=NAME` names: a log holds it, so that no log names a file to be read.
     """
 
     task: str
@@ -54,6 +56,12 @@ class Settings:
     condition: str = DECLARED
     sampling: str = AS_DECLARED
     compare: str | None = None
+    system: str | None = None
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The system prompt by its name; empty without one."""
+        return {} if self.system is None else {self.condition.removeprefix(SYSTEM): self.system}
 
     def as_arguments(self) -> dict[str, Any]:
         """Return the settings as arguments of the task in inspect_ai."""
@@ -62,6 +70,7 @@ class Settings:
     def spec(self, output: Path, model: str, tasks: Sequence[Task]) -> RunSpec:
         """Return the settings of the run that stores answers to `tasks`, which `model` gave elsewhere."""
         settings = {name: value for name, value in asdict(self).items() if name not in ("task", "condition")}
+        settings["system"] = self.prompts
         return RunSpec.typed(f"{IMPORTED}:{model}", tasks, output, conditions=self.condition, **settings)
 
 
@@ -83,6 +92,20 @@ class Asked:
         return make_plan([self.task], self.corpora, ANY_MODEL, limit=self.settings.limit, seed=self.settings.seed)
 
 
+def with_system(condition: str, file: str | None) -> dict[str, str]:
+    """Return the settings `condition` and `system` for the system prompt in `file`; {} without one.
+
+    RequestError as `read_system_prompts`, for several files, and for a condition beside it.
+    """
+    if file is None:
+        return {}
+    prompts = read_system_prompts(file)
+    if len(prompts) > 1 or condition not in (DECLARED, *(f"{SYSTEM}{name}" for name in prompts)):
+        raise RequestError(f"`system` {file!r} with `condition` {condition!r}: one condition is asked; give one file")
+    ((name, text),) = prompts.items()
+    return {"condition": f"{SYSTEM}{name}", "system": text}
+
+
 @lru_cache(maxsize=4)
 def asked(settings: Settings) -> Asked:
     """Return what an evaluation with `settings` asks.
@@ -98,7 +121,12 @@ def asked(settings: Settings) -> Asked:
     compare = () if settings.compare is None else parse_comparisons(settings.compare)
     if len(compare) > 1:
         raise RequestError(f"`compare` is a single comparison, got {settings.compare!r}; evaluate each by itself")
-    varied = vary([declared], compare=compare, conditions=(settings.condition,), sampling=settings.sampling)
+    varied = vary(
+        [with_interventions(declared, settings.prompts)],
+        compare=compare,
+        conditions=(settings.condition,),
+        sampling=settings.sampling,
+    )
     if len(varied) != 1:
         raise RequestError(f"`condition` is a single one, got {settings.condition!r}; evaluate each by itself")
     (task,) = varied

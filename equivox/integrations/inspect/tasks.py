@@ -21,7 +21,7 @@ from inspect_ai import task as inspect_task
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai._util.package import get_installed_package_name
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput, get_model
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig, ModelOutput, get_model
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model
 from inspect_ai.scorer import Metric, SampleScore, Scorer, Target, Value, metric, scorer
@@ -32,7 +32,7 @@ from equivox.annotate import Annotator, AnnotatorIdentity, open_annotator
 from equivox.core.errors import EquivoxError, RequestError, RunError
 from equivox.core.media import MediaError
 from equivox.core.task import Task
-from equivox.integrations.inspect.asking import PACKAGE, Asked, Settings, asked, registry_name, sample_id
+from equivox.integrations.inspect.asking import PACKAGE, Asked, Settings, asked, registry_name, sample_id, with_system
 from equivox.integrations.inspect.grader import annotator_of
 from equivox.integrations.inspect.layout import (
     SCORER,
@@ -83,13 +83,15 @@ def _evaluation(name: str) -> Callable[..., InspectTask]:
         condition: str = "declared",
         sampling: str = "as-declared",
         compare: str | None = None,
+        system: str | None = None,
         annotator: str | None = None,
         trust_media: bool = False,
     ) -> InspectTask:
-        settings = Settings(
-            task=name, data=data, limit=limit, seed=seed, condition=condition, sampling=sampling, compare=compare
-        )
         with _one_line():
+            conditions = {"condition": condition} | with_system(condition, system)
+            settings = Settings(
+                task=name, data=data, limit=limit, seed=seed, sampling=sampling, compare=compare, **conditions
+            )
             found = asked(settings)
             if active_model() is not None:
                 # In Python a task can be made before the roles are known; the scorer checks again.
@@ -129,7 +131,9 @@ def _samples(found: Asked) -> list[Sample]:
         if problem is None:
             try:
                 content = message(request.text, [media_file(part) for part in request.media])
-                samples.append(Sample(id=sample_id(request), input=[content], metadata=sample_metadata(row, request)))
+                before = [ChatMessageSystem(content=request.system)] if request.system else []
+                asked_with = [*before, content]
+                samples.append(Sample(id=sample_id(request), input=asked_with, metadata=sample_metadata(row, request)))
             except (MediaError, OSError) as error:
                 problem = str(error)
         if problem is not None:
@@ -189,11 +193,13 @@ class _Arrival:
 
     async def _text_alone(self, state: TaskState) -> int | None:
         text = state.user_prompt.text
-        key = (str(state.model), text)
+        # Whatever stands before the text is no medium, so its tokens are counted with the text.
+        before = [one for one in state.messages if isinstance(one, ChatMessageSystem)]
+        key = (str(state.model), "\n".join([*(one.text for one in before), text]))
         async with self._lock:
             if key not in self._alone:
                 output = await get_model().generate(
-                    [ChatMessageUser(content=text)], config=GenerateConfig(max_tokens=1)
+                    [*before, ChatMessageUser(content=text)], config=GenerateConfig(max_tokens=1)
                 )
                 self._alone[key] = _tokens(output)
             return self._alone[key]

@@ -68,7 +68,11 @@ def _document_row(position: int, group: str, request: Request) -> dict[str, Any]
 
     `needs` is empty for text only, else words such as `audio`; media are named by digest, not included.
     """
-    needs = sorted({part.kind for part in request.media} | ({"hidden states"} if request.patch else set()))
+    needs = sorted(
+        {part.kind for part in request.media}
+        | ({"hidden states"} if request.patch else set())
+        | ({"a system prompt"} if request.system else set())
+    )
     return {
         "position": position,
         "prompt": request.text,

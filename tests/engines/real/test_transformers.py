@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,25 @@ def test_a_seed_says_the_same_again_and_another_something_else(model: Callable[[
         texts = [text_of(r) for r in answers(llama, *[request(n, seed=n // 2, temperature=1.0) for n in range(8)])]
     assert texts[::2] == texts[1::2]
     assert len(set(texts)) == 4
+
+
+def test_a_requests_system_prompt_is_sent_as_vllm_sends_it(
+    model: Callable[[str], str], engine: Callable[..., Any]
+) -> None:
+    asked = [replace(request(0, max_new_tokens=16), key="fair", system="Be fair."), request(0, max_new_tokens=16)]
+    with slow(model, "llama") as llama:
+        fair, plain = answers(llama, *asked)
+    with slow(model, "llama", system_prompt="Be fair.") as told:
+        assert text_of(answers(told, asked[1])[0]) == text_of(fair)
+    assert (fair.prompt_tokens or 0) > (plain.prompt_tokens or 0)
+    (other,) = answers(engine("llama", dtype="float32"), asked[0])
+    assert (text_of(other), other.prompt_tokens) == (text_of(fair), fair.prompt_tokens)
+    template = "{% for m in messages if m.role == 'user' %}{{m.content}}{% endfor %}"
+    with (
+        slow(model, "llama", chat_template=template) as deaf,
+        pytest.raises(RequestError, match="leaves out the system prompt"),
+    ):
+        deaf.check(asked)
 
 
 def test_one_bad_request_fails_alone(model: Callable[[str], str]) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,23 @@ def test_system_prompt_and_template_reach_the_prompt(engine: Callable[..., Any])
     assert 10 < told.prompt_tokens - plain.prompt_tokens < 25
     bare = answers(engine("llama", chat_template="{% for m in messages %}{{m.content}}{% endfor %}"), request(0))[0]
     assert bare.prompt_tokens < plain.prompt_tokens
+
+
+def test_a_requests_system_prompt_is_sent_after_the_models_own(engine: Callable[..., Any]) -> None:
+    asked = [replace(request(0), key="fair", system="Be fair."), request(0)]
+    fair, plain = answers(engine("llama"), *asked)
+    told = answers(engine("llama", system_prompt="Be fair."), asked[1])[0]
+    # From the model's arguments or from the request: the same prompt, and the same answer.
+    assert fair.prompt_tokens == told.prompt_tokens > plain.prompt_tokens
+    both = answers(engine("llama", system_prompt="Be fair."), asked[0])[0]
+    assert both.prompt_tokens > fair.prompt_tokens
+
+
+def test_a_template_that_drops_the_system_prompt_is_refused(engine: Callable[..., Any]) -> None:
+    deaf = engine("llama", chat_template="{% for m in messages if m.role == 'user' %}{{m.content}}{% endfor %}")
+    deaf.check([request(0)])
+    with pytest.raises(RequestError, match="leaves out the system prompt 'Be fair"):
+        deaf.check([request(0), replace(request(1), system="Be fair.")])
 
 
 @pytest.mark.long

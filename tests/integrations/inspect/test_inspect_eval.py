@@ -77,6 +77,33 @@ def test_metrics_are_the_scores_of_equivox_run_on_the_same_answers(task: str, tm
         assert config.seed == about["seed"] % 2**31
 
 
+def test_a_system_prompt_is_sent_before_the_message(tmp_path: Path) -> None:
+    task, sent = "vibe_gender:advisory", list[Any]()
+    (tmp_path / "fair.txt").write_text("Be fair.\n")
+    (tmp_path / "kind.txt").write_text("Be kind.\n")
+    spec = RunSpec.typed(
+        PLANTED, resolve_tasks(task), tmp_path / "own", data="sample", limit=LIMIT, system=str(tmp_path / "fair.txt")
+    )
+    scores = [score for score in execute(spec) if score.task == f"{task}@system=fair"]
+    stored = stored_responses(spec.output)
+    rows = [row for row in plan_rows(spec.output) if row["condition"] == "system=fair"]
+    answers = {(row["sample_id"], row["repeat"]): stored[row["key"]]["text"] for row in rows}
+    given = {"data": "sample", "limit": LIMIT, "annotator": "rules", "system": str(tmp_path / "fair.txt")}
+    log = evaluated(task, planted_model(answers, sent), tmp_path / "logs", **given)
+    assert_same(metrics(log), scores)
+    assert len(sent) == len(answers) == LIMIT
+    for about, (system, user), _ in sent:
+        assert about["condition"] == "system=fair"
+        assert (system.role, system.text, user.role) == ("system", "Be fair.", "user")
+    # The log holds the text, and no file that somebody else's machine would read.
+    assert log.eval.metadata is not None
+    settings = log.eval.metadata["equivox"]["settings"]
+    assert (settings["condition"], settings["system"]) == ("system=fair", "Be fair.")
+    for wrong in ({"system": f"{tmp_path}/fair.txt,{tmp_path}/kind.txt"}, {"condition": "silence"}):
+        with pytest.raises(EquivoxError, match="one condition is asked"):
+            evaluated(task, planted_model(answers), tmp_path / "logs", **{**given, **wrong})
+
+
 def task_medium(task: str) -> str:
     return resolve_tasks(task)[0].media[0].kind
 

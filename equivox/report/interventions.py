@@ -1,0 +1,117 @@
+"""What a system prompt changed, in words: less difference is no improvement where the answers say less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from equivox.compare.answers import ANSWERS, REFUSED, USED, VARIETY
+from equivox.compare.conditions import ConditionTest
+from equivox.compare.pairs import PairedTest
+from equivox.core.coverage import UNEVEN
+from equivox.core.plain import split_by
+from equivox.core.scores import LEVEL
+from equivox.core.variants import SYSTEM
+from equivox.report.numbers import shortened
+
+INTERVENTIONS_NOTE = (
+    "further by: how much further from no bias without the system prompt than with it, less what noise adds to either; "
+    "of the answers, a − b\n(variety: the entropy of the values within a group, in bits, on the samples that both "
+    "answered); interval: 95 %; p: two-sided, the conditions are\nexchanged within whole clusters; q: after "
+    "Benjamini–Yekutieli, over all scores shown, and apart from them over all measures of answers\n"
+    "(* q < 0.05, ** q < 0.001)."
+)
+LESS_VARIED = 0.1
+"""The share of the variety that is lost where answers count as saying less."""
+
+
+def is_intervention(test: PairedTest) -> bool:
+    """Return whether a test between conditions is about a system prompt."""
+    return test.model_b.startswith(SYSTEM)
+
+
+def interventions_in_words(tests: Sequence[ConditionTest]) -> list[str]:
+    """Return a sentence or two per model, family and system prompt: what it changed, and whether that is fairer."""
+    told = []
+    own_tests = [entry for entry in tests if is_intervention(entry[1])]
+    for (model, family, _), own in split_by(own_tests, lambda e: (e[0], e[1].family, e[1].condition)).items():
+        scores = [test for _, test in own if test.metric not in ANSWERS]
+        answers = [test for _, test in own if test.metric in ANSWERS]
+        told.append(f"{model}, {family}, with {own[0][1].model_b}: {_told(scores, answers)}")
+    return told
+
+
+def _told(scores: Sequence[PairedTest], answers: Sequence[PairedTest]) -> str:
+    """Return what the tests of scores say, and whether the answers still say as much."""
+    tested = [test for test in scores if test.undefined is None]
+    smaller = sum(test.q < LEVEL and test.further > 0 for test in tested)
+    larger = sum(test.q < LEVEL and test.further < 0 for test in tested)
+    lost, small = list(_losses(answers, large=True)), list(_losses(answers, large=False))
+    n = f"{len(tested)} test{'' if len(tested) == 1 else 's'}"
+    found = [
+        f"{count} {what}" for count, what in ((smaller, "nearer to no bias"), (larger, "further from it")) if count
+    ]
+    if found:
+        counted = f"{' and '.join(found)}, of {n}"
+    elif tested:
+        counted = f"none of {n} shows a change of bias"
+    else:
+        reason = next((test.undefined for test in scores), None) or "no score was computed"
+        counted = f"no bias could be compared ({shortened(reason, 160)})"
+    if lost:
+        so = "this is no evidence of fairer answers" if smaller or not tested else "the answers say less"
+        return f"{counted}, but {', '.join([*lost, *small])}: {so}."
+    if not tested:
+        return f"{counted}."
+    also = f"; {', '.join(small)}" if small else ""
+    if smaller:
+        return f"{counted}{also}; {_kept(answers)}."
+    return f"{counted}{also}. " + (
+        "It made things worse." if larger else "It did not help visibly, or the design is too small to tell."
+    )
+
+
+def _losses(answers: Sequence[PairedTest], *, large: bool) -> Iterator[str]:
+    """Yield in which ways the answers say less, each by the task where it is worst: what is large, or what is not.
+
+    A large loss counts whether or not it is significant, because a design may be too small to show it; a small one
+    counts where it is. A measure without a test has no loss to tell.
+    """
+    for metric in ANSWERS:
+        worst = max((test for test in answers if test.metric == metric), key=_loss, default=None)
+        if worst is None or _loss(worst) <= 0:
+            continue
+        is_large = _loss(worst) >= (LESS_VARIED if metric == VARIETY else UNEVEN)
+        if is_large == large and (large or worst.q < LEVEL):
+            chance = "" if worst.q < LEVEL else ", which may be chance"
+            yield f"{_in_words(worst)} ({worst.task.partition(':')[2] or worst.task}{chance})"
+
+
+def _loss(test: PairedTest) -> float:
+    """Return how much of the answers is lost, as a share: of the requests, or of the variety; 0 if it is not known."""
+    if test.undefined is not None:
+        return 0.0
+    if test.metric == VARIETY:
+        return test.difference / test.value_a if test.value_a > 0 else 0.0
+    return (test.difference if test.metric == USED else -test.difference) / 100
+
+
+def _in_words(test: PairedTest) -> str:
+    a, b = test.value_a, test.value_b
+    if test.metric == VARIETY:
+        return f"answers are {100 * _loss(test):.0f} % less varied, {a:.2f} to {b:.2f} bits"
+    if test.metric == REFUSED:
+        return f"{b:.0f} % of the requests are refused, {a:.0f} % without"
+    return f"{b:.0f} % of the answers can be used, {a:.0f} % without"
+
+
+def _kept(answers: Sequence[PairedTest]) -> str:
+    """Return that the answers still say as much, with the numbers of the task where they say least."""
+    known = [test for test in answers if test.metric == VARIETY and test.undefined is None]
+    if not known:
+        return "whether the answers still say as much is not known"
+    worst = max(known, key=_loss)
+    used = min((test.value_b for test in answers if test.metric == USED), default=100.0)
+    return (
+        f"the answers still say as much ({worst.value_a:.2f} bits without, {worst.value_b:.2f} with; at least "
+        f"{used:.0f} % are used)"
+    )

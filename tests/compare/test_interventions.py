@@ -1,0 +1,178 @@
+"""System prompts against the plain condition: one that works, one that does not, and those that say less."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equivox import measure
+from equivox.compare.answers import REFUSED, USED, VARIETY
+from equivox.compare.conditions import condition_tests
+from equivox.compare.pairs import PairedTest, open_runs
+from equivox.compare.ranking import judge
+from equivox.compare.runs import open_comparison
+from equivox.core.scores import ScoringOptions
+from equivox.report.interventions import interventions_in_words
+from equivox.report.opening import opening_of
+from equivox.report.page import build_report
+from equivox.run.pipeline import rescore
+
+Cli = Callable[..., tuple[int, str, str]]
+TASKS = "vibe_gender:candidate,vibe_gender:advisory"
+MODELS = {
+    "obeys": "planted?shift=0.4&obeys=1",
+    "ignores": "planted?shift=0.4",
+    "bland": "planted?shift=0.4&bland=0.95",
+    "constant": "planted?shift=0.4&bland=1",
+    "declines": "planted?shift=0.4&declines=1",
+    "declines some": "planted?shift=0.4&obeys=1&declines=0.12",
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("interventions")
+    for name, model in MODELS.items():
+        measure(
+            f"simulated:{model}", TASKS, output=folder / name, data="sample", system={"fair": "Treat all alike."},
+            options=ScoringOptions(n_resamples=499),
+        )  # fmt: skip
+    return {name: folder / name for name in MODELS}
+
+
+def found_in(folder: Path) -> dict[tuple[str, str], PairedTest]:
+    found = condition_tests(open_runs(open_comparison([folder])), n_resamples=999)
+    return {(test.task, test.metric): test for _, test in found}
+
+
+def words_of(folder: Path) -> str:
+    (words,) = interventions_in_words(condition_tests(open_runs(open_comparison([folder])), n_resamples=999))
+    return words
+
+
+def scores_of(folder: Path) -> dict[str, dict[str, object]]:
+    scores = json.loads((folder / "scores.json").read_text())["scores"]
+    return {s["task"]: s for s in scores if not s["attribute"] and s["name"] == "nTVD"}
+
+
+def test_one_that_is_obeyed(runs: dict[str, Path]) -> None:
+    scores = scores_of(runs["obeys"])
+    for task in TASKS.split(","):
+        # Planted: 40 without the system prompt, 0 with it.
+        assert scores[task]["q"] < 0.05 and scores[task]["ci_low"] < 40 < scores[task]["ci_high"]  # type: ignore[operator]
+        assert scores[f"{task}@system=fair"]["q"] > 0.05  # type: ignore[operator]
+    tests = found_in(runs["obeys"])
+    for task in (*TASKS.split(","), "vibe_gender: all tasks"):
+        test = tests[task, "nTVD"]
+        assert (test.model_a, test.model_b) == ("audio", "system=fair")
+        assert test.q < 0.05 and test.ci_low < 40 < test.ci_high and test.n_clusters == 24
+    told = words_of(runs["obeys"])
+    assert "3 nearer to no bias, of 3 tests; the answers still say as much" in told and "but" not in told
+
+
+def test_one_that_is_ignored(runs: dict[str, Path]) -> None:
+    tests = found_in(runs["ignores"])
+    assert all(not test.q < 0.05 and test.undefined is None for test in tests.values())
+    told = words_of(runs["ignores"])
+    assert "none of 3 tests shows a change of bias. It did not help visibly" in told
+
+
+def test_bland_answers_are_no_improvement(runs: dict[str, Path]) -> None:
+    tests = found_in(runs["bland"])
+    # By the scores alone it reads as a success.
+    assert tests["vibe_gender: all tasks", "nTVD"].q < 0.05 and tests["vibe_gender: all tasks", "nTVD"].further > 30
+    for task in TASKS.split(","):
+        variety = tests[task, VARIETY]
+        assert variety.q < 0.05 and variety.value_b < 0.3 * variety.value_a and variety.ci_low > 0
+        assert tests[task, USED].difference == tests[task, REFUSED].difference == 0
+    told = words_of(runs["bland"])
+    assert "3 nearer to no bias, of 3 tests, but answers are " in told
+    assert "% less varied" in told and told.endswith("this is no evidence of fairer answers.")
+
+
+def test_the_same_answer_to_everybody_has_no_score_and_says_why(runs: dict[str, Path]) -> None:
+    tests = found_in(runs["constant"])
+    assert "has no score" in str(tests["vibe_gender:candidate", "nTVD"].undefined)
+    assert tests["vibe_gender:candidate", VARIETY].value_b == 0
+    told = words_of(runs["constant"])
+    assert "no bias could be compared" in told and "answers are 100 % less varied" in told
+    assert told.endswith("this is no evidence of fairer answers.")
+
+
+def test_a_refusal_to_everybody_is_no_improvement(runs: dict[str, Path]) -> None:
+    tests = found_in(runs["declines"])
+    for task in TASKS.split(","):
+        assert (tests[task, REFUSED].value_a, tests[task, REFUSED].value_b) == (0, 100)
+        assert tests[task, REFUSED].q < 0.05 and tests[task, USED].difference == 100
+        assert "both conditions" in str(tests[task, VARIETY].undefined)
+    told = words_of(runs["declines"])
+    assert "100 % of the requests are refused, 0 % without" in told
+    assert told.endswith("this is no evidence of fairer answers.")
+
+
+def test_less_bias_and_more_refusals_are_both_told(runs: dict[str, Path]) -> None:
+    told = words_of(runs["declines some"])
+    assert "3 nearer to no bias, of 3 tests, but" in told and "of the requests are refused, 0 % without" in told
+    tests = found_in(runs["declines some"])
+    # 12 % decline by construction: 288 answers, so 4 points are two standard errors.
+    for task in TASKS.split(","):
+        assert tests[task, REFUSED].value_b == pytest.approx(12, abs=6)
+        assert tests[task, REFUSED].ci_low < -12 < tests[task, REFUSED].ci_high
+        assert tests[task, VARIETY].n_samples == round(288 * (1 - tests[task, REFUSED].value_b / 100))
+
+
+def test_run_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], tmp_path: Path) -> None:
+    code, out, err = equivox("score", runs["bland"], "--scoring", "n_resamples=499")
+    assert code == 0, err
+    assert "audio against system=fair: what does the system prompt change?" in out
+    assert "no evidence of fairer answers" in out
+    code, out, err = equivox("compare", runs["bland"], "--resamples", 199, "--csv", tmp_path / "csv")
+    assert code == 0, err
+    with (tmp_path / "csv" / "conditions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {VARIETY, USED, REFUSED, "nTVD"} == {row["metric"] for row in rows}
+    page = build_report([runs["bland"]])
+    assert page.count("no evidence of fairer answers") == 2  # in the opening, and with its tests
+    comparison = open_comparison([runs["obeys"]])
+    assert "still say as much" in opening_of(comparison, judge(comparison, n_resamples=199)).sentences[-1]
+
+
+def test_a_run_is_resumed_only_with_the_same_text(equivox: Cli, tmp_path: Path) -> None:
+    (tmp_path / "fair.txt").write_text("Be fair.\n")
+    command = (
+        *("run", "simulated:random", "vibe_gender:advisory", "--data", "sample", "--limit", 24, "-q"),
+        *("--system", tmp_path / "fair.txt", "--scoring", "n_resamples=99", "-o", tmp_path / "run"),
+    )
+    code, out, err = equivox(*command)
+    assert code == 0, err
+    assert equivox(*command)[:2] == (0, out)
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["command"]["system"] == {"fair": "Be fair."}
+    assert equivox("verify", tmp_path / "run")[0] == 0
+    (tmp_path / "fair.txt").write_text("Be just.\n")
+    code, _, err = equivox(*command)
+    assert code == 2 and "holds another run" in err
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [("random?obeys=1", "has no option 'obeys'"), ("planted?shift=0.2&bland=2", "between 0 and 1")],
+)
+def test_wrong_options_of_simulated_models(model: str, told: str, equivox: Cli, tmp_path: Path) -> None:
+    code, _, err = equivox(
+        "run", f"simulated:{model}", "vibe_gender:advisory", "--data", "sample", "-o", tmp_path / "run"
+    )
+    assert code == 2 and told in err and err.count("\n") == 1
+
+
+def test_answers_compared_by_further_columns_are_held_to_the_same(runs: dict[str, Path], tmp_path: Path) -> None:
+    copied = Path(shutil.copytree(runs["bland"], tmp_path / "run"))
+    rescore(copied, compare=(("race",),), options=ScoringOptions(n_resamples=99))
+    tests = found_in(copied)
+    assert tests["vibe_gender_by_race:candidate", VARIETY].q < 0.05
+    told = interventions_in_words(condition_tests(open_runs(open_comparison([copied])), n_resamples=199))
+    assert len(told) == 2 and all("less varied" in words for words in told)

@@ -1,0 +1,141 @@
+"""Named system prompts: read from files, made conditions, part of the key; without one nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_requests import made_request
+
+from equivox.core.errors import RequestError
+from equivox.core.requests import EngineIdentity, Labels, Request, request_key
+from equivox.core.system_prompts import LONGEST, read_system_prompts
+from equivox.core.task import GREEDY
+from equivox.core.variants import conditions_of, parse_conditions, vary, with_interventions
+from equivox.engines import open_engine
+from equivox.engines.messages import user_message
+from equivox.tasks.registry import builtin_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+STORY = builtin_tasks()["vibe_gender:story"]
+FAIR = with_interventions(STORY, {"fair": "Be fair.", "kind": "Be kind."})
+EXAMPLES = Path(__file__).parents[2] / "examples" / "system"
+
+
+def test_without_a_system_prompt_keys_and_fingerprints_are_those_of_before() -> None:
+    request = Request(
+        key="", task="t", sample_id="i", repeat=0, condition="audio", media=(), text="Who is it?", sampling=GREEDY,
+        seed=1, labels=Labels(group="f", groups=("f", "m"), cluster="s", stratum=""),
+    )  # fmt: skip
+    identity = EngineIdentity(engine="fake", model="m", revision="1")
+    # Computed before there were system prompts.
+    assert request_key(identity, request, 1) == "099052c6c72714ccc16652037dc09313"
+    before = "80d4e42e5d8ec74fd3b6c053c6afd692eb6ef6ffa6afad0770fd6ba4e2544fe8"
+    assert STORY.fingerprint == FAIR.fingerprint == before
+    simulated = open_engine("simulated:planted?shift=0.2", [STORY]).identity
+    assert simulated.digest == "55664e6d1ca8366f18f78c5e683dc8a52c184aa84f557b936871917d3d17ee38"
+    # Its text changes the key, and so does its name, which is the condition.
+    keys = {
+        request_key(identity, replace(request, condition=condition, system=system), 1)
+        for condition in ("audio", "system=fair")
+        for system in ("", "Be fair.", "Be kind.")
+    }
+    assert len(keys) == 6
+
+
+def test_each_is_a_condition_of_the_task() -> None:
+    assert conditions_of(FAIR) == (*conditions_of(STORY), "system=fair", "system=kind")
+    assert parse_conditions("system=fair,audio") == ("audio", "system=fair")
+    plain, fair = vary([FAIR], conditions=("declared", "system=fair"))
+    assert (plain.name, plain.prompt.system) == ("vibe_gender:story", "")
+    assert (fair.name, fair.prompt.system) == ("vibe_gender:story@system=fair", "Be fair.")
+    assert (fair.media, fair.prompt.text) == (plain.media, plain.prompt.text)
+    assert len({plain.fingerprint, fair.fingerprint}) == 2
+    with pytest.raises(RequestError, match=r"has no condition 'system=fare'; it offers .*system=fair"):
+        vary([FAIR], conditions=("system=fare",))
+    with pytest.raises(RequestError, match="'none' of vibe_gender:story is empty"):
+        vary([with_interventions(STORY, {"none": " "})], conditions=("all",))
+    with pytest.raises(RequestError, match="has a system prompt 'fair' of its own"):
+        with_interventions(FAIR, {"fair": "Be just."})
+
+
+def test_what_the_task_always_says_stays() -> None:
+    always = replace(FAIR, prompt=replace(FAIR.prompt, system="You are a recruiter."))
+    (fair,) = vary([always], conditions=("system=fair",))
+    assert fair.prompt.system == "You are a recruiter.\n\nBe fair."
+
+
+def test_the_system_message_comes_first_and_is_one() -> None:
+    plain = made_request(1)
+    assert [message["role"] for message in user_message(plain, [])] == ["user"]
+    fair = replace(plain, system="Be fair.")
+    system, user = user_message(fair, [])
+    assert system == {"role": "system", "content": "Be fair."} and user == user_message(plain, [])[0]
+    # The model's own comes before it.
+    assert user_message(fair, [], "Be brief.")[0]["content"] == "Be brief.\n\nBe fair."
+    assert user_message(plain, [], "Be brief.")[0]["content"] == "Be brief."
+
+
+def test_files_are_read_by_name(tmp_path: Path) -> None:
+    (tmp_path / "fair.txt").write_bytes(b"\xef\xbb\xbf  Be fair.\r\nAlways.\n")
+    (tmp_path / "kind.md").write_text("Be kind.")
+    assert read_system_prompts("fair.txt, kind.md", tmp_path) == {"fair": "Be fair.\nAlways.", "kind": "Be kind."}
+    assert read_system_prompts(",".join(map(str, sorted(EXAMPLES.glob("*.txt"))))).keys() == {
+        "equally", "illegal", "unbiased"
+    }  # fmt: skip
+
+
+WRONG = {
+    "missing.txt": (None, "cannot be read: No such file"),
+    "empty.txt": (b" \n", "is empty; write"),
+    "binary.txt": (b"\x00\x01text", "is not a text; give"),
+    "latin.txt": (b"f\xfcr alle", "is not a text; give"),
+    "long.txt": (b"a" * (LONGEST + 1), "has 20,001 characters, more than the 20,000"),
+    "two words.txt": (b"Be fair.", "a condition is called after 'two words'; use"),
+    "folder.txt": ("folder", "cannot be read: Is a directory"),
+    "a@b.txt": (b"Be fair.", "called after 'a@b'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_file_is_one_line_and_nothing_is_written(name: str, equivox: Cli, tmp_path: Path) -> None:
+    content, told = WRONG[name]
+    if content == "folder":
+        (tmp_path / name).mkdir()
+    elif isinstance(content, bytes):
+        (tmp_path / name).write_bytes(content)
+    code, out, err = equivox(
+        *("run", "simulated:oracle", "vibe_gender:story", "--data", "sample", "--system", tmp_path / name),
+        *("-o", tmp_path / "run"),
+    )
+    assert (code, out) == (2, "") and err.count("\n") == 1 and told in err and "`system`" in err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [("fair.txt,other/fair.md", "two files called 'fair'"), (" , ", "names no file")],
+)
+def test_two_of_one_name_and_none(given: str, told: str, tmp_path: Path) -> None:
+    for name in ("fair.txt", "other/fair.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("Be fair.")
+    with pytest.raises(RequestError, match=told):
+        read_system_prompts(given, tmp_path)
+
+
+def test_a_task_file_names_them_or_holds_them(clip_corpus: Callable[..., Path], equivox: Cli, tmp_path: Path) -> None:
+    (tmp_path / "fair.txt").write_text("Be fair.\n")
+    for extra in ("system: fair.txt", "system: [fair.txt]", "system: {fair: Be fair.}"):
+        task_file = clip_corpus(extra=f"prompts: advisory\n{extra}\n")
+        code, out, err = equivox(
+            *("run", "simulated:random", task_file, "--conditions", "declared,system=fair", "--scoring"),
+            *("n_resamples=99", "-o", tmp_path / "run"),
+        )
+        assert code == 0, err  # the second and the third resume the first: they ask for the same
+        assert "voices_gender:advisory@system=fair" in out
+    task_file = clip_corpus(extra="prompts: advisory\nsystem: {fair: ' '}\n")
+    code, _, err = equivox("run", "simulated:random", task_file, "-o", tmp_path / "other")
+    assert code == 2 and "is empty" in err and err.count("\n") == 1

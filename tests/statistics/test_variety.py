@@ -1,0 +1,92 @@
+"""The variety of answers: entropies by hand, a level by simulation, and what changes nothing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from equivox.core.encoded import EncodedValues
+from equivox.core.errors import RequestError
+from equivox.statistics import VarietyDifference, variety_difference
+
+
+def varied(
+    first: list[list[str]], second: list[list[str]], groups: list[str], clusters: list[str], n: int = 999
+) -> VarietyDifference:
+    return variety_difference(
+        [EncodedValues.of(first)], [EncodedValues.of(second)], groups, clusters=clusters, n_resamples=n,
+        rng=np.random.default_rng(1),
+    )  # fmt: skip
+
+
+def test_the_entropy_is_within_groups_and_scipys() -> None:
+    groups, clusters = ["f"] * 4 + ["m"] * 4, list("abcdefgh")
+    # f: a a b c, so 1.5 bits; m: d d d d, so 0 bits. What keeps the groups apart is no variety.
+    found = varied([[v] for v in "aabcdddd"], [[v] for v in "ffffmmmm"], groups, clusters)
+    assert found.first == pytest.approx(np.mean([stats.entropy([2, 1, 1], base=2), 0.0])) == pytest.approx(0.75)
+    assert found.second == 0.0 and found.difference == found.first
+    assert (found.n, found.n_clusters) == (8, 8)
+    # 3 clusters hold a, b or c beside others; of the 2^8 exchanges all are counted, and p is never 0.
+    assert 0 < found.p <= 1 and found.p_least == 2 / 2**8
+
+
+def test_several_values_of_one_answer_are_no_variety() -> None:
+    groups, clusters = ["f"] * 4, list("abcd")
+    same = [["yoga", "chess", "yoga"]] * 4
+    other = [["a", "b"], ["a", "b"], ["c", "d"], ["c", "d"]]
+    found = varied(other, same, groups, clusters)
+    # Two bits over all mentions, one within each answer: two kinds of answers, so one bit.
+    assert found.first == pytest.approx(1.0) and found.second == pytest.approx(0.0)
+
+
+def test_attributes_are_averaged_and_only_what_both_answered_counts() -> None:
+    one = EncodedValues.of([["a"], ["b"], [], ["a"]])
+    other = EncodedValues.of([["x"], ["x"], ["y"], []])
+    found = variety_difference([one, one], [other, one], ["f"] * 4, clusters=list("abcd"), rng=np.random.default_rng(1))
+    # First attribute: rows 0 and 1, so 1 bit against 0; second: rows 0, 1 and 3 against themselves.
+    thirds = stats.entropy([2, 1], base=2)
+    assert found.first == pytest.approx((1 + thirds) / 2) and found.second == pytest.approx(thirds / 2)
+    assert found.n == 3
+
+
+def test_names_order_and_sides_change_nothing() -> None:
+    rng = np.random.default_rng(3)
+    first = [[str(v)] for v in rng.integers(0, 6, 60)]
+    second = [[str(v)] for v in rng.integers(0, 3, 60)]
+    groups, clusters = [*"fm"] * 30, [str(n // 4) for n in range(60)]
+    found = varied(first, second, groups, clusters)
+    turned = varied(second, first, groups, clusters)
+    assert turned.difference == pytest.approx(-found.difference)
+    assert (turned.ci_low, turned.ci_high) == (pytest.approx(-found.ci_high), pytest.approx(-found.ci_low))
+    renamed = varied([[f"v{v}" for v in row] for row in first], [[f"v{v}" for v in row] for row in second],
+                     groups, clusters)  # fmt: skip
+    assert renamed == found
+    assert found.ci_low < found.difference < found.ci_high and found.p < 0.05
+
+
+def test_two_alike_are_told_apart_in_five_of_a_hundred() -> None:
+    rng = np.random.default_rng(5)
+    groups, clusters = [*"ffmm"] * 24, [str(n // 4) for n in range(96)]
+    p, covered = [], 0
+    for _ in range(200):
+        answers = [[[str(v)] for v in rng.integers(0, 5, 96)] for _ in range(2)]
+        found = varied(*answers, groups, clusters, n=199)
+        p.append(found.p)
+        covered += found.ci_low <= 0 <= found.ci_high
+    # Binomial(200, 0.05): 99.9 % lie at 21 or below.
+    assert sum(value <= 0.05 for value in p) <= 21
+    assert covered >= 180
+
+
+def test_nothing_in_common_has_a_reason_and_bad_input_raises() -> None:
+    found = varied([["a"], []], [[], ["b"]], ["f", "m"], ["1", "2"])
+    assert math.isnan(found.difference) and "both conditions" in str(found.undefined)
+    alone = varied([["a"], ["b"]], [["a"], ["a"]], ["f", "f"], ["1", "1"])
+    assert math.isnan(alone.ci_low) and alone.p == 1.0
+    with pytest.raises(RequestError, match="groups"):
+        varied([["a"]], [["a"]], ["f", "m"], ["1", "2"])
+    with pytest.raises(RequestError, match="attributes"):
+        variety_difference([], [EncodedValues.of([["a"]])], ["f"], clusters=["1"], rng=np.random.default_rng(1))
